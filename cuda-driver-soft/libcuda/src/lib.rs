@@ -1,0 +1,1 @@
+//! The software driver as `libcuda.so.1`.
