@@ -1,1 +1,3 @@
-//! A CUDA driver in software.
+//! A CUDA driver in software: the C ABI of libcuda, running PTX on the CPU.
+
+pub mod ir;
