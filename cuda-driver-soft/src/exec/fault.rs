@@ -106,7 +106,9 @@ impl Fault {
             FaultKind::InvalidPc { .. } => 718,
             FaultKind::Trap | FaultKind::StackOverflow { .. } => 719,
             FaultKind::Assert { .. } => 710,
-            FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } | FaultKind::Budget { .. } => 702,
+            FaultKind::BarrierMisuse { .. }
+            | FaultKind::Deadlock { .. }
+            | FaultKind::Budget { .. } => 702,
             FaultKind::Unsupported { .. } => 801,
             FaultKind::OutOfMemory => 2,
         }
@@ -118,7 +120,11 @@ impl fmt::Display for Fault {
         write!(f, "{}: {}", self.kernel, self.kind)?;
         if self.line != 0 {
             let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
-            write!(f, " (PTX line {}, block [{bx},{by},{bz}], thread [{tx},{ty},{tz}])", self.line)?;
+            write!(
+                f,
+                " (PTX line {}, block [{bx},{by},{bz}], thread [{tx},{ty},{tz}])",
+                self.line
+            )?;
         }
         Ok(())
     }
@@ -130,19 +136,41 @@ impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = |write: &bool| if *write { "write" } else { "read" };
         match self {
-            FaultKind::IllegalAddress { address, size, write, space } => {
-                write!(f, "illegal {} of {size} bytes at {address:#x} in {} memory", verb(write), name(*space))?;
+            FaultKind::IllegalAddress {
+                address,
+                size,
+                write,
+                space,
+            } => {
+                write!(
+                    f,
+                    "illegal {} of {size} bytes at {address:#x} in {} memory",
+                    verb(write),
+                    name(*space)
+                )?;
                 match *space {
-                    Space::Global | Space::Generic | Space::Const => write!(f, ", {}", Nearest(*address)),
+                    Space::Global | Space::Generic | Space::Const => {
+                        write!(f, ", {}", Nearest(*address))
+                    }
                     _ => Ok(()),
                 }
             }
-            FaultKind::SharedOutOfRange { address, size, write, available } => write!(
+            FaultKind::SharedOutOfRange {
+                address,
+                size,
+                write,
+                available,
+            } => write!(
                 f,
                 "{} of {size} bytes at {address:#x} of shared memory, of which the block has {available} bytes",
                 verb(write)
             ),
-            FaultKind::Misaligned { address, size, write, space } => write!(
+            FaultKind::Misaligned {
+                address,
+                size,
+                write,
+                space,
+            } => write!(
                 f,
                 "misaligned {} of {size} bytes at {address:#x} in {} memory",
                 verb(write),
@@ -150,17 +178,30 @@ impl fmt::Display for FaultKind {
             ),
             FaultKind::Trap => f.write_str("trap"),
             FaultKind::Assert { message } => f.write_str(message),
-            FaultKind::InvalidPc { address } => write!(f, "call of {address:#x}, which is no function of the module"),
+            FaultKind::InvalidPc { address } => write!(
+                f,
+                "call of {address:#x}, which is no function of the module"
+            ),
             FaultKind::StackOverflow { bytes } => {
-                write!(f, "the stack of a thread would need {bytes} bytes, more than it may have")
+                write!(
+                    f,
+                    "the stack of a thread would need {bytes} bytes, more than it may have"
+                )
             }
             FaultKind::BarrierMisuse { report } => write!(f, "wrong use of a barrier: {report}"),
             FaultKind::Deadlock { report } => write!(f, "deadlock: {report}"),
             FaultKind::Budget { instructions } => {
-                write!(f, "still running after {instructions} instructions of a warp, which is the launch's budget")
+                write!(
+                    f,
+                    "still running after {instructions} instructions of a warp, which is the launch's budget"
+                )
             }
-            FaultKind::Unsupported { opcode } => write!(f, "the software driver cannot run `{opcode}`"),
-            FaultKind::OutOfMemory => f.write_str("the host has no memory left for the state of a block"),
+            FaultKind::Unsupported { opcode } => {
+                write!(f, "the software driver cannot run `{opcode}`")
+            }
+            FaultKind::OutOfMemory => {
+                f.write_str("the host has no memory left for the state of a block")
+            }
         }
     }
 }
@@ -185,10 +226,18 @@ impl fmt::Display for Nearest {
         }
         match space().nearest(self.0) {
             Some(Allocation { base, bytes, .. }) if self.0 - base < bytes => {
-                write!(f, "{} bytes before the end of the {bytes} bytes at {base:#x}", base + bytes - self.0)
+                write!(
+                    f,
+                    "{} bytes before the end of the {bytes} bytes at {base:#x}",
+                    base + bytes - self.0
+                )
             }
             Some(Allocation { base, bytes, .. }) if self.0 - base - bytes < 1 << 32 => {
-                write!(f, "{} bytes past the end of the {bytes} bytes at {base:#x}", self.0 - base - bytes)
+                write!(
+                    f,
+                    "{} bytes past the end of the {bytes} bytes at {base:#x}",
+                    self.0 - base - bytes
+                )
             }
             _ => f.write_str("far from any allocation"),
         }

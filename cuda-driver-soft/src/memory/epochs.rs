@@ -18,11 +18,19 @@ struct State<T> {
 
 impl<T> Epochs<T> {
     pub(super) fn new() -> Self {
-        Epochs { state: Mutex::new(State { now: 0, active: BTreeMap::new(), limbo: VecDeque::new() }) }
+        Epochs {
+            state: Mutex::new(State {
+                now: 0,
+                active: BTreeMap::new(),
+                limbo: VecDeque::new(),
+            }),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Work begins: nothing retired from now on is dropped before [`leave`](Self::leave) with the returned epoch.
@@ -61,7 +69,10 @@ impl<T> Epochs<T> {
 
 impl<T> State<T> {
     fn take_done(&mut self) -> Vec<T> {
-        let oldest = self.active.first_key_value().map_or(u64::MAX, |(epoch, _)| *epoch);
+        let oldest = self
+            .active
+            .first_key_value()
+            .map_or(u64::MAX, |(epoch, _)| *epoch);
         let mut done = Vec::new();
         while self.limbo.front().is_some_and(|(epoch, _)| *epoch < oldest) {
             done.extend(self.limbo.pop_front().map(|(_, item)| item));
@@ -82,9 +93,17 @@ mod tests {
         let first = epochs.enter();
         epochs.retire(item.clone());
         let second = epochs.enter();
-        assert_eq!(Rc::strong_count(&item), 2, "retired while the first was in flight");
+        assert_eq!(
+            Rc::strong_count(&item),
+            2,
+            "retired while the first was in flight"
+        );
         epochs.leave(first);
-        assert_eq!(Rc::strong_count(&item), 1, "the second began after the retirement");
+        assert_eq!(
+            Rc::strong_count(&item),
+            1,
+            "the second began after the retirement"
+        );
         epochs.leave(second);
     }
 }

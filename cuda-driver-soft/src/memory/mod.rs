@@ -21,6 +21,6 @@ mod reserve;
 mod space;
 
 pub use space::{
-    AddressSpace, Allocation, AlreadyRegistered, BadRange, Freed, InFlight, Kind, NotAnAllocation, OutOfMemory, Record,
-    space,
+    AddressSpace, Allocation, AlreadyRegistered, BadRange, Freed, InFlight, Kind, NotAnAllocation,
+    OutOfMemory, Record, space,
 };

@@ -34,7 +34,9 @@ fn mixed() -> *mut Record {
 
 impl PageTable {
     pub(super) fn new() -> Self {
-        PageTable { root: zeroed_pointers(1 << ROOT_BITS) }
+        PageTable {
+            root: zeroed_pointers(1 << ROOT_BITS),
+        }
     }
 
     fn split(address: u64) -> Option<(usize, usize)> {
@@ -46,7 +48,9 @@ impl PageTable {
     /// What touches the page of this address.
     #[inline]
     pub(super) fn get(&self, address: u64) -> Page {
-        let Some((root, index)) = Self::split(address) else { return Page::Empty };
+        let Some((root, index)) = Self::split(address) else {
+            return Page::Empty;
+        };
         let leaf = self.root[root].load(Ordering::Acquire);
         if leaf.is_null() {
             return Page::Empty;
@@ -70,7 +74,11 @@ impl PageTable {
             return false;
         }
         self.each_page(start, end, |entry| {
-            let new = if entry.load(Ordering::Relaxed).is_null() { record.cast_mut() } else { mixed() };
+            let new = if entry.load(Ordering::Relaxed).is_null() {
+                record.cast_mut()
+            } else {
+                mixed()
+            };
             entry.store(new, Ordering::Release);
         });
         true
@@ -90,7 +98,9 @@ impl PageTable {
         let mut page = start >> PAGE_BITS;
         let last = end >> PAGE_BITS;
         while page <= last {
-            let Some((root, mut index)) = Self::split(page << PAGE_BITS) else { return };
+            let Some((root, mut index)) = Self::split(page << PAGE_BITS) else {
+                return;
+            };
             let leaf = self.leaf(root);
             while page <= last && index < leaf.len() {
                 f(&leaf[index]);

@@ -106,7 +106,8 @@ unsafe impl Sync for Backing {}
 
 impl Backing {
     fn new(bytes: u64, align: u64) -> Option<Self> {
-        let layout = Layout::from_size_align(usize::try_from(bytes.max(1)).ok()?, align as usize).ok()?;
+        let layout =
+            Layout::from_size_align(usize::try_from(bytes.max(1)).ok()?, align as usize).ok()?;
         // SAFETY: the layout's size is not zero.
         let address = unsafe { std::alloc::alloc_zeroed(layout) };
         (!address.is_null()).then_some(Backing { address, layout })
@@ -146,7 +147,10 @@ struct Index {
 pub fn space() -> &'static AddressSpace {
     static SPACE: OnceLock<AddressSpace> = OnceLock::new();
     SPACE.get_or_init(|| {
-        let slack = std::env::var("CUDA_SOFT_SLACK").ok().and_then(|v| v.parse().ok()).unwrap_or(0);
+        let slack = std::env::var("CUDA_SOFT_SLACK")
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(0);
         AddressSpace::new(slack)
     })
 }
@@ -168,7 +172,9 @@ impl AddressSpace {
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
-        self.index.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.index
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Allocates `bytes` bytes, zeroed, at an address that is a multiple of 512.
@@ -178,11 +184,19 @@ impl AddressSpace {
     pub fn alloc(&self, kind: Kind, owner: u64, bytes: u64) -> Result<u64, OutOfMemory> {
         let full = || OutOfMemory { bytes };
         let length = bytes.checked_add(self.slack).ok_or(OutOfMemory { bytes })?;
-        let align = if kind.is_host_accessible() { PAGE } else { BACKING_ALIGN };
+        let align = if kind.is_host_accessible() {
+            PAGE
+        } else {
+            BACKING_ALIGN
+        };
         let backing = Backing::new(length, align).ok_or_else(full)?;
         let host = backing.address as u64;
         let mut index = self.index();
-        let base = if kind.is_host_accessible() { host } else { index.take(length).ok_or_else(full)? };
+        let base = if kind.is_host_accessible() {
+            host
+        } else {
+            index.take(length).ok_or_else(full)?
+        };
         let record = index.record(base, bytes, length, kind, owner, host, Some(backing));
         if !self.pages.insert(base, length, Arc::as_ptr(&record)) {
             return Err(full());
@@ -204,9 +218,17 @@ impl AddressSpace {
     pub fn free_owned(&self, owner: u64) -> Vec<Freed> {
         let owned: Vec<u64> = {
             let index = self.index();
-            index.records.values().filter(|r| r.info.owner == owner).map(|r| r.info.base).collect()
+            index
+                .records
+                .values()
+                .filter(|r| r.info.owner == owner)
+                .map(|r| r.info.base)
+                .collect()
         };
-        owned.into_iter().filter_map(|base| self.remove(base, |_| true).ok()).collect()
+        owned
+            .into_iter()
+            .filter_map(|base| self.remove(base, |_| true).ok())
+            .collect()
     }
 
     /// Lets kernels use `bytes` bytes of the program's own memory at `address`, under the same address.
@@ -217,17 +239,32 @@ impl AddressSpace {
     ///
     /// # Errors
     /// Part of the range is known here already.
-    pub unsafe fn register_host(&self, address: *mut u8, bytes: u64, owner: u64) -> Result<u64, AlreadyRegistered> {
+    pub unsafe fn register_host(
+        &self,
+        address: *mut u8,
+        bytes: u64,
+        owner: u64,
+    ) -> Result<u64, AlreadyRegistered> {
         let base = address as u64;
         let mut index = self.index();
         let end = base.saturating_add(bytes);
-        let overlaps = index.records.range(..end).next_back().is_some_and(|(start, r)| start + r.info.bytes > base);
+        let overlaps = index
+            .records
+            .range(..end)
+            .next_back()
+            .is_some_and(|(start, r)| start + r.info.bytes > base);
         if overlaps || bytes == 0 {
-            return Err(AlreadyRegistered { address: base, bytes });
+            return Err(AlreadyRegistered {
+                address: base,
+                bytes,
+            });
         }
         let record = index.record(base, bytes, bytes, Kind::Registered, owner, base, None);
         if !self.pages.insert(base, bytes, Arc::as_ptr(&record)) {
-            return Err(AlreadyRegistered { address: base, bytes });
+            return Err(AlreadyRegistered {
+                address: base,
+                bytes,
+            });
         }
         index.records.insert(base, record);
         Ok(base)
@@ -241,11 +278,20 @@ impl AddressSpace {
         self.remove(address as u64, |kind| kind == Kind::Registered)
     }
 
-    fn remove(&self, address: u64, of_kind: impl Fn(Kind) -> bool) -> Result<Freed, NotAnAllocation> {
+    fn remove(
+        &self,
+        address: u64,
+        of_kind: impl Fn(Kind) -> bool,
+    ) -> Result<Freed, NotAnAllocation> {
         let mut index = self.index();
         let record = match index.records.get(&address) {
             Some(record) if of_kind(record.info.kind) => Arc::clone(record),
-            _ => return Err(NotAnAllocation { address, inside: index.containing(address).map(|r| r.info) }),
+            _ => {
+                return Err(NotAnAllocation {
+                    address,
+                    inside: index.containing(address).map(|r| r.info),
+                });
+            }
         };
         index.records.remove(&address);
         let length = record.length.swap(0, Ordering::SeqCst);
@@ -266,29 +312,53 @@ impl AddressSpace {
 
     /// The allocation that ends nearest below `address`, or contains it: for messages.
     pub fn nearest(&self, address: u64) -> Option<Allocation> {
-        self.index().records.range(..=address).next_back().map(|(_, r)| r.info)
+        self.index()
+            .records
+            .range(..=address)
+            .next_back()
+            .map(|(_, r)| r.info)
     }
 
     /// Bytes that are allocated, by kinds that `counts` says yes to.
     pub fn in_use(&self, counts: impl Fn(&Allocation) -> bool) -> u64 {
-        self.index().records.values().filter(|r| counts(&r.info)).map(|r| r.info.bytes).sum()
+        self.index()
+            .records
+            .values()
+            .filter(|r| counts(&r.info))
+            .map(|r| r.info.bytes)
+            .sum()
     }
 
     /// Marks the beginning of work that accesses device memory. What is freed while it lasts stays readable (and is
     /// found no more).
     pub fn enter(&'static self) -> InFlight {
-        InFlight { space: self, epoch: self.epochs.enter() }
+        InFlight {
+            space: self,
+            epoch: self.epochs.enter(),
+        }
     }
 
     /// The record and host address of a range that one allocation holds.
     fn resolve(&self, address: u64, bytes: u64) -> Result<(Arc<Record>, *mut u8), BadRange> {
         let index = self.index();
-        let record = index.containing(address).or_else(|| index.records.get(&address));
+        let record = index
+            .containing(address)
+            .or_else(|| index.records.get(&address));
         match record {
-            Some(r) if address - r.info.base <= r.info.bytes && bytes <= r.info.bytes - (address - r.info.base) => {
-                Ok((Arc::clone(r), address.wrapping_add(r.delta) as usize as *mut u8))
+            Some(r)
+                if address - r.info.base <= r.info.bytes
+                    && bytes <= r.info.bytes - (address - r.info.base) =>
+            {
+                Ok((
+                    Arc::clone(r),
+                    address.wrapping_add(r.delta) as usize as *mut u8,
+                ))
             }
-            other => Err(BadRange { address, bytes, inside: other.map(|r| r.info) }),
+            other => Err(BadRange {
+                address,
+                bytes,
+                inside: other.map(|r| r.info),
+            }),
         }
     }
 
@@ -335,7 +405,12 @@ impl AddressSpace {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub unsafe fn write_from(&self, address: u64, from: *const u8, bytes: u64) -> Result<(), BadRange> {
+    pub unsafe fn write_from(
+        &self,
+        address: u64,
+        from: *const u8,
+        bytes: u64,
+    ) -> Result<(), BadRange> {
         let (_alive, host) = self.resolve(address, bytes)?;
         // SAFETY: the destination as in `read`, the source as promised by the caller.
         unsafe { access::copy(host, from, bytes as usize) };
@@ -390,13 +465,18 @@ impl AddressSpace {
 
 impl fmt::Debug for AddressSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddressSpace").field("allocations", &self.index().records.len()).finish_non_exhaustive()
+        f.debug_struct("AddressSpace")
+            .field("allocations", &self.index().records.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl Index {
     fn containing(&self, address: u64) -> Option<&Arc<Record>> {
-        let (base, record) = self.records.range((Bound::Unbounded, Bound::Included(address))).next_back()?;
+        let (base, record) = self
+            .records
+            .range((Bound::Unbounded, Bound::Included(address)))
+            .next_back()?;
         (address - base < record.info.bytes).then_some(record)
     }
 
@@ -414,7 +494,13 @@ impl Index {
         let id = self.next_id;
         self.next_id += 1;
         Arc::new(Record {
-            info: Allocation { base, bytes, id, kind, owner },
+            info: Allocation {
+                base,
+                bytes,
+                id,
+                kind,
+                owner,
+            },
             delta: host.wrapping_sub(base),
             length: AtomicU64::new(length),
             _backing: backing,
@@ -490,7 +576,9 @@ impl Drop for InFlight {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InFlight").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("InFlight")
+            .field("epoch", &self.epoch)
+            .finish_non_exhaustive()
     }
 }
 
@@ -522,8 +610,15 @@ impl fmt::Display for NotAnAllocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x} is not the start of an allocation", self.address)?;
         match self.inside {
-            Some(a) if a.base == self.address => write!(f, " of the right kind (it is {:?} memory)", a.kind),
-            Some(a) => write!(f, ": it lies {} bytes inside that at {:#x}", self.address - a.base, a.base),
+            Some(a) if a.base == self.address => {
+                write!(f, " of the right kind (it is {:?} memory)", a.kind)
+            }
+            Some(a) => write!(
+                f,
+                ": it lies {} bytes inside that at {:#x}",
+                self.address - a.base,
+                a.base
+            ),
             None => Ok(()),
         }
     }
@@ -542,7 +637,11 @@ pub struct AlreadyRegistered {
 
 impl fmt::Display for AlreadyRegistered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at {:#x} are empty, or overlap a registered range", self.bytes, self.address)
+        write!(
+            f,
+            "{} bytes at {:#x} are empty, or overlap a registered range",
+            self.bytes, self.address
+        )
     }
 }
 
@@ -563,7 +662,11 @@ impl fmt::Display for BadRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes at {:#x} ", self.bytes, self.address)?;
         match self.inside {
-            Some(a) => write!(f, "run past the end of the {} bytes at {:#x}", a.bytes, a.base),
+            Some(a) => write!(
+                f,
+                "run past the end of the {} bytes at {:#x}",
+                a.bytes, a.base
+            ),
             None => write!(f, "lie in no allocation"),
         }
     }
