@@ -1,7 +1,6 @@
 //! Contexts, the stack of current ones that each thread has, and primary contexts.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,10 +21,8 @@ pub(crate) struct Context {
     alive: AtomicBool,
     /// `cuCtxAttach` and `cuCtxDetach` count it; creation counts 1.
     usage: AtomicU32,
-    pub(crate) lanes: Mutex<Lanes>,
-    pub(crate) options: Mutex<Options>,
-    /// Base addresses of the device memory that it owns.
-    allocations: Mutex<BTreeSet<u64>>,
+    lanes: Mutex<Lanes>,
+    options: Mutex<Options>,
 }
 
 /// What can be set in a context.
@@ -116,7 +113,6 @@ fn make(flags: u32, device: &'static Device, primary: bool) -> Result<Arc<Contex
         usage: AtomicU32::new(1),
         lanes: Mutex::default(),
         options: Mutex::default(),
-        allocations: Mutex::default(),
     }))
 }
 
@@ -234,20 +230,6 @@ impl Context {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn allocations(&self) -> MutexGuard<'_, BTreeSet<u64>> {
-        self.allocations.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes device memory that goes when the context goes.
-    pub(crate) fn owns(&self, address: u64) {
-        self.allocations().insert(address);
-    }
-
-    /// The memory was freed.
-    pub(crate) fn disowns(&self, address: u64) {
-        self.allocations().remove(&address);
-    }
-
     /// `cuCtxSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
@@ -255,8 +237,8 @@ impl Context {
         observe_fault()
     }
 
-    /// Waits for all of its work.
-    fn drain(&self) {
+    /// Waits for all of its work; what failed is not looked at.
+    pub(crate) fn drain(&self) {
         let tails = self.lanes().all_tails();
         graph().wait_all(&tails);
     }
@@ -266,9 +248,7 @@ impl Context {
         self.drain();
         self.alive.store(false, Relaxed);
         super::module::unload_all_of(self);
-        for address in std::mem::take(&mut *self.allocations()) {
-            super::memory::release(address);
-        }
+        super::memory::release_all_of(self);
     }
 
     /// `cuCtxGetLimit`
