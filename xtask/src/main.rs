@@ -28,6 +28,9 @@ const TASKS: &[Task] = &[
     ),
 ];
 
+/// The exit status when a download failed three times: EX_TEMPFAIL of `sysexits.h`.
+const NOT_FETCHED: u8 = 75;
+
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1);
     let Some((_, _, task)) = TASKS
@@ -44,7 +47,12 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
-            ExitCode::FAILURE
+            // A step that a failed download stopped is told apart from one that failed.
+            if error.contains(headers::FETCH_FAILED) {
+                ExitCode::from(NOT_FETCHED)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }
