@@ -25,7 +25,7 @@ fn parse_version(text: &str) -> Option<u32> {
         Some((major, minor)) => major.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(minor.parse::<u32>().ok()?.checked_mul(10)?)?,
         None => text.parse().ok()?,
     };
-    (1000..100_000).contains(&version).then_some(version)
+    (11000..100_000).contains(&version).then_some(version)
 }
 
 /// The newest PTX version that a driver of this CUDA version reads.

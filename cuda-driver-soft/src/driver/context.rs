@@ -1,6 +1,7 @@
 //! Contexts, the stack of current ones that each thread has, and primary contexts.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     usage: AtomicU32,
     lanes: Mutex<Lanes>,
     options: Mutex<Options>,
+    /// Contexts that it has peer access to.
+    peers: Mutex<BTreeSet<u64>>,
 }
 
 /// What can be set in a context.
@@ -113,6 +116,7 @@ fn make(flags: u32, device: &'static Device, primary: bool) -> Result<Arc<Contex
         usage: AtomicU32::new(1),
         lanes: Mutex::default(),
         options: Mutex::default(),
+        peers: Mutex::default(),
     }))
 }
 
@@ -228,6 +232,16 @@ impl Context {
 
     pub(crate) fn options(&self) -> MutexGuard<'_, Options> {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `cuCtxEnablePeerAccess`; false if it is enabled already. All memory is in one address space, so nothing else changes.
+    pub(crate) fn enable_peer(&self, id: u64) -> bool {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
+    }
+
+    /// `cuCtxDisablePeerAccess`; false if it is not enabled.
+    pub(crate) fn disable_peer(&self, id: u64) -> bool {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
     }
 
     /// `cuCtxSynchronize`

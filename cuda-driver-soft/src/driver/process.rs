@@ -71,7 +71,7 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     }
     let devices = device::from_environment()?;
     watch();
-    if cfg!(debug_assertions) && !crate::built_with_optimisation() {
+    if !crate::built_with_optimisation() {
         crate::log!("built without optimisation: kernels run about 100 times slower (see README, [profile.dev.package])");
     }
     let driver = Driver {
