@@ -1,0 +1,345 @@
+//! `cargo xtask kernels [--check]`: compiles `tests/kernels/*.cu` to PTX with NVRTC 11.7.99.
+//!
+//! That release emits PTX 7.7, which every supported driver takes; no GPU is needed. A file is compiled for `compute_52`
+//! unless its name says more (`name.sm_70.cu`); a line `// nvrtc: OPTIONS` in it adds options.
+//! `--check` writes nothing and fails where a committed file differs.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{fs, ptr};
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+
+const VERSION: &str = "11.7.99";
+const PACKAGE: &str = "nvidia-cuda-nvrtc-cu11";
+const SHA256: &str = "9f1562822ea264b7e34ed5930567e89242d266448e936b85bc97a3370feabb03";
+
+/// The exit code that says: a download failed three times, so nothing was compared.
+const DOWNLOAD_FAILED: u8 = 75;
+
+enum Failure {
+    Download(String),
+    Other(String),
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Failure::Other(text)
+    }
+}
+
+/// Runs the subcommand with the arguments that follow its name.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    let check = match args {
+        [] => false,
+        [flag] if flag == "--check" => true,
+        _ => {
+            eprintln!("usage: cargo xtask kernels [--check]");
+            return ExitCode::from(2);
+        }
+    };
+    match kernels(check) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Download(text)) => {
+            eprintln!("cargo xtask kernels: {text}");
+            ExitCode::from(DOWNLOAD_FAILED)
+        }
+        Err(Failure::Other(text)) => {
+            eprintln!("cargo xtask kernels: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn kernels(check: bool) -> Result<(), Failure> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let folder = root.join("tests/kernels");
+    let generated = folder.join("generated");
+    let nvrtc = Nvrtc::load(&fetch(&root.join(".cache"))?)?;
+
+    let mut sources = files(&folder, "cu")?;
+    sources.sort();
+    let mut expected = Vec::new();
+    let mut stale = Vec::new();
+    for source in &sources {
+        let name = source
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
+        let ptx = nvrtc.compile(&name, &text)?;
+        let target = generated.join(source.with_extension("ptx").file_name().unwrap_or_default());
+        let current = fs::read_to_string(&target).ok();
+        if current.as_deref() != Some(&ptx) {
+            if check {
+                stale.push(format!(
+                    "{} is not what {name} compiles to",
+                    target.display()
+                ));
+            } else {
+                fs::write(&target, ptx).map_err(|e| format!("{}: {e}", target.display()))?;
+                println!("wrote {}", target.display());
+            }
+        }
+        expected.push(target);
+    }
+    for file in files(&generated, "ptx")? {
+        if !expected.contains(&file) {
+            if check {
+                stale.push(format!("{} has no source", file.display()));
+            } else {
+                fs::remove_file(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+                println!("removed {}", file.display());
+            }
+        }
+    }
+    if stale.is_empty() {
+        println!(
+            "{} kernel files compiled with NVRTC {VERSION}",
+            sources.len()
+        );
+        Ok(())
+    } else {
+        Err(Failure::Other(format!(
+            "{}\nrun: cargo xtask kernels",
+            stale.join("\n")
+        )))
+    }
+}
+
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry
+            .map_err(|e| format!("{}: {e}", folder.display()))?
+            .path();
+        if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The folder with NVRTC's two libraries, downloaded from PyPI into `cache` where they are not there yet.
+fn fetch(cache: &Path) -> Result<PathBuf, Failure> {
+    let home = cache.join(format!("nvrtc-{VERSION}"));
+    let libraries = home.join("nvidia/cuda_nvrtc/lib");
+    if libraries.join("libnvrtc.so.11.2").is_file() {
+        return Ok(libraries);
+    }
+    let wheels = home.join("wheel");
+    fs::create_dir_all(&wheels).map_err(|e| format!("{}: {e}", wheels.display()))?;
+    let requirements = wheels.join("requirements.txt");
+    fs::write(
+        &requirements,
+        format!("{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n"),
+    )
+    .map_err(|e| format!("{}: {e}", requirements.display()))?;
+
+    let mut reason = String::new();
+    let downloaded = (1..=3).any(|_| {
+        let outcome = Command::new("python3")
+            .args([
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+                "--only-binary=:all:",
+            ])
+            .args(["--platform", "manylinux1_x86_64", "--dest"])
+            .arg(&wheels)
+            .arg("--requirement")
+            .arg(&requirements)
+            .output();
+        match outcome {
+            Ok(output) if output.status.success() => true,
+            Ok(output) => {
+                reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                false
+            }
+            Err(error) => {
+                reason = format!("python3 (its pip downloads NVRTC): {error}");
+                false
+            }
+        }
+    });
+    if !downloaded {
+        return Err(Failure::Download(format!(
+            "{PACKAGE}=={VERSION} could not be downloaded: {reason}"
+        )));
+    }
+    for wheel in files(&wheels, "whl")? {
+        let status = Command::new("python3")
+            .args(["-m", "zipfile", "-e"])
+            .arg(&wheel)
+            .arg(&home)
+            .status();
+        if !status.is_ok_and(|s| s.success()) {
+            return Err(Failure::Other(format!(
+                "{} could not be unpacked",
+                wheel.display()
+            )));
+        }
+        fs::remove_file(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))?;
+    }
+    Ok(libraries)
+}
+
+type Program = *mut c_void;
+
+/// The entry points of NVRTC that compile a file, as `nvrtc.h` declares them.
+struct Nvrtc {
+    create: unsafe extern "C" fn(
+        *mut Program,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> c_int,
+    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int,
+    log_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    log: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    ptx_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    ptx: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    error: unsafe extern "C" fn(c_int) -> *const c_char,
+    destroy: unsafe extern "C" fn(*mut Program) -> c_int,
+}
+
+impl Nvrtc {
+    fn load(folder: &Path) -> Result<Self, String> {
+        // The compiler opens its second library by name: loaded first, that name is already answered.
+        let builtins = open(&folder.join("libnvrtc-builtins.so.11.7"))?;
+        let library = open(&folder.join("libnvrtc.so.11.2"))?;
+        // Never closed: the function pointers below outlive this function.
+        std::mem::forget(builtins);
+        macro_rules! symbol {
+            ($name:literal) => {{
+                // SAFETY: each field's type is nvrtc.h's declaration of the symbol assigned to it.
+                let found = unsafe { library.get($name.to_bytes_with_nul()) };
+                *found.map_err(|e| format!("NVRTC: {e}"))?
+            }};
+        }
+        let nvrtc = Self {
+            create: symbol!(c"nvrtcCreateProgram"),
+            compile: symbol!(c"nvrtcCompileProgram"),
+            log_size: symbol!(c"nvrtcGetProgramLogSize"),
+            log: symbol!(c"nvrtcGetProgramLog"),
+            ptx_size: symbol!(c"nvrtcGetPTXSize"),
+            ptx: symbol!(c"nvrtcGetPTX"),
+            error: symbol!(c"nvrtcGetErrorString"),
+            destroy: symbol!(c"nvrtcDestroyProgram"),
+        };
+        std::mem::forget(library);
+        Ok(nvrtc)
+    }
+
+    /// The PTX of one source file, with a first line that says where it comes from in place of the compiler's.
+    fn compile(&self, name: &str, text: &str) -> Result<String, String> {
+        let architecture = name
+            .split('.')
+            .find_map(|part| part.strip_prefix("sm_"))
+            .unwrap_or("52");
+        let mut options = vec![
+            format!("--gpu-architecture=compute_{architecture}"),
+            "--std=c++17".to_owned(),
+        ];
+        for line in text
+            .lines()
+            .filter_map(|line| line.strip_prefix("// nvrtc: "))
+        {
+            options.extend(line.split_whitespace().map(str::to_owned));
+        }
+
+        let source = CString::new(text).map_err(|e| format!("{name}: {e}"))?;
+        let label = CString::new(name).map_err(|e| format!("{name}: {e}"))?;
+        let arguments = options
+            .iter()
+            .map(|option| CString::new(option.as_str()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| format!("{name}: {e}"))?;
+        let pointers: Vec<_> = arguments.iter().map(|a| a.as_ptr()).collect();
+        let count = c_int::try_from(pointers.len()).map_err(|e| format!("{name}: {e}"))?;
+
+        let mut program: Program = ptr::null_mut();
+        // SAFETY: both strings are terminated and outlive the call; no headers are passed.
+        let code = unsafe {
+            (self.create)(
+                &mut program,
+                source.as_ptr(),
+                label.as_ptr(),
+                0,
+                ptr::null(),
+                ptr::null(),
+            )
+        };
+        self.check(name, code)?;
+        // SAFETY: `pointers` holds `count` terminated strings, and the program was created above.
+        let code = unsafe { (self.compile)(program, count, pointers.as_ptr()) };
+        let log = self.text(name, program, self.log_size, self.log)?;
+        if !log.trim().is_empty() {
+            eprint!("{log}");
+        }
+        self.check(name, code)?;
+        let ptx = self.text(name, program, self.ptx_size, self.ptx)?;
+        // SAFETY: the program is live and not used afterwards.
+        let code = unsafe { (self.destroy)(&mut program) };
+        self.check(name, code)?;
+
+        let mut out = String::new();
+        let _ = writeln!(
+            out,
+            "// Written by `cargo xtask kernels` from tests/kernels/{name} with NVRTC {VERSION} ({}). Do not edit.",
+            options.join(" ")
+        );
+        let body: Vec<_> = ptx
+            .lines()
+            .skip_while(|line| line.is_empty() || line.starts_with("//"))
+            .collect();
+        out.push_str(body.join("\n").trim_end());
+        out.push('\n');
+        Ok(out)
+    }
+
+    fn text(
+        &self,
+        name: &str,
+        program: Program,
+        size_of: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+        read: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    ) -> Result<String, String> {
+        let mut size = 0;
+        // SAFETY: the program is live and `size` takes the result.
+        let code = unsafe { size_of(program, &mut size) };
+        self.check(name, code)?;
+        let mut buffer = vec![0_u8; size];
+        // SAFETY: the buffer has the size just asked for, the terminating zero included.
+        let code = unsafe { read(program, buffer.as_mut_ptr().cast()) };
+        self.check(name, code)?;
+        while buffer.last() == Some(&0) {
+            buffer.pop();
+        }
+        String::from_utf8(buffer).map_err(|e| format!("{name}: {e}"))
+    }
+
+    fn check(&self, name: &str, code: c_int) -> Result<(), String> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: nvrtcGetErrorString takes any number and returns a static, terminated string.
+        let text = unsafe { CStr::from_ptr((self.error)(code)) };
+        Err(format!("{name}: {} ({code})", text.to_string_lossy()))
+    }
+}
+
+fn open(path: &Path) -> Result<Library, String> {
+    // SAFETY: NVRTC's libraries run nothing at load that has a precondition.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }
+        .map_err(|e| format!("{}: {e}", path.display()))
+}
