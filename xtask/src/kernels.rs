@@ -7,57 +7,24 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
 use std::{fs, ptr};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
+use crate::{headers, read, root, write};
+
 const VERSION: &str = "11.7.99";
-const PACKAGE: &str = "nvidia-cuda-nvrtc-cu11";
-const SHA256: &str = "9f1562822ea264b7e34ed5930567e89242d266448e936b85bc97a3370feabb03";
 
-/// The exit code that says: a download failed three times, so nothing was compared.
-const DOWNLOAD_FAILED: u8 = 75;
-
-enum Failure {
-    Download(String),
-    Other(String),
-}
-
-impl From<String> for Failure {
-    fn from(text: String) -> Self {
-        Failure::Other(text)
-    }
-}
-
-/// Runs the subcommand with the arguments that follow its name.
-pub(crate) fn run(args: &[String]) -> ExitCode {
-    let check = match args {
-        [] => false,
-        [flag] if flag == "--check" => true,
-        _ => {
-            eprintln!("usage: cargo xtask kernels [--check]");
-            return ExitCode::from(2);
-        }
+/// Compiles every kernel file; with `--check`, compares instead of writing.
+pub(crate) fn run() -> Result<(), String> {
+    let check = match std::env::args().nth(2).as_deref() {
+        None => false,
+        Some("--check") => true,
+        Some(other) => return Err(format!("{other}: unknown option; there is --check")),
     };
-    match kernels(check) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Download(text)) => {
-            eprintln!("cargo xtask kernels: {text}");
-            ExitCode::from(DOWNLOAD_FAILED)
-        }
-        Err(Failure::Other(text)) => {
-            eprintln!("cargo xtask kernels: {text}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn kernels(check: bool) -> Result<(), Failure> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    let folder = root.join("tests/kernels");
+    let folder = root().join("tests/kernels");
     let generated = folder.join("generated");
-    let nvrtc = Nvrtc::load(&fetch(&root.join(".cache"))?)?;
+    let nvrtc = Nvrtc::load(&headers::nvrtc()?)?;
 
     let mut sources = files(&folder, "cu")?;
     sources.sort();
@@ -69,18 +36,16 @@ fn kernels(check: bool) -> Result<(), Failure> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
-        let ptx = nvrtc.compile(&name, &text)?;
+        let ptx = nvrtc.compile(&name, &read(source)?)?;
         let target = generated.join(source.with_extension("ptx").file_name().unwrap_or_default());
-        let current = fs::read_to_string(&target).ok();
-        if current.as_deref() != Some(&ptx) {
+        if fs::read_to_string(&target).ok().as_ref() != Some(&ptx) {
             if check {
                 stale.push(format!(
                     "{} is not what {name} compiles to",
                     target.display()
                 ));
             } else {
-                fs::write(&target, ptx).map_err(|e| format!("{}: {e}", target.display()))?;
+                write(&target, &ptx)?;
                 println!("wrote {}", target.display());
             }
         }
@@ -103,10 +68,7 @@ fn kernels(check: bool) -> Result<(), Failure> {
         );
         Ok(())
     } else {
-        Err(Failure::Other(format!(
-            "{}\nrun: cargo xtask kernels",
-            stale.join("\n")
-        )))
+        Err(format!("{}\nrun: cargo xtask kernels", stale.join("\n")))
     }
 }
 
@@ -122,73 +84,6 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
         }
     }
     Ok(found)
-}
-
-/// The folder with NVRTC's two libraries, downloaded from PyPI into `cache` where they are not there yet.
-fn fetch(cache: &Path) -> Result<PathBuf, Failure> {
-    let home = cache.join(format!("nvrtc-{VERSION}"));
-    let libraries = home.join("nvidia/cuda_nvrtc/lib");
-    if libraries.join("libnvrtc.so.11.2").is_file() {
-        return Ok(libraries);
-    }
-    let wheels = home.join("wheel");
-    fs::create_dir_all(&wheels).map_err(|e| format!("{}: {e}", wheels.display()))?;
-    let requirements = wheels.join("requirements.txt");
-    fs::write(
-        &requirements,
-        format!("{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n"),
-    )
-    .map_err(|e| format!("{}: {e}", requirements.display()))?;
-
-    let mut reason = String::new();
-    let downloaded = (1..=3).any(|_| {
-        let outcome = Command::new("python3")
-            .args([
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--no-deps",
-                "--require-hashes",
-                "--only-binary=:all:",
-            ])
-            .args(["--platform", "manylinux1_x86_64", "--dest"])
-            .arg(&wheels)
-            .arg("--requirement")
-            .arg(&requirements)
-            .output();
-        match outcome {
-            Ok(output) if output.status.success() => true,
-            Ok(output) => {
-                reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                false
-            }
-            Err(error) => {
-                reason = format!("python3 (its pip downloads NVRTC): {error}");
-                false
-            }
-        }
-    });
-    if !downloaded {
-        return Err(Failure::Download(format!(
-            "{PACKAGE}=={VERSION} could not be downloaded: {reason}"
-        )));
-    }
-    for wheel in files(&wheels, "whl")? {
-        let status = Command::new("python3")
-            .args(["-m", "zipfile", "-e"])
-            .arg(&wheel)
-            .arg(&home)
-            .status();
-        if !status.is_ok_and(|s| s.success()) {
-            return Err(Failure::Other(format!(
-                "{} could not be unpacked",
-                wheel.display()
-            )));
-        }
-        fs::remove_file(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))?;
-    }
-    Ok(libraries)
 }
 
 type Program = *mut c_void;
