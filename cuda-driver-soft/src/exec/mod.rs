@@ -1,0 +1,3 @@
+//! The engine that runs PTX.
+
+pub mod semantics;
