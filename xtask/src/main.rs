@@ -7,6 +7,7 @@ mod bindings;
 #[path = "../../cuda-driver-sys/build/generate.rs"]
 mod generate;
 mod headers;
+mod kernels;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,9 +27,14 @@ const TASKS: &[Task] = &[
         "write cuda-driver-sys/src/generated/",
         bindings::run,
     ),
+    (
+        "kernels",
+        "compile tests/kernels/*.cu to PTX; with --check, compare",
+        kernels::run,
+    ),
 ];
 
-/// The exit status when a download failed three times: EX_TEMPFAIL of `sysexits.h`.
+/// The exit code that says: a download failed three times, so nothing was written or compared.
 const NOT_FETCHED: u8 = 75;
 
 fn main() -> ExitCode {
@@ -47,8 +53,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
-            // A step that a failed download stopped is told apart from one that failed.
-            if error.contains(headers::FETCH_FAILED) {
+            if error.contains(headers::NOT_FETCHED) {
                 ExitCode::from(NOT_FETCHED)
             } else {
                 ExitCode::FAILURE

@@ -8,6 +8,7 @@ mod execution;
 mod fault;
 mod kernel;
 mod program;
+pub mod semantics;
 mod window;
 
 pub use execution::{Execution, Launch, Options, Progress};
