@@ -46,12 +46,38 @@ const CURRENT_VERSION: &str = CURRENT.version;
 /// How the errors of a download that failed three times begin; the process then ends with `NOT_FETCHED`.
 pub(crate) const FETCH_FAILED: &str = "could not be fetched in three tries";
 
-/// Fetches all of them.
+/// Fetches all of them, and prints the variables by which the feature `bindgen` of cuda-driver-sys finds them, in
+/// the shell's words: `eval "$(cargo xtask headers)"`.
 pub(crate) fn run() -> Result<(), String> {
     for package in [&CURRENT, &FROZEN, &LIBCLANG] {
-        println!("{}", fetch(package)?.display());
+        eprintln!("{}", fetch(package)?.display());
     }
+    let include = current()?;
+    let toolkit = include.parent().ok_or("the header lies in no toolkit")?;
+    let native = folder_of(&LIBCLANG)?;
+    println!("export CUDA_PATH='{}'", toolkit.display());
+    println!("export LIBCLANG_PATH='{}'", native.display());
+    // In quotes of its own: bindgen splits the variable as a shell does.
+    println!(
+        "export BINDGEN_EXTRA_CLANG_ARGS='-resource-dir \"{}\"'",
+        native.join("resource").display()
+    );
     Ok(())
+}
+
+/// Whether everything was fetched before.
+#[cfg(test)]
+pub(crate) fn are_fetched() -> bool {
+    [&CURRENT, &FROZEN, &LIBCLANG]
+        .iter()
+        .all(|package| folder(package).join(package.holds).is_file())
+}
+
+/// Where a package is unpacked.
+fn folder(package: &Package) -> PathBuf {
+    root()
+        .join(".cache")
+        .join(format!("{}-{}", package.name, package.version))
 }
 
 /// The folder of the 13.5 header.
@@ -94,7 +120,7 @@ fn fetch(package: &Package) -> Result<PathBuf, String> {
         holds,
         sha256,
     } = package;
-    let folder = root().join(".cache").join(format!("{name}-{version}"));
+    let folder = folder(package);
     let file = folder.join(holds);
     if !file.is_file() {
         let wheels = root()

@@ -7,6 +7,9 @@ mod bindings;
 #[path = "../../cuda-driver-sys/build/generate.rs"]
 mod generate;
 mod headers;
+#[cfg(test)]
+mod merge_tests;
+mod plain_names;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
