@@ -40,11 +40,19 @@ const LIBCLANG: Package = Package {
     sha256: None,
 };
 
+/// The run-time compiler that emits PTX 7.7, which every supported driver takes.
+const NVRTC: Package = Package {
+    name: "nvidia-cuda-nvrtc-cu11",
+    version: "11.7.99",
+    holds: "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2",
+    sha256: None,
+};
+
+/// What the error of a download that failed three times contains.
+pub(crate) const NOT_FETCHED: &str = "could not be fetched in three tries";
+
 /// Version of the header that the bindings are made from, as the first lines of generated files name it.
 const CURRENT_VERSION: &str = CURRENT.version;
-
-/// How the errors of a download that failed three times begin; the process then ends with `NOT_FETCHED`.
-pub(crate) const FETCH_FAILED: &str = "could not be fetched in three tries";
 
 /// Fetches all of them, and prints the variables by which the feature `bindgen` of cuda-driver-sys finds them, in
 /// the shell's words: `eval "$(cargo xtask headers)"`.
@@ -88,6 +96,11 @@ pub(crate) fn current() -> Result<PathBuf, String> {
 /// The folder of the last CUDA 12 header.
 pub(crate) fn frozen() -> Result<PathBuf, String> {
     folder_of(&FROZEN)
+}
+
+/// The folder of NVRTC's libraries.
+pub(crate) fn nvrtc() -> Result<PathBuf, String> {
+    folder_of(&NVRTC)
 }
 
 /// What the generator reads, with the pinned libclang chosen.
@@ -136,7 +149,7 @@ fn fetch(package: &Package) -> Result<PathBuf, String> {
             }
         }
         if !folder.is_dir() {
-            return Err(format!("{pinned} {FETCH_FAILED}: {failure}"));
+            return Err(format!("{pinned} {NOT_FETCHED}: {failure}"));
         }
         if !file.is_file() {
             return Err(format!("{pinned} holds no {holds}"));

@@ -7,6 +7,7 @@ mod bindings;
 #[path = "../../cuda-driver-sys/build/generate.rs"]
 mod generate;
 mod headers;
+mod kernels;
 #[cfg(test)]
 mod merge_tests;
 mod plain_names;
@@ -28,6 +29,11 @@ const TASKS: &[Task] = &[
         "bindings",
         "write cuda-driver-sys/src/generated/",
         bindings::run,
+    ),
+    (
+        "kernels",
+        "compile tests/kernels/*.cu to PTX; with --check, compare",
+        kernels::run,
     ),
 ];
 
@@ -51,7 +57,7 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
             // A step that a failed download stopped is told apart from one that failed.
-            if error.contains(headers::FETCH_FAILED) {
+            if error.contains(headers::NOT_FETCHED) {
                 ExitCode::from(NOT_FETCHED)
             } else {
                 ExitCode::FAILURE
