@@ -1,6 +1,9 @@
 //! The referees: `rustc_apfloat` for IEEE operations, wide integers for the others, and values recorded on a GPU.
 
+mod approx;
+mod cvt;
 mod float;
+mod half;
 mod int;
 
 use crate::ir::Rounding;
