@@ -2,3 +2,4 @@
 
 pub mod exec;
 pub mod ir;
+pub mod memory;

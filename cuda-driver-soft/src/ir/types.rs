@@ -48,13 +48,19 @@ impl Type {
 
     /// A signed integer type.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2)
+        matches!(
+            self,
+            Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2
+        )
     }
 
     /// A floating-point type.
     pub const fn is_float(self) -> bool {
         use Type::*;
-        matches!(self, F16 | F16x2 | F32 | F64 | BF16 | BF16x2 | TF32 | E4M3 | E5M2 | E4M3x2 | E5M2x2)
+        matches!(
+            self,
+            F16 | F16x2 | F32 | F64 | BF16 | BF16x2 | TF32 | E4M3 | E5M2 | E4M3x2 | E5M2x2
+        )
     }
 }
 
