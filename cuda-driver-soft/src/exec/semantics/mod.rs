@@ -21,6 +21,8 @@
 //! | `round` | the one place where an exact value becomes a rounded one |
 
 pub mod approx;
+pub mod bits;
+pub mod carry;
 pub mod compare;
 pub mod cvt;
 pub(crate) mod elementary;
