@@ -1,1 +1,5 @@
-//! A CUDA driver in software.
+//! A CUDA driver in software: the C ABI of libcuda, running PTX on the CPU.
+
+pub mod exec;
+pub mod ir;
+pub mod memory;

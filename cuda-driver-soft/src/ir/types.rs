@@ -1,0 +1,202 @@
+//! Types, state spaces and modifiers, by the PTX manual's names.
+
+/// A PTX type: the fundamental types, the packed ones, and the alternate floating-point formats.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    Pred,
+    B8,
+    B16,
+    B32,
+    B64,
+    B128,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    F32,
+    F64,
+    BF16,
+    BF16x2,
+    TF32,
+    U16x2,
+    S16x2,
+    E4M3,
+    E5M2,
+    E4M3x2,
+    E5M2x2,
+}
+
+impl Type {
+    /// Size in bytes of a value of this type; a predicate counts as 1.
+    pub const fn size(self) -> u32 {
+        use Type::*;
+        match self {
+            Pred | B8 | U8 | S8 | E4M3 | E5M2 => 1,
+            B16 | U16 | S16 | F16 | BF16 | E4M3x2 | E5M2x2 => 2,
+            B32 | U32 | S32 | F32 | F16x2 | BF16x2 | TF32 | U16x2 | S16x2 => 4,
+            B64 | U64 | S64 | F64 => 8,
+            B128 => 16,
+        }
+    }
+
+    /// A signed integer type.
+    pub const fn is_signed(self) -> bool {
+        matches!(
+            self,
+            Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2
+        )
+    }
+
+    /// A floating-point type.
+    pub const fn is_float(self) -> bool {
+        use Type::*;
+        matches!(
+            self,
+            F16 | F16x2 | F32 | F64 | BF16 | BF16x2 | TF32 | E4M3 | E5M2 | E4M3x2 | E5M2x2
+        )
+    }
+}
+
+/// A state space. `.param` of a device function and of a call is in the frame ([`Space::Local`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// No space given: a generic address.
+    Generic,
+    /// `.global`
+    Global,
+    /// `.shared`, `.shared::cta`
+    Shared,
+    /// `.shared::cluster`
+    SharedCluster,
+    /// `.local`, and the frame: an offset into the thread's local memory
+    Local,
+    /// `.const`
+    Const,
+    /// `.param` of a kernel: an offset into the launch's parameter buffer
+    Param,
+}
+
+/// Rounding modifiers of floating-point results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// `.rn`: to nearest even
+    Rn,
+    /// `.rz`: towards zero
+    Rz,
+    /// `.rm`: towards negative infinity
+    Rm,
+    /// `.rp`: towards positive infinity
+    Rp,
+    /// `.rna`: to nearest, ties away from zero
+    Rna,
+    /// `.rs`: stochastic
+    Rs,
+}
+
+/// How `div`, `sqrt`, `rcp` and the like are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// `.rn`, `.rz`, `.rm`, `.rp`: IEEE 754 correct
+    Ieee(Rounding),
+    /// `.full`
+    Full,
+    /// `.approx`
+    Approx,
+}
+
+/// Comparison operators of `setp` and `set`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compare {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    /// `.lo`: unsigned less than
+    Lo,
+    Ls,
+    Hi,
+    Hs,
+    /// `.equ`: equal or unordered
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    /// `.num`: both are numbers
+    Num,
+    /// `.nan`: one is a NaN
+    Nan,
+}
+
+/// Boolean operators of `setp`, `set`, `red`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BoolOp {
+    And,
+    Or,
+    Xor,
+}
+
+/// Which part of a product `mul` and `mad` keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// `.lo`
+    Lo,
+    /// `.hi`
+    Hi,
+    /// `.wide`: all of it, in twice the width
+    Wide,
+}
+
+/// Scope of a memory operation.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    Cta,
+    Cluster,
+    Gpu,
+    Sys,
+}
+
+/// Memory ordering of a load, store or atomic operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// no modifier, or `.weak`
+    Weak,
+    /// `.volatile`
+    Volatile,
+    /// `.relaxed.scope`
+    Relaxed(Scope),
+    /// `.acquire.scope`
+    Acquire(Scope),
+    /// `.release.scope`
+    Release(Scope),
+    /// `.acq_rel.scope`
+    AcqRel(Scope),
+    /// `.mmio.relaxed.sys`
+    Mmio,
+}
+
+/// What a block barrier does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BarOp {
+    /// `.sync`
+    Sync,
+    /// `.arrive`
+    Arrive,
+    /// `.red.and`, `.red.or`: the destination is a predicate
+    Red(BoolOp),
+    /// `.red.popc`: the destination is a u32
+    Popc,
+}
