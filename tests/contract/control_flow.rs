@@ -11,13 +11,27 @@ fn compare<T: PartialEq + Debug>(what: &str, seen: &[T], expected: &[T]) {
     let mut c = Codes::new();
     let wrong = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
     c.that(seen.len() == expected.len() && wrong == 0, || {
-        let i = seen.iter().zip(expected).position(|(a, b)| a != b).unwrap_or(0);
-        format!("{what}: {wrong} of {} differ; element {i} is {:?}, expected {:?}", seen.len(), seen[i], expected[i])
+        let i = seen
+            .iter()
+            .zip(expected)
+            .position(|(a, b)| a != b)
+            .unwrap_or(0);
+        format!(
+            "{what}: {wrong} of {} differ; element {i} is {:?}, expected {:?}",
+            seen.len(),
+            seen[i],
+            expected[i]
+        )
     });
 }
 
 /// Runs a kernel `(in, out, n)` of one result per element.
-fn check<I: Plain, O: Plain + PartialEq + Debug>(file: &str, kernel: &str, input: &[I], reference: impl Fn(I) -> O) {
+fn check<I: Plain, O: Plain + PartialEq + Debug>(
+    file: &str,
+    kernel: &str,
+    input: &[I],
+    reference: impl Fn(I) -> O,
+) {
     let mut gpu = Gpu::new();
     let kernel_handle = gpu.kernel(file, kernel);
     let seen: Vec<O> = gpu.table(kernel_handle, &[input], 1);
@@ -27,11 +41,22 @@ fn check<I: Plain, O: Plain + PartialEq + Debug>(file: &str, kernel: &str, input
 
 fn words(count: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed);
-    (0..count).map(|i| if i < 200 { i as u32 } else { random.word() >> random.below(32) }).collect()
+    (0..count)
+        .map(|i| {
+            if i < 200 {
+                i as u32
+            } else {
+                random.word() >> random.below(32)
+            }
+        })
+        .collect()
 }
 
 fn numbers(count: usize, seed: u64) -> Vec<i32> {
-    words(count, seed).into_iter().map(u32::cast_signed).collect()
+    words(count, seed)
+        .into_iter()
+        .map(u32::cast_signed)
+        .collect()
 }
 
 #[test]
@@ -39,7 +64,11 @@ fn collatz() {
     check("divergent.ptx", "collatz", &words(3000, 1), |x| {
         let (mut x, mut steps) = (u64::from(x), 0_u32);
         while x > 1 && steps < 10_000 {
-            x = if x & 1 == 1 { x.wrapping_mul(3).wrapping_add(1) } else { x >> 1 };
+            x = if x & 1 == 1 {
+                x.wrapping_mul(3).wrapping_add(1)
+            } else {
+                x >> 1
+            };
             steps += 1;
         }
         steps
@@ -76,17 +105,19 @@ fn nested() {
 
 #[test]
 fn switched() {
-    check("divergent.ptx", "switched", &words(3000, 3), |x| match x % 11 {
-        0 => x.wrapping_mul(7),
-        1 => x / 3,
-        2 => x ^ 0xa5a5_a5a5,
-        3 => x.wrapping_add(1000).wrapping_sub(77),
-        4 => x.wrapping_sub(77),
-        5 => !x,
-        6 => (0..x % 5).fold(x, |r, j| r.wrapping_mul(31).wrapping_add(j)),
-        7 => 12345,
-        8 => x << (x & 7),
-        _ => 9,
+    check("divergent.ptx", "switched", &words(3000, 3), |x| {
+        match x % 11 {
+            0 => x.wrapping_mul(7),
+            1 => x / 3,
+            2 => x ^ 0xa5a5_a5a5,
+            3 => x.wrapping_add(1000).wrapping_sub(77),
+            4 => x.wrapping_sub(77),
+            5 => !x,
+            6 => (0..x % 5).fold(x, |r, j| r.wrapping_mul(31).wrapping_add(j)),
+            7 => 12345,
+            8 => x << (x & 7),
+            _ => 9,
+        }
     });
 }
 
@@ -142,7 +173,13 @@ fn one_block(file: &str, kernel: &str, input: &[u32]) -> Vec<u32> {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(file, kernel);
     let (data, out) = (gpu.upload(input), gpu.alloc(input.len() * 4));
-    gpu.launch(kernel, [1, 1, 1], [input.len() as u32, 1, 1], 0, &mut arguments![data, out]);
+    gpu.launch(
+        kernel,
+        [1, 1, 1],
+        [input.len() as u32, 1, 1],
+        0,
+        &mut arguments![data, out],
+    );
     gpu.read(out, input.len())
 }
 
@@ -153,10 +190,20 @@ fn a_barrier_after_divergence() {
         let slots: Vec<u32> = input
             .iter()
             .enumerate()
-            .map(|(t, &x)| if t & 1 == 1 { (0..t).fold(1, |r: u32, _| r.wrapping_mul(5).wrapping_add(x)) } else { x })
+            .map(|(t, &x)| {
+                if t & 1 == 1 {
+                    (0..t).fold(1, |r: u32, _| r.wrapping_mul(5).wrapping_add(x))
+                } else {
+                    x
+                }
+            })
             .collect();
         let expected: Vec<u32> = slots.iter().rev().copied().collect();
-        compare(&format!("mirror of {threads}"), &one_block("divergent.ptx", "mirror", &input), &expected);
+        compare(
+            &format!("mirror of {threads}"),
+            &one_block("divergent.ptx", "mirror", &input),
+            &expected,
+        );
     }
 }
 
@@ -165,7 +212,11 @@ fn a_barrier_inside_a_function() {
     for threads in [2, 32, 66, 256] {
         let input = words(threads, 8);
         let expected: Vec<u32> = (0..threads).map(|t| input[t ^ 1]).collect();
-        compare(&format!("call_barrier of {threads}"), &one_block("calls.ptx", "call_barrier", &input), &expected);
+        compare(
+            &format!("call_barrier of {threads}"),
+            &one_block("calls.ptx", "call_barrier", &input),
+            &expected,
+        );
     }
 }
 
@@ -177,7 +228,11 @@ fn direct_calls() {
     let kernel = gpu.kernel("calls.ptx", "call_direct");
     let seen: Vec<f32> = gpu.table(kernel, &[&input], 1);
     let expected: Vec<u32> = input.iter().map(|x| reference(*x).to_bits()).collect();
-    compare("call_direct", &seen.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), &expected);
+    compare(
+        "call_direct",
+        &seen.iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
+        &expected,
+    );
 }
 
 #[test]
@@ -189,7 +244,9 @@ fn recursive_calls() {
             (m, k) => ackermann(m - 1, ackermann(m, k - 1)),
         }
     }
-    check("calls.ptx", "call_recursive", &words(300, 9), |x| ackermann(x % 3, x % 5));
+    check("calls.ptx", "call_recursive", &words(300, 9), |x| {
+        ackermann(x % 3, x % 5)
+    });
 }
 
 #[test]
@@ -208,7 +265,9 @@ fn indirect_calls() {
 
 #[test]
 fn structs_returned() {
-    let input: Vec<f32> = (0..200).map(|i| (i as f32 * 0.71).fract() * 100.0 - 30.0).collect();
+    let input: Vec<f32> = (0..200)
+        .map(|i| (i as f32 * 0.71).fract() * 100.0 - 30.0)
+        .collect();
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("calls.ptx", "call_struct");
     let seen: Vec<f64> = gpu.table(kernel, &[&input], 1);
@@ -221,14 +280,23 @@ fn structs_returned() {
             (sum * (i + 1) as f64).to_bits()
         })
         .collect();
-    compare("call_struct", &seen.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), &expected);
+    compare(
+        "call_struct",
+        &seen.iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
+        &expected,
+    );
 }
 
 #[test]
 fn pointers_passed() {
     check("calls.ptx", "call_pointers", &numbers(500, 11), |x| {
         let values: Vec<i32> = (0..8_u32)
-            .map(|j| (x.cast_unsigned().wrapping_mul(j.wrapping_mul(2_654_435_761)) >> (j + 3)).cast_signed())
+            .map(|j| {
+                (x.cast_unsigned()
+                    .wrapping_mul(j.wrapping_mul(2_654_435_761))
+                    >> (j + 3))
+                    .cast_signed()
+            })
             .collect();
         let low = values.iter().min().copied().unwrap_or(0);
         let high = values.iter().max().copied().unwrap_or(0);

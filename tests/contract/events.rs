@@ -50,7 +50,11 @@ fn wrong_arguments() {
     let mut time = 0.0;
     let (a, b) = (event(0), event(CUevent_flags::CU_EVENT_DISABLE_TIMING.0));
     is!(c, 400, cuEventElapsedTime(ptr::null_mut(), a, a));
-    is!(c, 400, cuEventElapsedTime(&raw mut time, ptr::null_mut(), a));
+    is!(
+        c,
+        400,
+        cuEventElapsedTime(&raw mut time, ptr::null_mut(), a)
+    );
     ok!(cuEventRecord(a, ptr::null_mut()));
     ok!(cuEventRecord(b, ptr::null_mut()));
     ok!(cuCtxSynchronize());
@@ -73,12 +77,30 @@ fn elapsed_time_grows_with_the_work() {
         let mut arguments = arguments![out, 1_u64, rounds];
         let mut pointers = arguments.pointers();
         is!(c, 0, cuEventRecord(start, s));
-        is!(c, 0, cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, s, pointers.as_mut_ptr(), ptr::null_mut()));
+        is!(
+            c,
+            0,
+            cuLaunchKernel(
+                spin,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                s,
+                pointers.as_mut_ptr(),
+                ptr::null_mut()
+            )
+        );
         is!(c, 0, cuEventRecord(end, s));
         is!(c, 0, cuEventSynchronize(end));
         is!(c, 0, cuEventElapsedTime(&raw mut *time, start, end));
     }
-    c.that(times[0] > 0.0 && times[1] > 3.0 * times[0], || format!("{times:?} ms for 1 : 1,000"));
+    c.that(times[0] > 0.0 && times[1] > 3.0 * times[0], || {
+        format!("{times:?} ms for 1 : 1,000")
+    });
 }
 
 #[test]
@@ -88,18 +110,42 @@ fn a_stream_waits_for_an_event() {
     let spin = gpu.kernel("spin.ptx", "spin");
     let out = gpu.upload(&[0_u64, 0]);
     let (mut first, mut second) = (ptr::null_mut(), ptr::null_mut());
-    ok!(cuStreamCreate(&raw mut first, CUstream_flags::CU_STREAM_NON_BLOCKING.0));
-    ok!(cuStreamCreate(&raw mut second, CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+    ok!(cuStreamCreate(
+        &raw mut first,
+        CUstream_flags::CU_STREAM_NON_BLOCKING.0
+    ));
+    ok!(cuStreamCreate(
+        &raw mut second,
+        CUstream_flags::CU_STREAM_NON_BLOCKING.0
+    ));
     let done = event(CUevent_flags::CU_EVENT_DISABLE_TIMING.0);
     let mut arguments = arguments![out, 5_u64, 200_000_u64];
     let mut pointers = arguments.pointers();
-    is!(c, 0, cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, first, pointers.as_mut_ptr(), ptr::null_mut()));
+    is!(
+        c,
+        0,
+        cuLaunchKernel(
+            spin,
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            first,
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        )
+    );
     is!(c, 0, cuEventRecord(done, first));
     is!(c, 0, cuStreamWaitEvent(second, done, 0));
     is!(c, 0, cuMemcpyDtoDAsync(out + 8, out, 8, second));
     is!(c, 0, cuStreamSynchronize(second));
     let seen = gpu.read::<u64>(out, 2);
-    c.that(seen[0] != 0 && seen[0] == seen[1], || format!("the copy ran before the kernel: {seen:?}"));
+    c.that(seen[0] != 0 && seen[0] == seen[1], || {
+        format!("the copy ran before the kernel: {seen:?}")
+    });
     // An event of a stream that was never recorded is no obstacle.
     let fresh = event(0);
     is!(c, 0, cuStreamWaitEvent(second, fresh, 0));

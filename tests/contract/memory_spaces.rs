@@ -15,10 +15,18 @@ fn copies<T: Plain>(kernel: &str) {
         let bytes = n * size_of::<T>();
         let data: Vec<u8> = (0..bytes).map(|_| random.word() as u8).collect();
         let (input, out) = (gpu.upload(&data), gpu.upload(&vec![0x5a_u8; bytes + 64]));
-        gpu.launch(function, [n.div_ceil(128) as u32, 1, 1], [128, 1, 1], 0, &mut arguments![input, out, n as u32]);
+        gpu.launch(
+            function,
+            [n.div_ceil(128) as u32, 1, 1],
+            [128, 1, 1],
+            0,
+            &mut arguments![input, out, n as u32],
+        );
         let seen = gpu.read::<u8>(out, bytes + 64);
         c.that(seen[..bytes] == data, || format!("{kernel} of {n}"));
-        c.that(seen[bytes..] == [0x5a; 64], || format!("{kernel} of {n} wrote past the end"));
+        c.that(seen[bytes..] == [0x5a; 64], || {
+            format!("{kernel} of {n} wrote past the end")
+        });
     }
 }
 
@@ -86,8 +94,16 @@ fn dynamic_shared_memory() {
         let data: Vec<f64> = (0..m).map(|i| i as f64 * 0.5 - 3.0).collect();
         let bytes: Vec<u8> = (0..m).map(|i| (i * 13 % 256) as u8).collect();
         let (a, b, out) = (gpu.upload(&data), gpu.upload(&bytes), gpu.alloc(m * 8));
-        gpu.launch(kernel, [1, 1, 1], [m as u32, 1, 1], m as u32 * 9, &mut arguments![a, b, out]);
-        let expected: Vec<f64> = (0..m).map(|t| data[(t + 1) % m] + f64::from(bytes[(t + m - 1) % m])).collect();
+        gpu.launch(
+            kernel,
+            [1, 1, 1],
+            [m as u32, 1, 1],
+            m as u32 * 9,
+            &mut arguments![a, b, out],
+        );
+        let expected: Vec<f64> = (0..m)
+            .map(|t| data[(t + 1) % m] + f64::from(bytes[(t + m - 1) % m]))
+            .collect();
         assert_eq!(gpu.read::<f64>(out, m), expected, "{m} threads");
     }
 }
@@ -95,15 +111,29 @@ fn dynamic_shared_memory() {
 #[test]
 fn static_shared_memory() {
     let mut gpu = Gpu::new();
-    let data: Vec<u32> = (0..1024).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
+    let data: Vec<u32> = (0..1024)
+        .map(|i: u32| i.wrapping_mul(2_654_435_761))
+        .collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(4096));
     let transpose = gpu.kernel("memory.ptx", "shared_transpose");
-    gpu.launch(transpose, [1, 1, 1], [32, 8, 1], 0, &mut arguments![input, out]);
+    gpu.launch(
+        transpose,
+        [1, 1, 1],
+        [32, 8, 1],
+        0,
+        &mut arguments![input, out],
+    );
     let expected: Vec<u32> = (0..1024).map(|i| data[i % 32 * 32 + i / 32]).collect();
     assert_eq!(gpu.read::<u32>(out, 1024), expected, "shared_transpose");
 
     let large = gpu.kernel("memory.ptx", "shared_large");
-    gpu.launch(large, [1, 1, 1], [256, 1, 1], 0, &mut arguments![input, out]);
+    gpu.launch(
+        large,
+        [1, 1, 1],
+        [256, 1, 1],
+        0,
+        &mut arguments![input, out],
+    );
     let expected: Vec<u32> = data[..256].iter().map(|x| x.wrapping_mul(40)).collect();
     assert_eq!(gpu.read::<u32>(out, 256), expected, "shared_large");
 }
@@ -114,7 +144,13 @@ fn generic_pointers() {
     let kernel = gpu.kernel("memory.ptx", "generic_pointer");
     let data: Vec<u32> = (0..256).map(|i| i * 5).collect();
     let (input, out) = (gpu.upload(&data), gpu.alloc(1024));
-    gpu.launch(kernel, [1, 1, 1], [256, 1, 1], 0, &mut arguments![input, out]);
+    gpu.launch(
+        kernel,
+        [1, 1, 1],
+        [256, 1, 1],
+        0,
+        &mut arguments![input, out],
+    );
     let expected: Vec<u32> = data
         .iter()
         .zip(0_u32..)

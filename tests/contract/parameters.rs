@@ -5,7 +5,12 @@ use crate::common::Codes;
 use crate::common::gpu::{Arguments, Gpu};
 
 /// Launches one thread and reads `count` words.
-fn received(gpu: &mut Gpu, name: &str, count: usize, send: impl FnOnce(u64) -> Arguments) -> Vec<u64> {
+fn received(
+    gpu: &mut Gpu,
+    name: &str,
+    count: usize,
+    send: impl FnOnce(u64) -> Arguments,
+) -> Vec<u64> {
     let kernel = gpu.kernel("params.ptx", name);
     let out = gpu.upload(&vec![0xa5a5_a5a5_a5a5_a5a5_u64; count]);
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut send(out));
@@ -18,8 +23,19 @@ fn scalars() {
     let mut c = Codes::new();
     let seen = received(&mut gpu, "param_scalars", 12, |out| {
         arguments![
-            out, -5_i8, 250_u8, -30_000_i16, 65_000_u16, -2_000_000_000_i32, 4_000_000_000_u32, i64::MIN + 7, u64::MAX - 3,
-            -1.5_f32, 2.25e300_f64, true, 77_u8
+            out,
+            -5_i8,
+            250_u8,
+            -30_000_i16,
+            65_000_u16,
+            -2_000_000_000_i32,
+            4_000_000_000_u32,
+            i64::MIN + 7,
+            u64::MAX - 3,
+            -1.5_f32,
+            2.25e300_f64,
+            true,
+            77_u8
         ]
     });
     let expected = [
@@ -36,7 +52,9 @@ fn scalars() {
         1,
         77,
     ];
-    c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
+    c.that(seen == expected, || {
+        format!("{seen:x?}\nexpected {expected:x?}")
+    });
 }
 
 #[test]
@@ -109,7 +127,9 @@ fn vectors() {
         s(-3),
         18,
     ];
-    c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
+    c.that(seen == expected, || {
+        format!("{seen:x?}\nexpected {expected:x?}")
+    });
 }
 
 #[test]
@@ -127,11 +147,34 @@ fn a_struct_of_mixed_members() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     assert_eq!(size_of::<Mixed>(), 40);
-    let mixed = Mixed { tag: 3, weight: -0.75, half: 54321, scale: 1e-3, count: 1 << 40, tail: [7, 8, 9] };
-    let seen = received(&mut gpu, "param_struct", 11, |out| arguments![out, 200_u8, mixed, 201_u8]);
+    let mixed = Mixed {
+        tag: 3,
+        weight: -0.75,
+        half: 54321,
+        scale: 1e-3,
+        count: 1 << 40,
+        tail: [7, 8, 9],
+    };
+    let seen = received(&mut gpu, "param_struct", 11, |out| {
+        arguments![out, 200_u8, mixed, 201_u8]
+    });
     let scale = u64::from(1e-3_f32.to_bits());
-    let expected = [200, 3, (-0.75_f64).to_bits(), 54321, scale, 1 << 40, 7, 8, 9, 201, 40];
-    c.that(seen == expected, || format!("{seen:x?}\nexpected {expected:x?}"));
+    let expected = [
+        200,
+        3,
+        (-0.75_f64).to_bits(),
+        54321,
+        scale,
+        1 << 40,
+        7,
+        8,
+        9,
+        201,
+        40,
+    ];
+    c.that(seen == expected, || {
+        format!("{seen:x?}\nexpected {expected:x?}")
+    });
 }
 
 #[test]
@@ -143,7 +186,13 @@ fn a_large_struct_read_by_index() {
         *word = (i as u32).wrapping_mul(2_654_435_761);
     }
     let out = gpu.alloc(256 * 4);
-    gpu.launch(kernel, [2, 1, 1], [128, 1, 1], 0, &mut arguments![out, words, 37_u32]);
+    gpu.launch(
+        kernel,
+        [2, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![out, words, 37_u32],
+    );
     let expected: Vec<u32> = (0..256).map(|t| words[t * 37 % 1000]).collect();
     assert_eq!(gpu.read::<u32>(out, 256), expected);
 }
@@ -161,7 +210,12 @@ fn forty_parameters() {
             arguments.push(wide);
             arguments.push(single);
             arguments.push(double);
-            expected.extend([u64::from(k + 100), wide, u64::from(single.to_bits()), double.to_bits()]);
+            expected.extend([
+                u64::from(k + 100),
+                wide,
+                u64::from(single.to_bits()),
+                double.to_bits(),
+            ]);
         }
         arguments
     });
@@ -174,7 +228,15 @@ fn sixty_four_bits() {
     let kernel = gpu.kernel("params.ptx", "param_wide");
     let out = gpu.alloc(200 * 8);
     let (base, stride) = (0xffff_ffff_0000_0001_u64, 0x1_0000_0007_u64);
-    gpu.launch(kernel, [2, 1, 1], [128, 1, 1], 0, &mut arguments![out, base, stride, 200_u64]);
-    let expected: Vec<u64> = (0..200_u64).map(|i| base.wrapping_add(i.wrapping_mul(stride))).collect();
+    gpu.launch(
+        kernel,
+        [2, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![out, base, stride, 200_u64],
+    );
+    let expected: Vec<u64> = (0..200_u64)
+        .map(|i| base.wrapping_add(i.wrapping_mul(stride)))
+        .collect();
     assert_eq!(gpu.read::<u64>(out, 200), expected);
 }

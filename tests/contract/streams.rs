@@ -32,15 +32,26 @@ fn creation() {
     is!(c, 1, cuStreamGetFlags(plain, ptr::null_mut()));
 
     let (mut least, mut greatest, mut priority) = (9, 9, 9);
-    ok!(cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest));
+    ok!(cuCtxGetStreamPriorityRange(
+        &raw mut least,
+        &raw mut greatest
+    ));
     is!(c, 0, cuStreamCreateWithPriority(&raw mut s, 0, greatest));
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
-    c.that(priority == greatest, || format!("priority {priority} of {greatest}"));
+    c.that(priority == greatest, || {
+        format!("priority {priority} of {greatest}")
+    });
     is!(c, 0, cuStreamDestroy(s));
     // A priority beyond the range is brought into it.
-    is!(c, 0, cuStreamCreateWithPriority(&raw mut s, 0, greatest - 100));
+    is!(
+        c,
+        0,
+        cuStreamCreateWithPriority(&raw mut s, 0, greatest - 100)
+    );
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
-    c.that(priority == greatest, || format!("priority {priority}, asked beyond {greatest}"));
+    c.that(priority == greatest, || {
+        format!("priority {priority}, asked beyond {greatest}")
+    });
     is!(c, 0, cuStreamDestroy(s));
 
     let mut context = ptr::null_mut();
@@ -66,7 +77,11 @@ fn null_handles() {
     is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
     is!(c, 0, cuStreamSynchronize(CU_STREAM_LEGACY));
     is!(c, 0, cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    is!(c, 400, cuStreamWaitEvent(ptr::null_mut(), ptr::null_mut(), 0));
+    is!(
+        c,
+        400,
+        cuStreamWaitEvent(ptr::null_mut(), ptr::null_mut(), 0)
+    );
 }
 
 /// Adds one to the counter behind the pointer.
@@ -87,10 +102,16 @@ fn host_functions_run_in_order() {
     }
     let s = stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0);
     for i in 0..20 {
-        is!(c, 0, cuLaunchHostFunc(s, Some(step), ptr::without_provenance_mut(i)));
+        is!(
+            c,
+            0,
+            cuLaunchHostFunc(s, Some(step), ptr::without_provenance_mut(i))
+        );
     }
     is!(c, 0, cuStreamSynchronize(s));
-    c.that(SEEN.load(Ordering::SeqCst) == 20, || format!("{} in order", SEEN.load(Ordering::SeqCst)));
+    c.that(SEEN.load(Ordering::SeqCst) == 20, || {
+        format!("{} in order", SEEN.load(Ordering::SeqCst))
+    });
     is!(c, 1, cuLaunchHostFunc(s, None, ptr::null_mut()));
     is!(c, 0, cuStreamDestroy(s));
     drop(gpu);
@@ -107,12 +128,36 @@ fn host_functions_and_kernels_take_turns() {
     for _ in 0..5 {
         let mut arguments = arguments![data, 64_u64];
         let mut pointers = arguments.pointers();
-        is!(c, 0, cuLaunchKernel(kernel, 1, 1, 1, 64, 1, 1, 0, s, pointers.as_mut_ptr(), ptr::null_mut()));
-        is!(c, 0, cuLaunchHostFunc(s, Some(count), (&raw const counter).cast_mut().cast()));
+        is!(
+            c,
+            0,
+            cuLaunchKernel(
+                kernel,
+                1,
+                1,
+                1,
+                64,
+                1,
+                1,
+                0,
+                s,
+                pointers.as_mut_ptr(),
+                ptr::null_mut()
+            )
+        );
+        is!(
+            c,
+            0,
+            cuLaunchHostFunc(s, Some(count), (&raw const counter).cast_mut().cast())
+        );
     }
     is!(c, 0, cuStreamSynchronize(s));
-    c.that(counter.load(Ordering::SeqCst) == 5, || format!("{counter:?}"));
-    c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || "five launches".to_owned());
+    c.that(counter.load(Ordering::SeqCst) == 5, || {
+        format!("{counter:?}")
+    });
+    c.that(gpu.read::<f32>(data, 64) == [63.0; 64], || {
+        "five launches".to_owned()
+    });
     is!(c, 0, cuStreamDestroy(s));
 }
 
@@ -142,11 +187,21 @@ fn driver_calls_in_a_host_function() {
     let s = stream(0);
     is!(c, 0, cuLaunchHostFunc(s, Some(call), s.cast()));
     is!(c, 0, cuStreamSynchronize(s));
-    let names = ["cuMemAlloc", "cuCtxSynchronize", "cuCtxGetCurrent", "cuDeviceGetCount", "cuEventCreate"];
+    let names = [
+        "cuMemAlloc",
+        "cuCtxSynchronize",
+        "cuCtxGetCurrent",
+        "cuDeviceGetCount",
+        "cuEventCreate",
+    ];
     for (slot, name) in CODES.iter().zip(names) {
         c.is(800, name, slot.load(Ordering::SeqCst));
     }
-    c.is(600, "cuStreamQuery of its own stream", CODES[5].load(Ordering::SeqCst));
+    c.is(
+        600,
+        "cuStreamQuery of its own stream",
+        CODES[5].load(Ordering::SeqCst),
+    );
     is!(c, 0, cuStreamDestroy(s));
 }
 
@@ -159,9 +214,30 @@ fn a_stream_is_destroyed_with_work_in_it() {
     let s = stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0);
     let mut arguments = arguments![out, 1_u64, 20_000_u64];
     let mut pointers = arguments.pointers();
-    is!(c, 0, cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, s, pointers.as_mut_ptr(), ptr::null_mut()));
+    is!(
+        c,
+        0,
+        cuLaunchKernel(
+            spin,
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            s,
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        )
+    );
     is!(c, 0, cuStreamDestroy(s));
     is!(c, 0, cuCtxSynchronize());
-    let expected = (0..20_000).fold(1_u64, |x, _| x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407));
-    c.that(gpu.read::<u64>(out, 1) == [expected], || "the work was not done".to_owned());
+    let expected = (0..20_000).fold(1_u64, |x, _| {
+        x.wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407)
+    });
+    c.that(gpu.read::<u64>(out, 1) == [expected], || {
+        "the work was not done".to_owned()
+    });
 }
