@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Regenerates the registry and the raw bindings from the pinned header with the pinned libclang, and fails unless that
-# changes nothing. Ends with 75 if a download failed three times.
+# changes nothing. Then builds and tests with the feature `bindgen`, which reads the same header.
+# Ends with 75 if a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 generated=(cuda-driver-sys/api/functions.toml cuda-driver-sys/src/generated)
 
-cargo xtask headers
+variables=$(cargo xtask headers)
 cargo xtask api
 cargo xtask bindings
 
@@ -18,3 +19,7 @@ if [ -n "$(git status --porcelain -- "${generated[@]}")" ]; then
     exit 1
 fi
 echo "the committed bindings are up to date"
+
+eval "$variables"
+cargo test --package cuda-driver-sys --features bindgen
+cargo test --package xtask

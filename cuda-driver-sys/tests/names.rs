@@ -144,7 +144,10 @@ fn legacy_holds_the_exports_whose_name_is_taken() {
     let taken: BTreeSet<&str> = OTHER.iter().map(|(name, _)| *name).collect();
     assert_eq!(legacy, taken);
     assert_eq!(legacy.len(), 70);
-    let early: Vec<Function> = Function::ALL.into_iter().filter(|function| function.is_32_bit()).collect();
+    let early: Vec<Function> = Function::ALL
+        .into_iter()
+        .filter(|function| function.is_32_bit())
+        .collect();
     assert_eq!(early.len(), 42);
     assert!(early.contains(&cuda_driver_sys::legacy::Function::cuMemAlloc));
     assert!(!early.contains(&cuda_driver_sys::legacy::Function::cuCtxDestroy));

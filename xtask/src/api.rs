@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::generate::registry::{self, Entry, StreamMode};
-use crate::{generate, headers, read, root, write};
+use crate::generate::registry::{Entry, StreamMode};
+use crate::{generate, headers, plain_names, read, root, write};
 
 /// Writes the registry.
 pub(crate) fn run() -> Result<(), String> {
     let model = generate::read_header(&headers::generator_input()?)?;
     let typedefs = read(&headers::current()?.join("cudaTypedefs.h"))?;
     let frozen = read(&headers::frozen()?.join("cuda.h"))?;
-    let entries = registry::derive(&model.functions, &typedefs, &frozen)?;
+    let entries = plain_names::registry(&model.functions, &typedefs, &frozen)?;
     write(
         &root().join("cuda-driver-sys/api/functions.toml"),
         &text(&entries, &headers::current_stamp()?),
