@@ -11,10 +11,10 @@ pub mod ptx;
 mod selection;
 mod settings;
 
-pub(crate) use log::log;
 pub use abi::{REAL as IMPLEMENTED, resolve};
 #[doc(hidden)]
 pub use abi::{Stubs, Table, set_exports};
+pub(crate) use log::log;
 pub use selection::{AlreadyInstalled, Prefer, Selection, SelectionError, from_env, library};
 
 use std::ffi::CStr;

@@ -43,7 +43,11 @@ pub type AlreadyInstalled = AlreadySet;
 impl fmt::Display for SelectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = one_line(&self.error);
-        if error.contains(&self.asked) { write!(f, "{VARIABLE}: {error}") } else { write!(f, "{VARIABLE}={}: {error}", self.asked) }
+        if error.contains(&self.asked) {
+            write!(f, "{VARIABLE}: {error}")
+        } else {
+            write!(f, "{VARIABLE}={}: {error}", self.asked)
+        }
     }
 }
 
@@ -61,7 +65,11 @@ impl fmt::Display for Selection {
 
 /// An error's text without line breaks.
 fn one_line(error: &LoadError) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    error
+        .to_string()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The software driver, as a library like any other.
@@ -89,14 +97,22 @@ pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
     match std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
         None if default == Prefer::Software => Ok(software(NAME.into())),
         None => Ok(system_with_a_device()),
-        Some(value) if value == "software" => Ok(software(format!("{NAME}: asked for by {VARIABLE}"))),
+        Some(value) if value == "software" => {
+            Ok(software(format!("{NAME}: asked for by {VARIABLE}")))
+        }
         Some(value) if value == "system" => {
-            let library = Library::load().map_err(|error| SelectionError { asked: "system".into(), error })?;
+            let library = Library::load().map_err(|error| SelectionError {
+                asked: "system".into(),
+                error,
+            })?;
             Ok(describe(library, Source::search()))
         }
         Some(path) => {
             let path = PathBuf::from(path);
-            let failed = |error| SelectionError { asked: path.display().to_string(), error };
+            let failed = |error| SelectionError {
+                asked: path.display().to_string(),
+                error,
+            };
             // SAFETY: whoever set the variable vouches for the file that it names.
             let library = unsafe { Library::load_from(&path) }.map_err(failed)?;
             // SAFETY: as above.
@@ -106,7 +122,11 @@ pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
 }
 
 fn software(reason: String) -> Selection {
-    Selection { library: library(), source: software_source(), reason }
+    Selection {
+        library: library(),
+        source: software_source(),
+        reason,
+    }
 }
 
 /// A library of the system with its path and version.
@@ -116,7 +136,11 @@ fn describe(library: &'static Library, source: Source) -> Selection {
         Some(version) => format!("{name}, CUDA {}.{}", version / 1000, version % 1000 / 10),
         None => name,
     };
-    Selection { library, source, reason }
+    Selection {
+        library,
+        source,
+        reason,
+    }
 }
 
 /// The system's driver, unless it is missing, broken or without a device.
@@ -129,7 +153,10 @@ fn system_with_a_device() -> Selection {
     // SAFETY: cuInit takes no pointer.
     let code = unsafe { library.cuInit(0) };
     if code != CUresult::CUDA_SUCCESS {
-        return software(format!("{NAME}: {selection} has no usable device: cuInit answers {code:?} ({})", code.0));
+        return software(format!(
+            "{NAME}: {selection} has no usable device: cuInit answers {code:?} ({})",
+            code.0
+        ));
     }
     let mut count = 0;
     // SAFETY: the pointer is to an integer of our own.

@@ -22,7 +22,11 @@ pub(crate) fn version() -> u32 {
 /// `12.4` and `12040` are 12040.
 fn parse_version(text: &str) -> Option<u32> {
     let version = match text.split_once('.') {
-        Some((major, minor)) => major.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(minor.parse::<u32>().ok()?.checked_mul(10)?)?,
+        Some((major, minor)) => major
+            .parse::<u32>()
+            .ok()?
+            .checked_mul(1000)?
+            .checked_add(minor.parse::<u32>().ok()?.checked_mul(10)?)?,
         None => text.parse().ok()?,
     };
     (11000..100_000).contains(&version).then_some(version)
@@ -58,38 +62,67 @@ pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
     match version {
         13000.. => (9, (version - 13000) / 10),
         12090.. => (8, 8),
-        _ => RELEASES.iter().rev().find(|r| r.0 <= version).map_or((5, 0), |r| r.1),
+        _ => RELEASES
+            .iter()
+            .rev()
+            .find(|r| r.0 <= version)
+            .map_or((5, 0), |r| r.1),
     }
 }
 
 /// The devices that `CUDA_SOFT_DEVICES` describes: a number of devices (`2`), or their architectures (`sm_90,sm_80`).
 /// One of sm_90 if it is not set.
 pub(crate) fn devices() -> Result<Vec<&'static Profile>, String> {
-    parse_devices(std::env::var("CUDA_SOFT_DEVICES").ok().as_deref().unwrap_or("1"))
+    parse_devices(
+        std::env::var("CUDA_SOFT_DEVICES")
+            .ok()
+            .as_deref()
+            .unwrap_or("1"),
+    )
 }
 
 fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
     const MOST: usize = 64;
-    let bad = |word: &str| format!("CUDA_SOFT_DEVICES={text}: \"{word}\" is neither a number of devices (at most {MOST}) nor one of {}", Profile::names());
+    let bad = |word: &str| {
+        format!(
+            "CUDA_SOFT_DEVICES={text}: \"{word}\" is neither a number of devices (at most {MOST}) nor one of {}",
+            Profile::names()
+        )
+    };
     if let Ok(count) = text.trim().parse::<usize>() {
         let default = Profile::of("sm_90").ok_or_else(|| bad("sm_90"))?;
-        return if count <= MOST { Ok(vec![default; count]) } else { Err(bad(text)) };
+        return if count <= MOST {
+            Ok(vec![default; count])
+        } else {
+            Err(bad(text))
+        };
     }
     let words: Vec<&str> = text.split(',').collect();
     if words.len() > MOST {
         return Err(bad(text));
     }
-    words.into_iter().map(|word| Profile::of(word.trim()).ok_or_else(|| bad(word))).collect()
+    words
+        .into_iter()
+        .map(|word| Profile::of(word.trim()).ok_or_else(|| bad(word)))
+        .collect()
 }
 
 /// Memory of each device: `CUDA_SOFT_MEMORY` bytes, else what the machine has.
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
-        let asked = std::env::var("CUDA_SOFT_MEMORY").ok().and_then(|n| n.trim().parse().ok()).filter(|&n| n > 0);
+        let asked = std::env::var("CUDA_SOFT_MEMORY")
+            .ok()
+            .and_then(|n| n.trim().parse().ok())
+            .filter(|&n| n > 0);
         let machine = || {
             let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-            let kib = info.lines().find_map(|l| l.strip_prefix("MemTotal:"))?.trim().split(' ').next()?;
+            let kib = info
+                .lines()
+                .find_map(|l| l.strip_prefix("MemTotal:"))?
+                .trim()
+                .split(' ')
+                .next()?;
             kib.parse::<u64>().ok()?.checked_mul(1024)
         };
         asked.or_else(machine).unwrap_or(4 << 30)

@@ -47,7 +47,9 @@ impl Caller {
             return Err(Error::INVALID_VALUE);
         }
         // SAFETY: not NULL, so valid for so many reads by the caller's promise.
-        Ok((0..length).map(|i| unsafe { pointer.add(i).read_unaligned() }).collect())
+        Ok((0..length)
+            .map(|i| unsafe { pointer.add(i).read_unaligned() })
+            .collect())
     }
 
     /// A value in an array of results.

@@ -3,7 +3,8 @@
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use cuda_driver_sys::{
-    CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUexecAffinityType, CUfunc_cache, CUlimit, CUsharedconfig,
+    CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUexecAffinityType, CUfunc_cache,
+    CUlimit, CUsharedconfig,
 };
 
 use super::args::{Caller, set};

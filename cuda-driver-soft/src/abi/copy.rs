@@ -38,7 +38,10 @@ impl Copy<'_> {
         if self.bytes == 0 {
             return Ok(());
         }
-        let (to, from) = ((self.to)(self.c, self.bytes)?, (self.from)(self.c, self.bytes)?);
+        let (to, from) = (
+            (self.to)(self.c, self.bytes)?,
+            (self.from)(self.c, self.bytes)?,
+        );
         copy(to, from, self.bytes as u64, &stream, self.waits)
     }
 }

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use cuda_driver_sys::{CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop, CUexecAffinityType, CUuuid};
+use cuda_driver_sys::{
+    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop, CUexecAffinityType,
+    CUuuid,
+};
 
 use super::args::{Caller, set};
 use super::exports;
@@ -12,7 +15,10 @@ use crate::driver::{context, device, profile};
 
 /// Text into a buffer of `length` bytes; no room at all is an error here, a crash with a real driver.
 fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<()> {
-    let capacity = usize::try_from(length).ok().filter(|&n| n > 0 && !buffer.is_null()).ok_or(Error::INVALID_VALUE)?;
+    let capacity = usize::try_from(length)
+        .ok()
+        .filter(|&n| n > 0 && !buffer.is_null())
+        .ok_or(Error::INVALID_VALUE)?;
     c.set_text(buffer, capacity, text.as_bytes());
     Ok(())
 }
@@ -20,7 +26,9 @@ fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result
 fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
     driver()?;
     let out = c.out(out)?;
-    out.set(CUuuid { bytes: device::get(ordinal)?.uuid().map(|b| b as c_char) });
+    out.set(CUuuid {
+        bytes: device::get(ordinal)?.uuid().map(|b| b as c_char),
+    });
     Ok(())
 }
 

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
-use cuda_driver_sys::{CUfunc_cache, CUfunction, CUfunctionLoadingState, CUfunction_attribute, CUmodule, CUsharedconfig};
+use cuda_driver_sys::{
+    CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUmodule,
+    CUsharedconfig,
+};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::args::set;

@@ -32,7 +32,11 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
         // magic, version, address of the fat binary, name of a file
         let inner = c.read(bytes.wrapping_add(8).cast::<*const c_void>())?;
         let is_fatbin = c.array(inner.cast::<u8>(), 4)? == FATBIN_MAGIC;
-        return if is_fatbin { fat_binary(c, inner.cast()) } else { Err(Error::INVALID_IMAGE) };
+        return if is_fatbin {
+            fat_binary(c, inner.cast())
+        } else {
+            Err(Error::INVALID_IMAGE)
+        };
     }
     if starts_with(&FATBIN_MAGIC)? {
         return fat_binary(c, bytes);
@@ -82,22 +86,42 @@ pub(super) struct Jit {
 
 impl Jit {
     /// Reads and checks the options, as recorded on a real driver.
-    pub(super) fn read(c: Caller, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) -> Result<Jit> {
+    pub(super) fn read(
+        c: Caller,
+        count: c_uint,
+        options: *mut CUjit_option,
+        values: *mut *mut c_void,
+    ) -> Result<Jit> {
         let names = c.array(options.cast_const(), count as usize)?;
         let raw: Vec<*mut c_void> = c.array(values.cast_const(), count as usize)?;
-        let mut jit = Jit { options: Options::default(), values, info: None, error: None, wall_time: None, started: Instant::now() };
+        let mut jit = Jit {
+            options: Options::default(),
+            values,
+            info: None,
+            error: None,
+            wall_time: None,
+            started: Instant::now(),
+        };
         let mut buffers: [Option<*mut c_void>; 2] = [None; 2];
         let mut sizes: [Option<(usize, usize)>; 2] = [None; 2];
         for (i, (option, value)) in names.iter().zip(&raw).enumerate() {
             // Small values are in the low half of the pointer.
             let number = *value as usize as u32;
             match *option {
-                CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK if number == 0 => return Err(Error::INVALID_VALUE),
+                CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK
+                    if number == 0 =>
+                {
+                    return Err(Error::INVALID_VALUE);
+                }
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(*value),
-                CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => sizes[0] = Some((number as usize, i)),
+                CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => {
+                    sizes[0] = Some((number as usize, i))
+                }
                 CUjit_option::CU_JIT_ERROR_LOG_BUFFER => buffers[1] = Some(*value),
-                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => sizes[1] = Some((number as usize, i)),
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => {
+                    sizes[1] = Some((number as usize, i))
+                }
                 CUjit_option::CU_JIT_TARGET => jit.options.target = Some(number),
                 CUjit_option::CU_JIT_NEW_SM3X_OPT => jit.options.sm3x = true,
                 // Symbols given by address, and lists of names: nothing here can do with them what they ask.
@@ -105,14 +129,20 @@ impl Jit {
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT
                 | CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES
-                | CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES => return Err(Error::INVALID_VALUE),
+                | CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES => {
+                    return Err(Error::INVALID_VALUE);
+                }
                 known if known.0 <= CUjit_option::CU_JIT_SPLIT_COMPILE.0 => {}
                 _ => return Err(Error::INVALID_VALUE),
             }
         }
         let [info, error] = [0, 1].map(|i| match (buffers[i], sizes[i]) {
             (None, None) => Ok(None),
-            (Some(buffer), Some((size, size_option))) => Ok(Some(LogBuffer { buffer: buffer.cast(), size, size_option })),
+            (Some(buffer), Some((size, size_option))) => Ok(Some(LogBuffer {
+                buffer: buffer.cast(),
+                size,
+                size_option,
+            })),
             _ => Err(Error::INVALID_VALUE),
         });
         (jit.info, jit.error) = (info?, error?);
@@ -124,7 +154,11 @@ impl Jit {
         for (buffer, text) in [(&self.info, &log.info), (&self.error, &log.error)] {
             let Some(buffer) = buffer else { continue };
             c.set_text(buffer.buffer, buffer.size, text.as_bytes());
-            let length = if buffer.buffer.is_null() { 0 } else { text.len().min(buffer.size.saturating_sub(1)) };
+            let length = if buffer.buffer.is_null() {
+                0
+            } else {
+                text.len().min(buffer.size.saturating_sub(1))
+            };
             self.set_value(c, buffer.size_option, length as u32);
         }
         if let Some(option) = self.wall_time {

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use cuda_driver_sys::{CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream, CUtexref};
+use cuda_driver_sys::{
+    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream, CUtexref,
+};
 
 use super::args::Caller;
 use super::exports;
@@ -16,7 +18,12 @@ use crate::driver::stream::{self, Mode};
 const MOST_PARAMS: usize = 32764;
 
 /// The parameter buffer of a launch.
-fn arguments(c: Caller, launch: &Checked, params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<Vec<u8>> {
+fn arguments(
+    c: Caller,
+    launch: &Checked,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Vec<u8>> {
     let layout = launch.params();
     match (params.is_null(), extra.is_null()) {
         (false, false) => Err(Error::INVALID_VALUE),
@@ -52,13 +59,23 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Vec<u8>> {
     }
     match (buffer, size) {
         (None, None) => Ok(Vec::new()),
-        (Some(buffer), Some(size)) if size <= MOST_PARAMS => c.array(buffer.cast_const().cast::<u8>(), size),
+        (Some(buffer), Some(size)) if size <= MOST_PARAMS => {
+            c.array(buffer.cast_const().cast::<u8>(), size)
+        }
         (Some(_), Some(_)) => Err(Error::LAUNCH_OUT_OF_RESOURCES),
         _ => Err(Error::INVALID_VALUE),
     }
 }
 
-fn launch(c: Caller, function: CUfunction, shape: Shape, hstream: CUstream, mode: Mode, params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<()> {
+fn launch(
+    c: Caller,
+    function: CUfunction,
+    shape: Shape,
+    hstream: CUstream,
+    mode: Mode,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<()> {
     driver_without_fault()?;
     if function.is_null() {
         return Err(Error::INVALID_HANDLE);
@@ -78,17 +95,25 @@ fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Resul
         let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
         match attribute.id {
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
-            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => match [cluster.x, cluster.y, cluster.z] {
-                [1, 1, 1] => {}
-                dims if dims.contains(&0) || dims.iter().map(|&n| u64::from(n)).product::<u64>() > 8 => return Err(Error::INVALID_CLUSTER_SIZE),
-                _ => {
-                    crate::log!("clusters of more than one block are not supported");
-                    return Err(Error::NOT_SUPPORTED);
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+                match [cluster.x, cluster.y, cluster.z] {
+                    [1, 1, 1] => {}
+                    dims if dims.contains(&0)
+                        || dims.iter().map(|&n| u64::from(n)).product::<u64>() > 8 =>
+                    {
+                        return Err(Error::INVALID_CLUSTER_SIZE);
+                    }
+                    _ => {
+                        crate::log!("clusters of more than one block are not supported");
+                        return Err(Error::NOT_SUPPORTED);
+                    }
                 }
-            },
+            }
             CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
             | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
-            | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => return Err(Error::NOT_SUPPORTED),
+            | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+                return Err(Error::NOT_SUPPORTED);
+            }
             known if known.name().is_some() => {}
             _ => return Err(Error::INVALID_VALUE),
         }
@@ -96,7 +121,14 @@ fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Resul
     Ok(cooperative)
 }
 
-fn launch_ex(c: Caller, config: *const CUlaunchConfig, function: CUfunction, mode: Mode, params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<()> {
+fn launch_ex(
+    c: Caller,
+    config: *const CUlaunchConfig,
+    function: CUfunction,
+    mode: Mode,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
     let shape = Shape {
@@ -112,7 +144,10 @@ fn launch_ex(c: Caller, config: *const CUlaunchConfig, function: CUfunction, mod
 fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
     let function = function::get(function as usize)?;
     let offset = usize::try_from(offset).map_err(|_| Error::INVALID_VALUE)?;
-    let end = offset.checked_add(value.len()).filter(|&end| end <= MOST_PARAMS).ok_or(Error::INVALID_VALUE)?;
+    let end = offset
+        .checked_add(value.len())
+        .filter(|&end| end <= MOST_PARAMS)
+        .ok_or(Error::INVALID_VALUE)?;
     let mut old = function.old();
     if old.params.len() < end {
         old.params.resize(end, 0);
@@ -126,7 +161,12 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
     let stream = stream::for_work(hstream as usize, Mode::Legacy)?;
     let old = function::get(function as usize)?.old().clone();
     let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
-    let shape = Shape { grid: [dimension(width)?, dimension(height)?, 1], block: old.block, shared: old.shared, cooperative: false };
+    let shape = Shape {
+        grid: [dimension(width)?, dimension(height)?, 1],
+        block: old.block,
+        shared: old.shared,
+        cooperative: false,
+    };
     launch::check(function as usize, shape, &stream)?.submit(old.params)
 }
 

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use cuda_driver_sys::{CUdevice, CUdeviceptr, CUfunc_cache, CUfunction, CUfunction_attribute, CUjit_option, CUkernel, CUlibrary, CUlibraryOption, CUmodule};
+use cuda_driver_sys::{
+    CUdevice, CUdeviceptr, CUfunc_cache, CUfunction, CUfunction_attribute, CUjit_option, CUkernel,
+    CUlibrary, CUlibraryOption, CUmodule,
+};
 
 use super::args::{Caller, set};
 use super::exports;
@@ -14,10 +17,19 @@ use crate::driver::process::driver_without_fault;
 use crate::driver::{context, device, library};
 
 /// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
-fn check_options(c: Caller, options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint) -> Result<()> {
+fn check_options(
+    c: Caller,
+    options: *mut CUlibraryOption,
+    values: *mut *mut c_void,
+    count: c_uint,
+) -> Result<()> {
     let names = c.array(options.cast_const(), count as usize)?;
     c.array(values.cast_const(), count as usize)?;
-    if names.iter().any(|o| o.name().is_none()) { Err(Error::INVALID_VALUE) } else { Ok(()) }
+    if names.iter().any(|o| o.name().is_none()) {
+        Err(Error::INVALID_VALUE)
+    } else {
+        Ok(())
+    }
 }
 
 exports! {

@@ -34,13 +34,25 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
 }
 
 /// Writes one pointer attribute to `data`; `Err` where the attribute has no value for this memory.
-fn pointer_attribute(c: Caller, data: *mut c_void, attribute: CUpointer_attribute, address: u64, allocation: Option<&Allocation>) -> Result<()> {
+fn pointer_attribute(
+    c: Caller,
+    data: *mut c_void,
+    attribute: CUpointer_attribute,
+    address: u64,
+    allocation: Option<&Allocation>,
+) -> Result<()> {
     let known = allocation.ok_or(Error::INVALID_VALUE);
     let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
     match attribute {
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => c.out(data.cast::<u64>())?.set(known?.owner),
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
+            c.out(data.cast::<u64>())?.set(known?.owner)
+        }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => {
-            let kind = if on_host(known?) { CUmemorytype::CU_MEMORYTYPE_HOST } else { CUmemorytype::CU_MEMORYTYPE_DEVICE };
+            let kind = if on_host(known?) {
+                CUmemorytype::CU_MEMORYTYPE_HOST
+            } else {
+                CUmemorytype::CU_MEMORYTYPE_DEVICE
+            };
             c.out(data.cast::<c_uint>())?.set(kind.0);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
@@ -60,20 +72,27 @@ fn pointer_attribute(c: Caller, data: *mut c_void, attribute: CUpointer_attribut
             known?;
             c.out(data.cast::<c_uint>())?.set(0);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => {
             c.out(data.cast::<u64>())?.set(known?.id);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED => {
-            c.out(data.cast::<u8>())?.set((known?.kind == Kind::Managed).into());
+            c.out(data.cast::<u8>())?
+                .set((known?.kind == Kind::Managed).into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
-            let context = driver()?.contexts.get(known?.owner as usize).map_err(|_| Error::INVALID_VALUE)?;
+            let context = driver()?
+                .contexts
+                .get(known?.owner as usize)
+                .map_err(|_| Error::INVALID_VALUE)?;
             c.out(data.cast::<c_int>())?.set(context.device.ordinal);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
             c.out(data.cast::<u64>())?.set(known?.base);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
             c.out(data.cast::<usize>())?.set(known?.bytes as usize);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED => {

@@ -12,13 +12,34 @@ use crate::driver::stream::{self, Mode};
 /// The NULL stream, which the calls without a stream work on.
 const NULL: CUstream = std::ptr::null_mut();
 
-fn row(address: CUdeviceptr, value: Value, count: usize, hstream: CUstream, mode: Mode) -> Result<()> {
+fn row(
+    address: CUdeviceptr,
+    value: Value,
+    count: usize,
+    hstream: CUstream,
+    mode: Mode,
+) -> Result<()> {
     rows(address, 0, value, count, 1, hstream, mode)
 }
 
-fn rows(address: CUdeviceptr, pitch: usize, value: Value, width: usize, height: usize, hstream: CUstream, mode: Mode) -> Result<()> {
+fn rows(
+    address: CUdeviceptr,
+    pitch: usize,
+    value: Value,
+    width: usize,
+    height: usize,
+    hstream: CUstream,
+    mode: Mode,
+) -> Result<()> {
     let stream = stream::for_work(hstream as usize, mode)?;
-    fill(address, pitch as u64, value, width as u64, height as u64, &stream)
+    fill(
+        address,
+        pitch as u64,
+        value,
+        width as u64,
+        height as u64,
+        &stream,
+    )
 }
 
 exports! {

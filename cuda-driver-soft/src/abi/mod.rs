@@ -25,7 +25,7 @@ mod stream;
 mod table;
 
 pub use real::REAL;
-pub use table::{Stubs, Table, TypedTable, resolve, set_exports};
+pub use table::{Stubs, Table, resolve, set_exports};
 
 use crate::driver::error::{Error, Result};
 use cuda_driver_sys::CUresult;

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
-use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUfunction, CUjit_option, CUmodule, CUmoduleLoadingMode};
+use cuda_driver_sys::{
+    CUdeviceptr, CUdeviceptr_v1, CUfunction, CUjit_option, CUmodule, CUmoduleLoadingMode,
+};
 
 use super::args::{Caller, set};
 use super::exports;
@@ -10,8 +12,8 @@ use super::image::{Jit, image};
 use crate::driver::context;
 use crate::driver::error::{Error, Result};
 use crate::driver::jit::{Log, Options};
-use crate::driver::process::{driver, driver_without_fault};
 use crate::driver::module;
+use crate::driver::process::{driver, driver_without_fault};
 use crate::image::Image;
 
 /// Reads a file whose name C gave.

@@ -10,7 +10,13 @@ use crate::driver::error::{Error, Result};
 use crate::driver::function;
 use crate::driver::occupancy;
 
-fn max_active(c: Caller, out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize) -> Result<()> {
+fn max_active(
+    c: Caller,
+    out: *mut c_int,
+    function: CUfunction,
+    threads: c_int,
+    dynamic: usize,
+) -> Result<()> {
     let device = function::current_device()?;
     let out = c.out(out)?;
     let function = function::get(function as usize)?;
@@ -18,7 +24,15 @@ fn max_active(c: Caller, out: *mut c_int, function: CUfunction, threads: c_int, 
     Ok(())
 }
 
-fn best(c: Caller, grid: *mut c_int, block: *mut c_int, function: CUfunction, size: CUoccupancyB2DSize, dynamic: usize, limit: c_int) -> Result<()> {
+fn best(
+    c: Caller,
+    grid: *mut c_int,
+    block: *mut c_int,
+    function: CUfunction,
+    size: CUoccupancyB2DSize,
+    dynamic: usize,
+    limit: c_int,
+) -> Result<()> {
     let device = function::current_device()?;
     let (grid, block) = (c.out(grid)?, c.out(block)?);
     let function = function::get(function as usize)?;

@@ -2,7 +2,10 @@
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
-use cuda_driver_sys::{CUcontext, CUdevice, CUdeviceptr, CUgreenCtx, CUhostFn, CUresult, CUstream, CUstreamCallback, CUstreamCaptureStatus};
+use cuda_driver_sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUgreenCtx, CUhostFn, CUresult, CUstream, CUstreamCallback,
+    CUstreamCaptureStatus,
+};
 
 use super::args::set;
 use super::exports;
@@ -12,7 +15,12 @@ use crate::driver::stream::{self, Mode};
 use crate::driver::work::Work;
 
 /// Puts a host function on a stream. This is one of the calls that a host function may make.
-fn launch_host_function(hstream: CUstream, function: CUhostFn, data: *mut c_void, mode: Mode) -> Result<()> {
+fn launch_host_function(
+    hstream: CUstream,
+    function: CUhostFn,
+    data: *mut c_void,
+    mode: Mode,
+) -> Result<()> {
     driver_in_host_function()?;
     crate::driver::process::check_sticky()?;
     let function = function.ok_or(Error::INVALID_VALUE)?;

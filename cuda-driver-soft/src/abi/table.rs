@@ -31,8 +31,8 @@ macro_rules! define {
         /// What [`Table`] has under each symbol, where its type can be asked for.
         #[allow(missing_docs, non_snake_case)]
         #[derive(Debug)]
-        pub struct TypedTable {
-            $(pub $symbol: unsafe extern "system" fn($($ty),*) -> CUresult,)*
+        pub(super) struct TypedTable {
+            $(pub(super) $symbol: unsafe extern "system" fn($($ty),*) -> CUresult,)*
         }
 
         /// All exports. A written export whose type is not that of `cuda.h` does not compile here.
@@ -71,7 +71,10 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
     static ADDRESSES: OnceLock<HashMap<&'static str, usize>> = OnceLock::new();
     ADDRESSES.get_or_init(|| match EXPORTED.get() {
         Some(exported) => exported.iter().copied().collect(),
-        None => list().into_iter().map(|(symbol, address, _)| (symbol, address)).collect(),
+        None => list()
+            .into_iter()
+            .map(|(symbol, address, _)| (symbol, address))
+            .collect(),
     })
 }
 
@@ -89,7 +92,9 @@ pub(crate) fn address(function: Function) -> *const c_void {
     if function.since() > crate::settings::version() {
         return std::ptr::null();
     }
-    addresses().get(function.name()).map_or(std::ptr::null(), |&address| address as *const c_void)
+    addresses()
+        .get(function.name())
+        .map_or(std::ptr::null(), |&address| address as *const c_void)
 }
 
 /// Finds a symbol of the software driver, as `dlsym` does: the 685 exports of `cuda.h` (those that the reported version
@@ -117,7 +122,10 @@ mod tests {
         listed.sort_unstable();
         let missing: Vec<_> = written.iter().filter(|s| !listed.contains(s)).collect();
         let extra: Vec<_> = listed.iter().filter(|s| !written.contains(s)).collect();
-        assert!(missing.is_empty() && extra.is_empty(), "written, not in abi/real.rs: {missing:?}; in abi/real.rs, not written: {extra:?}");
+        assert!(
+            missing.is_empty() && extra.is_empty(),
+            "written, not in abi/real.rs: {missing:?}; in abi/real.rs, not written: {extra:?}"
+        );
     }
 
     #[test]
@@ -127,7 +135,11 @@ mod tests {
         for function in Function::ALL {
             let address = resolve(function.symbol());
             assert!(!address.is_null(), "{}", function.name());
-            assert!(seen.insert(address), "{} shares its address", function.name());
+            assert!(
+                seen.insert(address),
+                "{} shares its address",
+                function.name()
+            );
         }
         assert!(resolve(c"cuNoSuchFunction").is_null());
     }

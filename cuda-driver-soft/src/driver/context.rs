@@ -10,7 +10,9 @@ use super::device::{self, Device};
 use super::error::{Error, Result};
 use super::handle::Missing;
 use super::lanes::Lanes;
-use super::process::{check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault};
+use super::process::{
+    check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
+};
 use super::workers::graph;
 
 /// A context: the owner of memory, modules, streams and events on one device.
@@ -39,7 +41,11 @@ pub(crate) struct Options {
 impl Default for Options {
     fn default() -> Self {
         // Stack, printf buffer, heap, (no depth of synchronisation), pending launches, fetch granularity, persisting L2.
-        Options { cache_config: 0, shared_config: 1, limits: [1024, 7 << 20, 8 << 20, 0, 2048, 128, 0] }
+        Options {
+            cache_config: 0,
+            shared_config: 1,
+            limits: [1024, 7 << 20, 8 << 20, 0, 2048, 128, 0],
+        }
     }
 }
 
@@ -94,7 +100,11 @@ pub(crate) fn current_even_after_fault() -> Result<Arc<Context>> {
 /// Checks what `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` take as flags.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     let scheduling = matches!(flags & SCHED_MASK, 0 | 1 | 2 | 4);
-    if scheduling && flags & !FLAGS_MASK == 0 { Ok(()) } else { Err(Error::INVALID_VALUE) }
+    if scheduling && flags & !FLAGS_MASK == 0 {
+        Ok(())
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
 }
 
 /// Makes a context and pushes it.
@@ -126,11 +136,17 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         return Err(Error::INVALID_VALUE);
     }
     let driver = driver()?;
-    let context = driver.contexts.get(handle).map_err(|_| Error::INVALID_CONTEXT)?;
+    let context = driver
+        .contexts
+        .get(handle)
+        .map_err(|_| Error::INVALID_CONTEXT)?;
     if context.primary {
         return Err(Error::INVALID_CONTEXT);
     }
-    driver.contexts.remove(handle).map_err(|_| Error::INVALID_CONTEXT)?;
+    driver
+        .contexts
+        .remove(handle)
+        .map_err(|_| Error::INVALID_CONTEXT)?;
     context.end();
     stack(|s| s.pop_if(|top| *top == handle));
     Ok(())
@@ -186,14 +202,20 @@ pub(crate) fn detach(handle: usize) -> Result<()> {
     if current_handle() != handle {
         return Err(Error::INVALID_CONTEXT);
     }
-    let Ok(context) = driver()?.contexts.get(handle) else { return Err(Error::INVALID_CONTEXT) };
+    let Ok(context) = driver()?.contexts.get(handle) else {
+        return Err(Error::INVALID_CONTEXT);
+    };
     check_sticky()?;
     if context.primary {
         let lower = |n: u32| (n > 1).then(|| n - 1);
         let _ = context.usage.fetch_update(Relaxed, Relaxed, lower);
         return Ok(());
     }
-    if context.usage.fetch_sub(1, Relaxed) > 1 { Ok(()) } else { destroy(handle) }
+    if context.usage.fetch_sub(1, Relaxed) > 1 {
+        Ok(())
+    } else {
+        destroy(handle)
+    }
 }
 
 impl PartialEq for Context {
@@ -204,7 +226,10 @@ impl PartialEq for Context {
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context").field("handle", &self.handle).field("alive", &self.is_alive()).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("handle", &self.handle)
+            .field("alive", &self.is_alive())
+            .finish_non_exhaustive()
     }
 }
 
@@ -236,12 +261,18 @@ impl Context {
 
     /// `cuCtxEnablePeerAccess`; false if it is enabled already. All memory is in one address space, so nothing else changes.
     pub(crate) fn enable_peer(&self, id: u64) -> bool {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).insert(id)
+        self.peers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id)
     }
 
     /// `cuCtxDisablePeerAccess`; false if it is not enabled.
     pub(crate) fn disable_peer(&self, id: u64) -> bool {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+        self.peers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&id)
     }
 
     /// `cuCtxSynchronize`
@@ -295,7 +326,13 @@ pub(crate) struct Primary {
 
 fn primary_of(ordinal: i32) -> Result<(&'static Device, MutexGuard<'static, Primary>)> {
     let device = device::get(ordinal)?;
-    Ok((device, device.primary.lock().unwrap_or_else(PoisonError::into_inner)))
+    Ok((
+        device,
+        device
+            .primary
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner),
+    ))
 }
 
 impl Primary {
@@ -327,8 +364,14 @@ pub(crate) fn primary_retain(ordinal: i32) -> Result<usize> {
 /// `cuDevicePrimaryCtxRelease`: 201 when nobody holds it.
 pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
     let (_, mut primary) = primary_of(ordinal)?;
-    primary.retained = primary.retained.checked_sub(1).ok_or(Error::INVALID_CONTEXT)?;
-    if primary.retained == 0 && primary.is_active() && let Some(context) = &primary.context {
+    primary.retained = primary
+        .retained
+        .checked_sub(1)
+        .ok_or(Error::INVALID_CONTEXT)?;
+    if primary.retained == 0
+        && primary.is_active()
+        && let Some(context) = &primary.context
+    {
         context.end();
     }
     Ok(())
@@ -337,7 +380,9 @@ pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
 /// `cuDevicePrimaryCtxReset`: the context ends though it is still held.
 pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
     let (_, primary) = primary_of(ordinal)?;
-    if primary.is_active() && let Some(context) = &primary.context {
+    if primary.is_active()
+        && let Some(context) = &primary.context
+    {
         context.end();
     }
     Ok(())

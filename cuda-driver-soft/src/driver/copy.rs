@@ -36,7 +36,13 @@ fn report(result: std::result::Result<(), BadRange>) {
 }
 
 /// Copies `bytes` bytes in one piece.
-pub(crate) fn copy(to: Place, from: Place, bytes: u64, stream: &StreamRef, waits: Waits) -> Result<()> {
+pub(crate) fn copy(
+    to: Place,
+    from: Place,
+    bytes: u64,
+    stream: &StreamRef,
+    waits: Waits,
+) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }
@@ -47,10 +53,18 @@ pub(crate) fn copy(to: Place, from: Place, bytes: u64, stream: &StreamRef, waits
             to.copy_from(from);
             Ok(())
         }
-        (Place::Device(..), Place::Host(host)) if waits == Waits::Asynchronous && bytes <= STAGED && !stream.is_idle() => {
+        (Place::Device(..), Place::Host(host))
+            if waits == Waits::Asynchronous && bytes <= STAGED && !stream.is_idle() =>
+        {
             let staged = host.snapshot();
-            let Place::Device(_, address) = to else { return Err(Error::UNKNOWN) };
-            stream.submit(&[], Work::Task(Box::new(move || report(space().write(address, &staged)))), cost(bytes));
+            let Place::Device(_, address) = to else {
+                return Err(Error::UNKNOWN);
+            };
+            stream.submit(
+                &[],
+                Work::Task(Box::new(move || report(space().write(address, &staged)))),
+                cost(bytes),
+            );
             Ok(())
         }
         _ => {
@@ -82,7 +96,12 @@ fn is_host(place: &Place) -> bool {
 }
 
 /// Does a task in the stream's order; at once if the host waits for it and nothing is before it.
-pub(crate) fn run(task: impl FnOnce() + Send + 'static, cost: u64, stream: &StreamRef, wait: bool) -> Result<()> {
+pub(crate) fn run(
+    task: impl FnOnce() + Send + 'static,
+    cost: u64,
+    stream: &StreamRef,
+    wait: bool,
+) -> Result<()> {
     if !wait {
         stream.submit(&[], Work::Task(Box::new(task)), cost);
         return Ok(());
@@ -112,11 +131,20 @@ impl Value {
 }
 
 /// Sets rows of `width` values, `pitch` bytes apart. One row is a plain fill.
-pub(crate) fn fill(address: u64, pitch: u64, value: Value, width: u64, height: u64, stream: &StreamRef) -> Result<()> {
+pub(crate) fn fill(
+    address: u64,
+    pitch: u64,
+    value: Value,
+    width: u64,
+    height: u64,
+    stream: &StreamRef,
+) -> Result<()> {
     if width == 0 || height == 0 {
         return Ok(());
     }
-    let row = width.checked_mul(value.bytes()).ok_or(Error::INVALID_VALUE)?;
+    let row = width
+        .checked_mul(value.bytes())
+        .ok_or(Error::INVALID_VALUE)?;
     if address % value.bytes() != 0 || (height > 1 && (pitch < row || pitch % value.bytes() != 0)) {
         return Err(Error::INVALID_VALUE);
     }

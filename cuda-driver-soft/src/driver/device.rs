@@ -23,7 +23,10 @@ pub(crate) fn from_environment() -> Result<Vec<Device>> {
         crate::log!("{reason}");
         Error::INVALID_DEVICE
     })?;
-    let visible = visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), all.len())?;
+    let visible = visible(
+        std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
+        all.len(),
+    )?;
     if visible.is_empty() {
         return Err(Error::NO_DEVICE);
     }
@@ -38,10 +41,14 @@ pub(crate) fn from_environment() -> Result<Vec<Device>> {
 
 /// The rule of `CUDA_VISIBLE_DEVICES`: numbers up to the first that names no device; the same one twice is an error.
 fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
-    let Some(list) = list else { return Ok((0..count).collect()) };
+    let Some(list) = list else {
+        return Ok((0..count).collect());
+    };
     let mut visible = Vec::new();
     for word in list.split(',') {
-        let Some(n) = word.trim().parse::<usize>().ok().filter(|&n| n < count) else { break };
+        let Some(n) = word.trim().parse::<usize>().ok().filter(|&n| n < count) else {
+            break;
+        };
         if visible.contains(&n) {
             return Err(Error::INVALID_DEVICE);
         }
@@ -53,7 +60,10 @@ fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
 /// The device of this number.
 pub(crate) fn get(ordinal: i32) -> Result<&'static Device> {
     let devices = &driver()?.devices;
-    usize::try_from(ordinal).ok().and_then(|n| devices.get(n)).ok_or(Error::INVALID_DEVICE)
+    usize::try_from(ordinal)
+        .ok()
+        .and_then(|n| devices.get(n))
+        .ok_or(Error::INVALID_DEVICE)
 }
 
 impl Device {
@@ -88,7 +98,10 @@ impl Device {
     pub(crate) fn attribute(&self, attribute: u32) -> Result<i32> {
         match attribute {
             profile::PCI_BUS_ID => Ok(self.pci_bus() as i32),
-            _ => self.profile.attribute(attribute).ok_or(Error::INVALID_VALUE),
+            _ => self
+                .profile
+                .attribute(attribute)
+                .ok_or(Error::INVALID_VALUE),
         }
     }
 
@@ -102,9 +115,17 @@ impl Device {
 pub(crate) fn by_pci_bus_id(id: &str) -> Result<&'static Device> {
     let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| Error::INVALID_VALUE);
     let mut parts = id.trim().rsplitn(3, ':');
-    let (last, bus) = (parts.next().ok_or(Error::INVALID_VALUE)?, parts.next().ok_or(Error::INVALID_VALUE)?);
+    let (last, bus) = (
+        parts.next().ok_or(Error::INVALID_VALUE)?,
+        parts.next().ok_or(Error::INVALID_VALUE)?,
+    );
     let (slot, function) = last.split_once('.').unwrap_or((last, "0"));
-    let address = (number(parts.next().unwrap_or("0"))?, number(bus)?, number(slot)?, number(function)?);
+    let address = (
+        number(parts.next().unwrap_or("0"))?,
+        number(bus)?,
+        number(slot)?,
+        number(function)?,
+    );
     let devices = driver()?.devices.iter();
     let mut found = devices.filter(|d| address == (0, d.pci_bus(), 0, 0));
     found.next().ok_or(Error::INVALID_DEVICE)

@@ -29,7 +29,10 @@ pub(crate) fn text(code: u32) -> Option<&'static CStr> {
 }
 
 fn row(code: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
-    CODES.binary_search_by_key(&code, |r| r.0).ok().map(|i| &CODES[i])
+    CODES
+        .binary_search_by_key(&code, |r| r.0)
+        .ok()
+        .map(|i| &CODES[i])
 }
 
 /// A string literal as a C string.
@@ -178,7 +181,10 @@ mod tests {
 
     #[test]
     fn a_code_prints_its_name() {
-        assert_eq!(format!("{:?}", Error::INVALID_VALUE), "CUDA_ERROR_INVALID_VALUE (1)");
+        assert_eq!(
+            format!("{:?}", Error::INVALID_VALUE),
+            "CUDA_ERROR_INVALID_VALUE (1)"
+        );
         assert_eq!(format!("{:?}", Error(12345)), "CUresult(12345)");
     }
 }

@@ -50,7 +50,11 @@ pub(crate) fn create(flags: u32) -> Result<usize> {
     let mut created = 0;
     driver()?.events.insert_with(|handle| {
         created = handle;
-        Event { context: Arc::downgrade(&context), flags, record: Mutex::default() }
+        Event {
+            context: Arc::downgrade(&context),
+            flags,
+            record: Mutex::default(),
+        }
     });
     Ok(created)
 }
@@ -58,14 +62,19 @@ pub(crate) fn create(flags: u32) -> Result<usize> {
 /// `cuEventDestroy`: returns at once; those who wait for it go on waiting.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     get(handle)?;
-    driver()?.events.remove(handle).map_err(|_| Error::INVALID_HANDLE)?;
+    driver()?
+        .events
+        .remove(handle)
+        .map_err(|_| Error::INVALID_HANDLE)?;
     Ok(())
 }
 
 /// `cuEventElapsedTime` in milliseconds: 400 unrecorded or without timing, 600 while one of them is pending.
 pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
     let (start, end) = (get(start)?, get(end)?);
-    let (Some(from), Some(to)) = (start.time()?, end.time()?) else { return Err(Error::NOT_READY) };
+    let (Some(from), Some(to)) = (start.time()?, end.time()?) else {
+        return Err(Error::NOT_READY);
+    };
     observe_fault()?;
     let milliseconds = match to.checked_duration_since(from) {
         Some(later) => later.as_secs_f64() * 1e3,
@@ -76,7 +85,10 @@ pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
 
 impl Event {
     fn context(&self) -> Result<Arc<Context>> {
-        self.context.upgrade().filter(|c| c.is_alive()).ok_or(Error::CONTEXT_IS_DESTROYED)
+        self.context
+            .upgrade()
+            .filter(|c| c.is_alive())
+            .ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Record>> {

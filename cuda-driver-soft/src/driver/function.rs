@@ -61,24 +61,36 @@ pub(crate) mod attribute {
 /// The living function of this handle, or the function of a `CUkernel` in the current context.
 pub(crate) fn get(handle: usize) -> Result<Arc<Function>> {
     let driver = driver_without_fault()?;
-    driver.functions.get(handle).or_else(|why| match driver.kernels.get(handle) {
-        Ok(kernel) => driver.functions.get(kernel.function_in_current_context()?).map_err(|_| Error::INVALID_HANDLE),
-        Err(_) => {
-            crate::log!("function {handle:#x} is {why:?}");
-            Err(Error::INVALID_HANDLE)
-        }
-    })
+    driver
+        .functions
+        .get(handle)
+        .or_else(|why| match driver.kernels.get(handle) {
+            Ok(kernel) => driver
+                .functions
+                .get(kernel.function_in_current_context()?)
+                .map_err(|_| Error::INVALID_HANDLE),
+            Err(_) => {
+                crate::log!("function {handle:#x} is {why:?}");
+                Err(Error::INVALID_HANDLE)
+            }
+        })
 }
 
 /// The function for a launch on a stream of `context`: one of another context is refused.
 pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Function>> {
     let driver = driver_without_fault()?;
     let function = match driver.kernels.get(handle) {
-        Ok(kernel) => driver.functions.get(kernel.function_in(context)?).map_err(|_| Error::INVALID_HANDLE)?,
+        Ok(kernel) => driver
+            .functions
+            .get(kernel.function_in(context)?)
+            .map_err(|_| Error::INVALID_HANDLE)?,
         Err(_) => get(handle)?,
     };
     if function.context_id != context.id() {
-        crate::log!("`{}` belongs to another context than the stream", function.kernel.name());
+        crate::log!(
+            "`{}` belongs to another context than the stream",
+            function.kernel.name()
+        );
         return Err(Error::INVALID_HANDLE);
     }
     Ok(function)
@@ -88,7 +100,10 @@ impl Function {
     pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<exec::Kernel>) -> Function {
         let name = CString::new(kernel.name()).unwrap_or_default();
         let fixed = kernel.shared_bytes() as i32;
-        let default_limit = module.context().map_or(0, |c| c.device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK)) as i32;
+        let default_limit = module
+            .context()
+            .map_or(0, |c| c.device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK))
+            as i32;
         let cluster = kernel.directives().reqnctapercluster.unwrap_or([0; 3]);
         Function {
             handle,
@@ -138,10 +153,15 @@ impl Function {
             NUM_REGS => self.kernel.num_regs() as i32,
             PTX_VERSION => sm(self.kernel.ptx_version()),
             BINARY_VERSION => sm(self.device()?.profile.sm),
-            CACHE_MODE_CA | CLUSTER_SIZE_MUST_BE_SET | DEVICE_NODE_UPDATE_SUPPORTED | SHARED_MEMORY_MODE => 0,
+            CACHE_MODE_CA
+            | CLUSTER_SIZE_MUST_BE_SET
+            | DEVICE_NODE_UPDATE_SUPPORTED
+            | SHARED_MEMORY_MODE => 0,
             MAX_DYNAMIC_SHARED_SIZE_BYTES => self.max_dynamic_shared.load(Relaxed),
             PREFERRED_SHARED_MEMORY_CARVEOUT => self.carveout.load(Relaxed),
-            REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => self.cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize].load(Relaxed),
+            REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => {
+                self.cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize].load(Relaxed)
+            }
             NON_PORTABLE_CLUSTER_SIZE_ALLOWED => self.non_portable_cluster.load(Relaxed),
             CLUSTER_SCHEDULING_POLICY_PREFERENCE => self.cluster_scheduling.load(Relaxed),
             _ => return Err(Error::INVALID_VALUE),
@@ -153,11 +173,20 @@ impl Function {
         use attribute::*;
         let (slot, range) = match attribute {
             MAX_DYNAMIC_SHARED_SIZE_BYTES => {
-                let most = self.device()?.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) as i32;
-                (&self.max_dynamic_shared, 0..=most - self.kernel.shared_bytes() as i32)
+                let most = self
+                    .device()?
+                    .limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                    as i32;
+                (
+                    &self.max_dynamic_shared,
+                    0..=most - self.kernel.shared_bytes() as i32,
+                )
             }
             PREFERRED_SHARED_MEMORY_CARVEOUT => (&self.carveout, -1..=100),
-            REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => (&self.cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize], 0..=8),
+            REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => (
+                &self.cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize],
+                0..=8,
+            ),
             NON_PORTABLE_CLUSTER_SIZE_ALLOWED => (&self.non_portable_cluster, 0..=1),
             CLUSTER_SCHEDULING_POLICY_PREFERENCE => (&self.cluster_scheduling, 0..=2),
             _ => return Err(Error::INVALID_VALUE),
@@ -171,7 +200,11 @@ impl Function {
 
     /// `cuFuncGetParamInfo`: offset and size in bytes of a parameter.
     pub(crate) fn param(&self, index: usize) -> Result<(usize, usize)> {
-        let (offset, size) = self.kernel.params().nth(index).ok_or(Error::INVALID_VALUE)?;
+        let (offset, size) = self
+            .kernel
+            .params()
+            .nth(index)
+            .ok_or(Error::INVALID_VALUE)?;
         Ok((offset as usize, size as usize))
     }
 }

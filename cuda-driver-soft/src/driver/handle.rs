@@ -45,20 +45,30 @@ pub(crate) struct Table<T> {
 
 impl<T> Table<T> {
     pub(crate) fn new(kind: Kind) -> Self {
-        Table { kind, next: AtomicU64::new(1), objects: RwLock::default() }
+        Table {
+            kind,
+            next: AtomicU64::new(1),
+            objects: RwLock::default(),
+        }
     }
 
     /// Makes an object that knows its own handle, and keeps it.
     pub(crate) fn insert_with(&self, make: impl FnOnce(usize) -> T) -> Arc<T> {
         let handle = encode(self.kind, self.next.fetch_add(1, Ordering::Relaxed));
         let object = Arc::new(make(handle));
-        self.objects.write().unwrap_or_else(PoisonError::into_inner).insert(handle, object.clone());
+        self.objects
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(handle, object.clone());
         object
     }
 
     pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Missing> {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
-        objects.get(&handle).cloned().ok_or_else(|| self.why(handle))
+        objects
+            .get(&handle)
+            .cloned()
+            .ok_or_else(|| self.why(handle))
     }
 
     /// Takes the object out: from now on its handle is destroyed.
@@ -69,7 +79,12 @@ impl<T> Table<T> {
 
     /// All living objects, in no order.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        self.objects.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.objects
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
     }
 
     fn why(&self, handle: usize) -> Missing {

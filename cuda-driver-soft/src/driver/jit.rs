@@ -24,7 +24,12 @@ pub(crate) struct Log {
 }
 
 /// Compiles an image for a device.
-pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
+pub(crate) fn compile(
+    image: &Image,
+    options: &Options,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Arc<ir::Module>> {
     if options.target.is_some_and(|sm| sm != device.profile.sm) {
         return Err(Error::INVALID_SOURCE);
     }
@@ -37,17 +42,37 @@ pub(crate) fn compile(image: &Image, options: &Options, device: &Device, log: &m
             Ok(text) => text_module(&text, device, log),
             Err(failure) => {
                 let (code, reason) = match failure {
-                    fatbin::Failure::Malformed(what) => (Error::INVALID_IMAGE, format!("the fat binary is malformed: {what}")),
-                    fatbin::Failure::NoPtx => (Error::NO_BINARY_FOR_GPU, format!("no PTX for sm_{} or below: build with code=compute_XX", device.profile.sm)),
-                    fatbin::Failure::Compressed(how) => (Error::NO_BINARY_FOR_GPU, format!("its PTX cannot be decompressed ({how})")),
+                    fatbin::Failure::Malformed(what) => (
+                        Error::INVALID_IMAGE,
+                        format!("the fat binary is malformed: {what}"),
+                    ),
+                    fatbin::Failure::NoPtx => (
+                        Error::NO_BINARY_FOR_GPU,
+                        format!(
+                            "no PTX for sm_{} or below: build with code=compute_XX",
+                            device.profile.sm
+                        ),
+                    ),
+                    fatbin::Failure::Compressed(how) => (
+                        Error::NO_BINARY_FOR_GPU,
+                        format!("its PTX cannot be decompressed ({how})"),
+                    ),
                 };
                 fail(log, code, &reason)
             }
         },
         Image::Elf(bytes) => match crate::image::soft_cubin(bytes) {
             Some(text) => text_module(&text, device, log),
-            None if bytes.len() < 64 => fail(log, Error::INVALID_IMAGE, "Binary format for key='0', ident='' is not recognized"),
-            None => fail(log, Error::NO_BINARY_FOR_GPU, "SASS cannot be run; build with code=compute_XX"),
+            None if bytes.len() < 64 => fail(
+                log,
+                Error::INVALID_IMAGE,
+                "Binary format for key='0', ident='' is not recognized",
+            ),
+            None => fail(
+                log,
+                Error::NO_BINARY_FOR_GPU,
+                "SASS cannot be run; build with code=compute_XX",
+            ),
         },
     }
 }
@@ -59,7 +84,11 @@ fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
 }
 
 fn text_module(text: &[u8], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
-    let limits = ptx::Limits { max_version: settings::newest_ptx(settings::version()), sm: device.profile.sm };
+    let limits = ptx::Limits {
+        max_version: settings::newest_ptx(settings::version()),
+        sm: device.profile.sm,
+        unresolved: false,
+    };
     match ptx::load(text, &limits) {
         Ok(loaded) => {
             log.info.push_str(&loaded.info_log);

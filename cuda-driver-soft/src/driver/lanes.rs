@@ -51,7 +51,13 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// Adds a stream that does not synchronise with the legacy stream.
     pub(crate) fn add_non_blocking(&mut self, lane: Lane) {
-        self.tails.insert(lane, Tail { node: 0, blocking: false });
+        self.tails.insert(
+            lane,
+            Tail {
+                node: 0,
+                blocking: false,
+            },
+        );
     }
 
     /// Forgets a destroyed stream; its work goes on.
@@ -70,7 +76,10 @@ impl Lanes {
             self.legacy = graph().submit(&before, work, cost);
             return self.legacy;
         }
-        let tail = self.tails.entry(lane).or_insert(Tail { node: 0, blocking: true });
+        let tail = self.tails.entry(lane).or_insert(Tail {
+            node: 0,
+            blocking: true,
+        });
         if tail.blocking && self.legacy != 0 {
             before.push(self.legacy);
         }
@@ -82,16 +91,34 @@ impl Lanes {
     pub(crate) fn tails(&self, lane: Lane) -> Vec<NodeId> {
         match lane {
             Lane::Legacy => {
-                let blocking = self.tails.values().chain(&self.orphans).filter(|t| t.blocking && t.node != 0);
-                blocking.map(|t| t.node).chain((self.legacy != 0).then_some(self.legacy)).collect()
+                let blocking = self
+                    .tails
+                    .values()
+                    .chain(&self.orphans)
+                    .filter(|t| t.blocking && t.node != 0);
+                blocking
+                    .map(|t| t.node)
+                    .chain((self.legacy != 0).then_some(self.legacy))
+                    .collect()
             }
-            _ => self.tails.get(&lane).filter(|t| t.node != 0).map(|t| t.node).into_iter().collect(),
+            _ => self
+                .tails
+                .get(&lane)
+                .filter(|t| t.node != 0)
+                .map(|t| t.node)
+                .into_iter()
+                .collect(),
         }
     }
 
     /// The last nodes of all lanes.
     pub(crate) fn all_tails(&self) -> Vec<NodeId> {
-        let all = self.tails.values().chain(&self.orphans).map(|t| t.node).chain([self.legacy]);
+        let all = self
+            .tails
+            .values()
+            .chain(&self.orphans)
+            .map(|t| t.node)
+            .chain([self.legacy]);
         all.filter(|&node| node != 0).collect()
     }
 }

@@ -43,10 +43,13 @@ pub(crate) struct Kernel {
 
 /// The living library of this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Library>> {
-    driver_without_fault()?.libraries.get(handle).map_err(|why| {
-        crate::log!("library {handle:#x} is {why:?}");
-        Error::INVALID_HANDLE
-    })
+    driver_without_fault()?
+        .libraries
+        .get(handle)
+        .map_err(|why| {
+            crate::log!("library {handle:#x} is {why:?}");
+            Error::INVALID_HANDLE
+        })
 }
 
 /// The living kernel of this handle.
@@ -59,7 +62,14 @@ pub(crate) fn kernel(handle: usize) -> Result<Arc<Kernel>> {
 
 /// `cuLibraryLoadData`: succeeds whatever the image is; it is looked at when a kernel is asked for.
 pub(crate) fn load(image: Image, options: jit::Options) -> Result<usize> {
-    let library = driver_without_fault()?.libraries.insert_with(|handle| Library { handle, image, options, state: Mutex::default() });
+    let library = driver_without_fault()?
+        .libraries
+        .insert_with(|handle| Library {
+            handle,
+            image,
+            options,
+            state: Mutex::default(),
+        });
     Ok(library.handle)
 }
 
@@ -71,10 +81,17 @@ pub(crate) fn unload(handle: usize) -> Result<()> {
     for kernel in state.kernels.values() {
         let _ = driver.kernels.remove(*kernel);
     }
-    for module in state.modules.values().filter(|m| driver.modules.get(**m).is_ok()) {
+    for module in state
+        .modules
+        .values()
+        .filter(|m| driver.modules.get(**m).is_ok())
+    {
         module::unload(*module)?;
     }
-    driver.libraries.remove(handle).map_err(|_| Error::INVALID_HANDLE)?;
+    driver
+        .libraries
+        .remove(handle)
+        .map_err(|_| Error::INVALID_HANDLE)?;
     Ok(())
 }
 
@@ -86,7 +103,11 @@ impl Library {
     fn compiled(&self, device: &Device) -> Result<Arc<ir::Module>> {
         let mut state = self.state();
         let compile = || jit::compile(&self.image, &self.options, device, &mut Log::default());
-        state.compiled.entry(device.profile.sm).or_insert_with(compile).clone()
+        state
+            .compiled
+            .entry(device.profile.sm)
+            .or_insert_with(compile)
+            .clone()
     }
 
     /// What is known without a context: the library compiled for the first device.
@@ -123,7 +144,11 @@ impl Library {
             return Ok(*handle);
         }
         let c_name = CString::new(name).map_err(|_| Error::NOT_FOUND)?;
-        let kernel = driver()?.kernels.insert_with(|handle| Kernel { handle, library: self.handle, name: c_name });
+        let kernel = driver()?.kernels.insert_with(|handle| Kernel {
+            handle,
+            library: self.handle,
+            name: c_name,
+        });
         state.kernels.insert(name.into(), kernel.handle);
         Ok(kernel.handle)
     }
@@ -136,7 +161,11 @@ impl Library {
     /// Handles of the first kernels, at most `most`.
     pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
         let program = self.plain()?;
-        program.kernels().take(most).map(|k| self.kernel(k.name())).collect()
+        program
+            .kernels()
+            .take(most)
+            .map(|k| self.kernel(k.name()))
+            .collect()
     }
 }
 
@@ -147,7 +176,9 @@ fn first_device() -> Result<&'static Device> {
 impl Kernel {
     /// The function that it is in a context.
     pub(crate) fn function_in(&self, context: &Arc<Context>) -> Result<usize> {
-        get(self.library)?.module_in(context)?.function(&self.name.to_string_lossy())
+        get(self.library)?
+            .module_in(context)?
+            .function(&self.name.to_string_lossy())
     }
 
     /// `cuKernelGetFunction`
@@ -157,7 +188,10 @@ impl Kernel {
 
     /// What can be said of it without a context.
     pub(crate) fn plain(&self) -> Result<Arc<exec::Kernel>> {
-        get(self.library)?.plain()?.kernel(&self.name.to_string_lossy()).ok_or(Error::NOT_FOUND)
+        get(self.library)?
+            .plain()?
+            .kernel(&self.name.to_string_lossy())
+            .ok_or(Error::NOT_FOUND)
     }
 
     /// `cuKernelGetAttribute` for a device: what can be set is as `cuFuncSetAttribute` or `cuKernelSetAttribute` left it in
@@ -188,6 +222,10 @@ impl Kernel {
 
     fn context_on(&self, device: &Device) -> Result<Arc<Context>> {
         let context = context::current()?;
-        if context.device.ordinal == device.ordinal { Ok(context) } else { Err(Error::INVALID_DEVICE) }
+        if context.device.ordinal == device.ordinal {
+            Ok(context)
+        } else {
+            Err(Error::INVALID_DEVICE)
+        }
     }
 }

@@ -21,17 +21,27 @@ const DEVICE_MAP: u32 = 2;
 /// Flags of page-locked memory, by address.
 fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
     static FLAGS: OnceLock<Mutex<HashMap<u64, u32>>> = OnceLock::new();
-    FLAGS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+    FLAGS
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Kinds that count as memory of a device.
 fn is_device_memory(allocation: &Allocation) -> bool {
-    matches!(allocation.kind, Kind::Device | Kind::Managed | Kind::Global | Kind::Constant)
+    matches!(
+        allocation.kind,
+        Kind::Device | Kind::Managed | Kind::Global | Kind::Constant
+    )
 }
 
 /// Whether a context lies on a device.
 fn lies_on(owner: u64, ordinal: i32) -> bool {
-    driver().is_ok_and(|d| d.contexts.get(owner as usize).is_ok_and(|c| c.device.ordinal == ordinal))
+    driver().is_ok_and(|d| {
+        d.contexts
+            .get(owner as usize)
+            .is_ok_and(|c| c.device.ordinal == ordinal)
+    })
 }
 
 /// Free and total bytes of the current context's device.
@@ -46,7 +56,9 @@ fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
     let total = context.device.total_memory();
     let used = space().in_use(is_device_memory);
     if kind != Kind::Pinned && used.saturating_add(bytes) > total {
-        crate::log!("{bytes} bytes asked for: {used} of {total} bytes are in use (CUDA_SOFT_MEMORY sets the total)");
+        crate::log!(
+            "{bytes} bytes asked for: {used} of {total} bytes are in use (CUDA_SOFT_MEMORY sets the total)"
+        );
         return Err(Error::OUT_OF_MEMORY);
     }
     space().alloc(kind, context.id(), bytes).map_err(|error| {
@@ -70,7 +82,9 @@ pub(crate) fn alloc_pitch(width: u64, height: u64, element: u32) -> Result<(u64,
     if width == 0 || height == 0 || !matches!(element, 4 | 8 | 16) {
         return Err(Error::INVALID_VALUE);
     }
-    let pitch = width.checked_next_multiple_of(PITCH).ok_or(Error::INVALID_VALUE)?;
+    let pitch = width
+        .checked_next_multiple_of(PITCH)
+        .ok_or(Error::INVALID_VALUE)?;
     let bytes = pitch.checked_mul(height).ok_or(Error::OUT_OF_MEMORY)?;
     Ok((allocate(&context, Kind::Device, bytes)?, pitch))
 }
@@ -101,10 +115,13 @@ pub(crate) fn alloc_host(bytes: u64, flags: u32) -> Result<u64> {
 /// Frees what `ours` says yes to, after all work of the context that owns it.
 fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     let driver = driver_without_fault()?;
-    let allocation = space().find(address).filter(|a| a.base == address && ours(a.kind)).ok_or_else(|| {
-        crate::log!("{address:#x} is not the start of memory that this call can free");
-        Error::INVALID_VALUE
-    })?;
+    let allocation = space()
+        .find(address)
+        .filter(|a| a.base == address && ours(a.kind))
+        .ok_or_else(|| {
+            crate::log!("{address:#x} is not the start of memory that this call can free");
+            Error::INVALID_VALUE
+        })?;
     if let Ok(context) = driver.contexts.get(allocation.owner as usize) {
         context.drain();
     }
@@ -139,7 +156,11 @@ pub(crate) fn release_all_of(context: &Context) {
 /// What `cuMemHostRegister` is asked to do, checked.
 pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<Arc<Context>> {
     let context = context::current()?;
-    if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 || address.checked_add(bytes).is_none() {
+    if address == 0
+        || bytes == 0
+        || flags & !HOST_REGISTER_FLAGS != 0
+        || address.checked_add(bytes).is_none()
+    {
         return Err(Error::INVALID_VALUE);
     }
     if space().reserves(address) {
@@ -159,12 +180,16 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
     if address == 0 {
         return Err(Error::INVALID_VALUE);
     }
-    let found = space().find(address).filter(|a| a.base == address && a.kind == Kind::Registered);
+    let found = space()
+        .find(address)
+        .filter(|a| a.base == address && a.kind == Kind::Registered);
     let allocation = found.ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
     if let Ok(context) = driver()?.contexts.get(allocation.owner as usize) {
         context.drain();
     }
-    space().unregister(address as usize as *mut u8).map_err(|_| Error::HOST_MEMORY_NOT_REGISTERED)?;
+    space()
+        .unregister(address as usize as *mut u8)
+        .map_err(|_| Error::HOST_MEMORY_NOT_REGISTERED)?;
     host_flags().remove(&address);
     Ok(())
 }
@@ -172,14 +197,20 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
 /// The page-locked memory that an address lies in.
 fn page_locked(address: u64) -> Result<Allocation> {
     context::current()?;
-    let found = space().find(address).filter(|a| matches!(a.kind, Kind::Pinned | Kind::Registered));
+    let found = space()
+        .find(address)
+        .filter(|a| matches!(a.kind, Kind::Pinned | Kind::Registered));
     found.ok_or(Error::INVALID_VALUE)
 }
 
 /// `cuMemHostGetDevicePointer`: the same address.
 pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
     page_locked(address)?;
-    if flags == 0 { Ok(address) } else { Err(Error::INVALID_VALUE) }
+    if flags == 0 {
+        Ok(address)
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
 }
 
 /// `cuMemHostGetFlags`
@@ -222,7 +253,10 @@ impl Place {
         let allocation = space().find(address).ok_or(Error::INVALID_VALUE)?;
         let left = allocation.bytes - (address - allocation.base);
         if bytes > left {
-            crate::log!("{bytes} bytes at {address:#x}: only {left} of the allocation at {:#x} are left", allocation.base);
+            crate::log!(
+                "{bytes} bytes at {address:#x}: only {left} of the allocation at {:#x} are left",
+                allocation.base
+            );
             return Err(Error::INVALID_VALUE);
         }
         Ok(Place::Device(allocation, address))

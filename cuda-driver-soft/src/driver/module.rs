@@ -39,7 +39,11 @@ pub(crate) fn load(image: &Image, options: &jit::Options, log: &mut Log) -> Resu
 
 /// Loads a compiled module into a context. The work of the context is waited for: its variables are written.
 pub(crate) fn instantiate(context: &Arc<Context>, module: Arc<ir::Module>) -> Result<Arc<Module>> {
-    if module.variables.iter().any(|v| v.space == ir::Space::Global) {
+    if module
+        .variables
+        .iter()
+        .any(|v| v.space == ir::Space::Global)
+    {
         context.drain();
         observe_fault()?;
     }
@@ -74,7 +78,10 @@ fn remove(module: &Module) -> Result<()> {
     for function in module.functions().values() {
         let _ = driver.functions.remove(*function);
     }
-    driver.modules.remove(module.handle).map_err(|_| Error::INVALID_HANDLE)?;
+    driver
+        .modules
+        .remove(module.handle)
+        .map_err(|_| Error::INVALID_HANDLE)?;
     Ok(())
 }
 
@@ -90,11 +97,16 @@ pub(crate) fn unload_all_of(context: &Context) {
 
 impl Module {
     fn functions(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.functions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn context(&self) -> Result<Arc<Context>> {
-        self.context.upgrade().filter(|c| c.is_alive()).ok_or(Error::CONTEXT_IS_DESTROYED)
+        self.context
+            .upgrade()
+            .filter(|c| c.is_alive())
+            .ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
     /// `cuModuleGetFunction`: the same handle each time.
@@ -110,7 +122,9 @@ impl Module {
             crate::log!("the module has no kernel `{name}`");
             Error::NOT_FOUND
         })?;
-        let function = driver()?.functions.insert_with(|handle| Function::new(handle, self, kernel));
+        let function = driver()?
+            .functions
+            .insert_with(|handle| Function::new(handle, self, kernel));
         functions.insert(name.into(), function.handle);
         Ok(function.handle)
     }
@@ -133,7 +147,11 @@ impl Module {
 
     /// Handles of the first kernels, at most `most`.
     pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
-        self.program.kernels().take(most).map(|k| self.function(k.name())).collect()
+        self.program
+            .kernels()
+            .take(most)
+            .map(|k| self.function(k.name()))
+            .collect()
     }
 }
 

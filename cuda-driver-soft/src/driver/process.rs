@@ -51,7 +51,11 @@ pub(crate) fn forked() -> bool {
 
 /// `CUDA_ERROR_DEINITIALIZED` once the process has begun to exit.
 pub(crate) fn check_exit() -> Result<()> {
-    if EXITING.load(Relaxed) { Err(Error::DEINITIALIZED) } else { Ok(()) }
+    if EXITING.load(Relaxed) {
+        Err(Error::DEINITIALIZED)
+    } else {
+        Ok(())
+    }
 }
 
 /// `cuInit`. `watch` is called once, before the driver counts as initialised: it arranges for [`mark_forked`] and
@@ -72,7 +76,9 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     let devices = device::from_environment()?;
     watch();
     if !crate::built_with_optimisation() {
-        crate::log!("built without optimisation: kernels run about 100 times slower (see README, [profile.dev.package])");
+        crate::log!(
+            "built without optimisation: kernels run about 100 times slower (see README, [profile.dev.package])"
+        );
     }
     let driver = Driver {
         devices,
@@ -101,7 +107,11 @@ pub(crate) fn driver_in_host_function() -> Result<&'static Driver> {
 /// The driver: initialised, in the process that initialised it, outside of host functions.
 pub(crate) fn driver() -> Result<&'static Driver> {
     let driver = driver_in_host_function()?;
-    if in_host_function() { Err(Error::NOT_PERMITTED) } else { Ok(driver) }
+    if in_host_function() {
+        Err(Error::NOT_PERMITTED)
+    } else {
+        Ok(driver)
+    }
 }
 
 /// The driver for a call that touches a context: refused after a fault was reported.

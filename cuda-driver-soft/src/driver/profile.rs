@@ -22,8 +22,16 @@ pub(crate) struct Profile {
     double_ratio: i32,
 }
 
-const fn profile(sm: u32, multiprocessors: i32, per_multiprocessor: (i32, i32, i32, i32), memory: (i32, i32, i32), clock_khz: i32, double_ratio: i32) -> Profile {
-    let (threads_per_multiprocessor, blocks_per_multiprocessor, shared_kib, shared_optin_kib) = per_multiprocessor;
+const fn profile(
+    sm: u32,
+    multiprocessors: i32,
+    per_multiprocessor: (i32, i32, i32, i32),
+    memory: (i32, i32, i32),
+    clock_khz: i32,
+    double_ratio: i32,
+) -> Profile {
+    let (threads_per_multiprocessor, blocks_per_multiprocessor, shared_kib, shared_optin_kib) =
+        per_multiprocessor;
     let (l2_bytes, memory_khz, bus_bits) = memory;
     Profile {
         sm,
@@ -41,20 +49,118 @@ const fn profile(sm: u32, multiprocessors: i32, per_multiprocessor: (i32, i32, i
 }
 
 static PROFILES: [Profile; 14] = [
-    profile(52, 24, (2048, 32, 96, 48), (3 << 20, 3_505_000, 384), 1_114_000, 32),
-    profile(60, 56, (2048, 32, 64, 48), (4 << 20, 715_000, 4096), 1_328_500, 2),
-    profile(61, 28, (2048, 32, 96, 48), (2816 << 10, 5_505_000, 352), 1_582_000, 32),
-    profile(70, 80, (2048, 32, 96, 96), (6 << 20, 877_000, 4096), 1_530_000, 2),
-    profile(75, 40, (1024, 16, 64, 64), (4 << 20, 5_001_000, 256), 1_590_000, 32),
-    profile(80, 108, (2048, 32, 164, 163), (40 << 20, 1_215_000, 5120), 1_410_000, 2),
-    profile(86, 84, (1536, 16, 100, 99), (6 << 20, 7_251_000, 384), 1_695_000, 64),
-    profile(87, 16, (1536, 16, 164, 163), (4 << 20, 1_300_000, 128), 1_300_000, 32),
-    profile(89, 142, (1536, 24, 100, 99), (96 << 20, 9_001_000, 384), 2_490_000, 64),
-    profile(90, 132, (2048, 32, 228, 227), (60 << 20, 3_201_000, 6144), 1_980_000, 2),
-    profile(100, 148, (2048, 32, 228, 227), (126 << 20, 3_996_000, 8192), 1_965_000, 2),
-    profile(103, 148, (2048, 32, 228, 227), (126 << 20, 3_996_000, 8192), 1_920_000, 64),
-    profile(110, 20, (1536, 24, 228, 227), (32 << 20, 4_266_000, 256), 1_575_000, 64),
-    profile(120, 188, (1536, 24, 100, 99), (128 << 20, 14_001_000, 512), 2_617_000, 64),
+    profile(
+        52,
+        24,
+        (2048, 32, 96, 48),
+        (3 << 20, 3_505_000, 384),
+        1_114_000,
+        32,
+    ),
+    profile(
+        60,
+        56,
+        (2048, 32, 64, 48),
+        (4 << 20, 715_000, 4096),
+        1_328_500,
+        2,
+    ),
+    profile(
+        61,
+        28,
+        (2048, 32, 96, 48),
+        (2816 << 10, 5_505_000, 352),
+        1_582_000,
+        32,
+    ),
+    profile(
+        70,
+        80,
+        (2048, 32, 96, 96),
+        (6 << 20, 877_000, 4096),
+        1_530_000,
+        2,
+    ),
+    profile(
+        75,
+        40,
+        (1024, 16, 64, 64),
+        (4 << 20, 5_001_000, 256),
+        1_590_000,
+        32,
+    ),
+    profile(
+        80,
+        108,
+        (2048, 32, 164, 163),
+        (40 << 20, 1_215_000, 5120),
+        1_410_000,
+        2,
+    ),
+    profile(
+        86,
+        84,
+        (1536, 16, 100, 99),
+        (6 << 20, 7_251_000, 384),
+        1_695_000,
+        64,
+    ),
+    profile(
+        87,
+        16,
+        (1536, 16, 164, 163),
+        (4 << 20, 1_300_000, 128),
+        1_300_000,
+        32,
+    ),
+    profile(
+        89,
+        142,
+        (1536, 24, 100, 99),
+        (96 << 20, 9_001_000, 384),
+        2_490_000,
+        64,
+    ),
+    profile(
+        90,
+        132,
+        (2048, 32, 228, 227),
+        (60 << 20, 3_201_000, 6144),
+        1_980_000,
+        2,
+    ),
+    profile(
+        100,
+        148,
+        (2048, 32, 228, 227),
+        (126 << 20, 3_996_000, 8192),
+        1_965_000,
+        2,
+    ),
+    profile(
+        103,
+        148,
+        (2048, 32, 228, 227),
+        (126 << 20, 3_996_000, 8192),
+        1_920_000,
+        64,
+    ),
+    profile(
+        110,
+        20,
+        (1536, 24, 228, 227),
+        (32 << 20, 4_266_000, 256),
+        1_575_000,
+        64,
+    ),
+    profile(
+        120,
+        188,
+        (1536, 24, 100, 99),
+        (128 << 20, 14_001_000, 512),
+        2_617_000,
+        64,
+    ),
 ];
 
 impl Profile {
@@ -66,7 +172,11 @@ impl Profile {
 
     /// The names that [`Profile::of`] knows.
     pub(crate) fn names() -> String {
-        PROFILES.iter().map(|p| format!("sm_{}", p.sm)).collect::<Vec<_>>().join(", ")
+        PROFILES
+            .iter()
+            .map(|p| format!("sm_{}", p.sm))
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 
     /// The value of an attribute; `None` for a number that is no attribute.
@@ -276,8 +386,19 @@ mod tests {
                 let value = profile.attribute(n);
                 assert!(value.is_some(), "attribute {n} of sm_{}", profile.sm);
             }
-            for own in [CLOCK_RATE, MULTIPROCESSOR_COUNT, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, COMPUTE_CAPABILITY_MAJOR, L2_CACHE_SIZE] {
-                assert_ne!(profile.attribute(own), Some(0), "attribute {own} of sm_{}", profile.sm);
+            for own in [
+                CLOCK_RATE,
+                MULTIPROCESSOR_COUNT,
+                MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+                COMPUTE_CAPABILITY_MAJOR,
+                L2_CACHE_SIZE,
+            ] {
+                assert_ne!(
+                    profile.attribute(own),
+                    Some(0),
+                    "attribute {own} of sm_{}",
+                    profile.sm
+                );
             }
             assert_eq!(profile.attribute(0), None);
             assert_eq!(profile.attribute(162), None);

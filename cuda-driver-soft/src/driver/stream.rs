@@ -6,7 +6,9 @@ use super::context::{self, Context};
 use super::error::{Error, Result};
 use super::event;
 use super::lanes::Lane;
-use super::process::{check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault};
+use super::process::{
+    check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
+};
 use super::work::{NodeId, Work};
 use super::workers::graph;
 
@@ -54,15 +56,29 @@ pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
             0 => Err(Error::INVALID_CONTEXT),
             handle => context::by_handle(handle),
         }?;
-        Ok(StreamRef { context, lane, flags: 0, priority: PRIORITIES.0 })
+        Ok(StreamRef {
+            context,
+            lane,
+            flags: 0,
+            priority: PRIORITIES.0,
+        })
     };
     match (handle, mode) {
         (LEGACY, _) | (0, Mode::Legacy) => default(Lane::Legacy),
         (PER_THREAD, _) | (0, Mode::PerThread) => default(Lane::of_this_thread()),
         _ => {
             let stream = created(handle)?;
-            let context = stream.context.upgrade().filter(|c| c.is_alive()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
-            Ok(StreamRef { context, lane: Lane::Stream(handle), flags: stream.flags, priority: stream.priority })
+            let context = stream
+                .context
+                .upgrade()
+                .filter(|c| c.is_alive())
+                .ok_or(Error::CONTEXT_IS_DESTROYED)?;
+            Ok(StreamRef {
+                context,
+                lane: Lane::Stream(handle),
+                flags: stream.flags,
+                priority: stream.priority,
+            })
         }
     }
 }
@@ -74,10 +90,13 @@ pub(crate) fn for_work(handle: usize, mode: Mode) -> Result<StreamRef> {
 }
 
 fn created(handle: usize) -> Result<Arc<Stream>> {
-    driver_in_host_function()?.streams.get(handle).map_err(|why| {
-        crate::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
-        Error::INVALID_HANDLE
-    })
+    driver_in_host_function()?
+        .streams
+        .get(handle)
+        .map_err(|why| {
+            crate::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
+            Error::INVALID_HANDLE
+        })
 }
 
 /// `cuStreamCreateWithPriority`: the priority is brought into its range.
@@ -94,7 +113,9 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
         priority: priority.clamp(PRIORITIES.1, PRIORITIES.0),
     });
     if flags & NON_BLOCKING != 0 {
-        context.lanes().add_non_blocking(Lane::Stream(stream.handle));
+        context
+            .lanes()
+            .add_non_blocking(Lane::Stream(stream.handle));
     }
     Ok(stream.handle)
 }
@@ -106,7 +127,10 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     if let Some(context) = stream.context.upgrade() {
         context.lanes().remove(Lane::Stream(handle));
     }
-    driver.streams.remove(handle).map_err(|_| Error::INVALID_HANDLE)?;
+    driver
+        .streams
+        .remove(handle)
+        .map_err(|_| Error::INVALID_HANDLE)?;
     Ok(())
 }
 
@@ -129,7 +153,9 @@ impl StreamRef {
     pub(crate) fn id(&self) -> u64 {
         match self.lane {
             Lane::Legacy => self.context.id() << 8 | LEGACY as u64,
-            Lane::PerThread(thread) => (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48),
+            Lane::PerThread(thread) => {
+                (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48)
+            }
             Lane::Stream(handle) => handle as u64,
         }
     }

@@ -117,7 +117,15 @@ impl Graph {
                 open += 1;
             }
         }
-        state.nodes.insert(id, Node { open, successors: Vec::new(), work: Some(work), cost });
+        state.nodes.insert(
+            id,
+            Node {
+                open,
+                successors: Vec::new(),
+                work: Some(work),
+                cost,
+            },
+        );
         if open == 0 {
             let wake = state.make_ready(id);
             self.wake(&mut state, wake);
@@ -146,7 +154,9 @@ impl Graph {
         let mut state = self.lock();
         let mut idle_turns = 0;
         while state.nodes.contains_key(&id) {
-            if idle_turns <= state.running.len() && let Some(piece) = state.take() {
+            if idle_turns <= state.running.len()
+                && let Some(piece) = state.take()
+            {
                 drop(state);
                 let progress = self.run(piece);
                 state = self.lock();
@@ -155,7 +165,10 @@ impl Graph {
             }
             state.waiting += 1;
             // The limit is for kernels that gave up a slice: their blocks can be taken again, which nobody announces.
-            let (guard, _) = self.done.wait_timeout(state, Duration::from_millis(1)).unwrap_or_else(PoisonError::into_inner);
+            let (guard, _) = self
+                .done
+                .wait_timeout(state, Duration::from_millis(1))
+                .unwrap_or_else(PoisonError::into_inner);
             state = guard;
             state.waiting -= 1;
             idle_turns = 0;
@@ -237,11 +250,14 @@ impl Graph {
         const NAP: Duration = Duration::from_micros(100);
         const NAPS: u32 = 20;
         let mut state = self.lock();
-        let (mut naps, mut seen) = (0, 0);
+        let mut naps = 0;
         let (mut idle_turns, mut neglected) = (0, false);
         loop {
             let wanted = neglected || state.has_large_work();
-            if wanted && idle_turns <= state.running.len() && let Some(piece) = state.take() {
+            if wanted
+                && idle_turns <= state.running.len()
+                && let Some(piece) = state.take()
+            {
                 drop(state);
                 let progress = self.run(piece);
                 state = self.lock();
@@ -253,14 +269,21 @@ impl Graph {
             state.workers.sleeping += 1;
             if watchman && (pending || naps < NAPS) {
                 naps = if pending { 1 } else { naps + 1 };
-                seen = state.finished;
+                let seen = state.finished;
                 state.workers.watching = true;
-                state = self.work.wait_timeout(state, NAP).unwrap_or_else(PoisonError::into_inner).0;
+                state = self
+                    .work
+                    .wait_timeout(state, NAP)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
                 state.workers.watching = false;
                 neglected = pending && seen == state.finished;
             } else {
                 (naps, neglected) = (0, false);
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             state.workers.sleeping -= 1;
         }
@@ -279,7 +302,10 @@ impl Graph {
                 self.finish(id, None);
                 state = self.lock();
             }
-            state = self.host.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .host
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -304,7 +330,11 @@ impl State {
     /// The next piece of work: what is ready first, then a share in what runs, in turn.
     fn take(&mut self) -> Option<Piece> {
         if let Some((id, work)) = self.ready.pop_first() {
-            let work = if self.fault.is_some() { Work::Join } else { work };
+            let work = if self.fault.is_some() {
+                Work::Join
+            } else {
+                work
+            };
             return Some(Piece::Once(id, work));
         }
         let (id, kernel) = self.running.pop_front()?;
@@ -314,12 +344,18 @@ impl State {
 
     fn has_large_work(&self) -> bool {
         !self.running.is_empty()
-            || self.ready.keys().take(8).any(|id| self.nodes.get(id).is_some_and(|n| n.cost >= WORTH_WAKING))
+            || self
+                .ready
+                .keys()
+                .take(8)
+                .any(|id| self.nodes.get(id).is_some_and(|n| n.cost >= WORTH_WAKING))
     }
 
     /// A node has nothing left to wait for.
     fn make_ready(&mut self, id: NodeId) -> Wake {
-        let Some(node) = self.nodes.get_mut(&id) else { return Wake::default() };
+        let Some(node) = self.nodes.get_mut(&id) else {
+            return Wake::default();
+        };
         if node.is_instant() {
             return self.finish(id);
         }
@@ -328,11 +364,18 @@ impl State {
             None => self.finish(id),
             Some(work @ Work::Host(_)) => {
                 self.host_ready.insert(id, work);
-                Wake { host: true, ..Wake::default() }
+                Wake {
+                    host: true,
+                    ..Wake::default()
+                }
             }
             Some(work) => {
                 self.ready.insert(id, work);
-                Wake { small: true, large, ..Wake::default() }
+                Wake {
+                    small: true,
+                    large,
+                    ..Wake::default()
+                }
             }
         }
     }
@@ -342,14 +385,18 @@ impl State {
         let mut wake = Wake::default();
         let mut todo = vec![id];
         while let Some(id) = todo.pop() {
-            let Some(node) = self.nodes.remove(&id) else { continue };
+            let Some(node) = self.nodes.remove(&id) else {
+                continue;
+            };
             if let Some(Work::Stamp(time)) = node.work {
                 time.get_or_init(Instant::now);
             }
             self.finished += 1;
             self.running.retain(|(running, _)| *running != id);
             for next in node.successors {
-                let Some(successor) = self.nodes.get_mut(&next) else { continue };
+                let Some(successor) = self.nodes.get_mut(&next) else {
+                    continue;
+                };
                 successor.open -= 1;
                 if successor.open > 0 {
                     continue;

@@ -25,7 +25,9 @@ pub(crate) fn in_host_function() -> bool {
 
 /// Number of threads that may work at once: `CUDA_SOFT_THREADS`, else the processors.
 fn threads() -> usize {
-    let asked = std::env::var("CUDA_SOFT_THREADS").ok().and_then(|n| n.parse::<usize>().ok());
+    let asked = std::env::var("CUDA_SOFT_THREADS")
+        .ok()
+        .and_then(|n| n.parse::<usize>().ok());
     let there = || std::thread::available_parallelism().map_or(1, |n| n.get());
     asked.filter(|&n| n > 0).unwrap_or_else(there)
 }
@@ -38,7 +40,10 @@ pub(super) fn start() {
         }
     };
     for n in 0..threads().saturating_sub(1).max(1) {
-        spawn(format!("cuda-soft-{n}"), Box::new(move || graph().work_for_ever(n == 0)));
+        spawn(
+            format!("cuda-soft-{n}"),
+            Box::new(move || graph().work_for_ever(n == 0)),
+        );
     }
     spawn(
         "cuda-soft-host".into(),

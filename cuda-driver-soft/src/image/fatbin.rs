@@ -12,8 +12,13 @@ const FLAG_ZSTD: u64 = 0x8000;
 
 /// Length of a fat binary in bytes, from its header.
 pub(crate) fn length(header: &[u8; HEADER]) -> Option<usize> {
-    let (header_bytes, content) = (u16::from_le_bytes([header[6], header[7]]), u64::from_le_bytes(header[8..].try_into().ok()?));
-    usize::try_from(content).ok()?.checked_add(usize::from(header_bytes))
+    let (header_bytes, content) = (
+        u16::from_le_bytes([header[6], header[7]]),
+        u64::from_le_bytes(header[8..].try_into().ok()?),
+    );
+    usize::try_from(content)
+        .ok()?
+        .checked_add(usize::from(header_bytes))
 }
 
 /// Why a fat binary gives no PTX.
@@ -51,24 +56,42 @@ fn entry(rest: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let flags = u64::from_le_bytes(number(rest, 40)?);
     let bytes = usize::try_from(u64::from_le_bytes(number(rest, 56)?)).ok()?;
     let payload = rest.get(header..header.checked_add(padded)?)?;
-    let used = if compressed != 0 { payload.get(..compressed)? } else { payload };
-    Some((Entry { kind, sm, flags, payload: used, bytes }, &rest[header + padded..]))
+    let used = if compressed != 0 {
+        payload.get(..compressed)?
+    } else {
+        payload
+    };
+    Some((
+        Entry {
+            kind,
+            sm,
+            flags,
+            payload: used,
+            bytes,
+        },
+        &rest[header + padded..],
+    ))
 }
 
 /// The PTX of the highest architecture that a device of `sm` can take.
 pub(crate) fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
-    let header: &[u8; HEADER] = binary.first_chunk().ok_or(Failure::Malformed("shorter than its header"))?;
+    let header: &[u8; HEADER] = binary
+        .first_chunk()
+        .ok_or(Failure::Malformed("shorter than its header"))?;
     if u16::from_le_bytes([header[4], header[5]]) != 1 {
         return Err(Failure::Malformed("version of the header"));
     }
     let start = usize::from(u16::from_le_bytes([header[6], header[7]]));
     let end = length(header).ok_or(Failure::Malformed("length"))?;
-    let mut rest = binary.get(start..end).ok_or(Failure::Malformed("shorter than its header says"))?;
+    let mut rest = binary
+        .get(start..end)
+        .ok_or(Failure::Malformed("shorter than its header says"))?;
     let mut best: Option<Entry<'_>> = None;
     while !rest.is_empty() {
         let (entry, after) = entry(rest).ok_or(Failure::Malformed("an entry runs over the end"))?;
         rest = after;
-        if entry.kind == KIND_PTX && entry.sm <= sm && best.as_ref().is_none_or(|b| b.sm < entry.sm) {
+        if entry.kind == KIND_PTX && entry.sm <= sm && best.as_ref().is_none_or(|b| b.sm < entry.sm)
+        {
             best = Some(entry);
         }
     }

@@ -25,7 +25,10 @@ impl HostRange {
     /// A part of the range; a part outside of it is cut off.
     pub(crate) fn part(&self, offset: usize, bytes: usize) -> HostRange {
         let offset = offset.min(self.bytes);
-        HostRange { address: self.address + offset, bytes: bytes.min(self.bytes - offset) }
+        HostRange {
+            address: self.address + offset,
+            bytes: bytes.min(self.bytes - offset),
+        }
     }
 
     /// The bytes as they are now.
@@ -51,6 +54,12 @@ impl HostRange {
     /// Copies from another range of the program, as far as both reach.
     pub(crate) fn copy_from(&self, from: HostRange) {
         // SAFETY: both ranges are valid, as promised to `new`.
-        unsafe { access::copy(self.address as *mut u8, from.address as *const u8, self.bytes.min(from.bytes)) };
+        unsafe {
+            access::copy(
+                self.address as *mut u8,
+                from.address as *const u8,
+                self.bytes.min(from.bytes),
+            )
+        };
     }
 }
