@@ -42,8 +42,7 @@ macro_rules! call {
         #[allow(unused_assignments, unused_mut, unused_variables)]
         unsafe fn invoke(function: *const c_void, mut arguments: *const *mut c_void) -> CUresult {
             // SAFETY: the caller says that it is the export of that name; this is the type that `cuda.h` gives it.
-            let function: unsafe extern "system" fn($($ty),*) -> CUresult =
-                unsafe { core::mem::transmute(function) };
+            let function: unsafe extern "system" fn($($ty),*) -> CUresult = unsafe { core::mem::transmute(function) };
             $(
                 // SAFETY: the caller says that the pointers are the arguments', in order.
                 let $arg = unsafe { arguments.read().cast::<$ty>().read() };
