@@ -22,7 +22,7 @@ pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
     match c.from {
         Type::U8 | Type::B8 => from_int::<u8>(c, a),
         Type::U16 | Type::B16 => from_int::<u16>(c, a),
-        Type::U32 | Type::B32 if c.to != Type::E4M3x2 => from_int::<u32>(c, a),
+        Type::U32 | Type::B32 => from_int::<u32>(c, a),
         Type::U64 | Type::B64 => from_int::<u64>(c, a),
         Type::S8 => from_int::<i8>(c, a),
         Type::S16 => from_int::<i16>(c, a),
