@@ -13,6 +13,7 @@ mod random;
 use forms::{Form, Kind, Width};
 use random::Random;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::process::ExitCode;
 
 /// Operand triples for each form.
@@ -45,7 +46,11 @@ fn main() -> ExitCode {
 fn module(forms: &[Form]) -> String {
     let mut ptx = String::from(".version 8.4\n.target sm_90\n.address_size 64\n");
     for (i, form) in forms.iter().enumerate() {
-        let body = form.text.split(';').map(str::trim).filter(|s| !s.is_empty());
+        let body = form
+            .text
+            .split(';')
+            .map(str::trim)
+            .filter(|s| !s.is_empty());
         let body: String = body.map(|s| format!("  {s};\n")).collect();
         let pack = match form.width {
             Width::Pred => "  selp.b64 %D, 1, 0, %P;\n",
@@ -77,7 +82,11 @@ fn operands(kind: Kind) -> Vec<[u64; 3]> {
     let n = special.len();
     let mut all = Vec::with_capacity(COUNT);
     for i in 0..n * n {
-        all.push([special[i % n], special[i / n], special[random.next() as usize % n]]);
+        all.push([
+            special[i % n],
+            special[i / n],
+            special[random.next() as usize % n],
+        ]);
     }
     for _ in 0..n * n {
         all.push([0; 3].map(|_| special[random.next() as usize % n]));
@@ -95,12 +104,14 @@ fn run(forms: &[Form]) -> Result<usize, String> {
     let output = driver.allocate(COUNT * 8)?;
     let mut differing = 0;
     for (i, form) in forms.iter().enumerate() {
-        if !inputs.contains_key(&form.kind) {
-            let operands = operands(form.kind);
-            let address = driver.upload(&operands)?;
-            inputs.insert(form.kind, (operands, address));
-        }
-        let (operands, address) = &inputs[&form.kind];
+        let (operands, address) = match inputs.entry(form.kind) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let operands = operands(form.kind);
+                let address = driver.upload(&operands)?;
+                entry.insert((operands, address))
+            }
+        };
         let results = driver.launch(&format!("f{i}"), *address, output, operands.len())?;
         differing += usize::from(!compare(form, operands, &results));
     }
@@ -119,7 +130,12 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         let distance = form.distance(ours, theirs);
         let shown = first.len() < if form.approximate { 3 } else { 10 };
         if shown || distance > worst {
-            let line = format!("    {} -> {}, not {}", form.show(&[a, b, c]), form.show_result(theirs), form.show_result(ours));
+            let line = format!(
+                "    {} -> {}, not {}",
+                form.show(&[a, b, c]),
+                form.show_result(theirs),
+                form.show_result(ours)
+            );
             if shown {
                 first.push(line);
             } else if form.approximate {
@@ -133,7 +149,11 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         (_, true) => "near",
         (_, false) => "DIFFERS",
     };
-    println!("{verdict} {count}/{} worst {worst}: {}", operands.len(), form.text);
+    println!(
+        "{verdict} {count}/{} worst {worst}: {}",
+        operands.len(),
+        form.text
+    );
     first.iter().for_each(|line| println!("{line}"));
     count == 0 || form.approximate
 }

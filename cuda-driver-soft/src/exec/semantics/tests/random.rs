@@ -1,14 +1,14 @@
 //! Operands that look for trouble.
 
 /// A small generator (xorshift64*): the same numbers on every machine.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Random(0x9e37_79b9_7f4a_7c15)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -16,7 +16,7 @@ impl Random {
     }
 
     /// Uniform bits, or bits that sit at an edge: few bits set, long runs of equal bits, small numbers and their negatives.
-    pub fn int(&mut self) -> u64 {
+    pub(crate) fn int(&mut self) -> u64 {
         let (kind, a, b) = (self.next() % 6, self.next(), self.next());
         match kind {
             0 | 1 => a,
@@ -29,7 +29,7 @@ impl Random {
 
     /// Bits of a floating-point number of the given width and fraction: of every class, and often with an exponent near
     /// `near`, and a fraction of few bits or long runs, so that sums cancel and products end on ties.
-    pub fn float(&mut self, width: u32, fraction: u32, near: u64) -> u64 {
+    pub(crate) fn float(&mut self, width: u32, fraction: u32, near: u64) -> u64 {
         let exponent_bits = width - 1 - fraction;
         let exponents = (1u64 << exponent_bits) - 1;
         let (kind, a, b) = (self.next() % 10, self.next(), self.next());
