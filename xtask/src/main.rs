@@ -8,6 +8,9 @@ mod bindings;
 mod generate;
 mod headers;
 mod kernels;
+#[cfg(test)]
+mod merge_tests;
+mod plain_names;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,7 +37,7 @@ const TASKS: &[Task] = &[
     ),
 ];
 
-/// The exit code that says: a download failed three times, so nothing was written or compared.
+/// The exit status when a download failed three times: EX_TEMPFAIL of `sysexits.h`.
 const NOT_FETCHED: u8 = 75;
 
 fn main() -> ExitCode {
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
+            // A step that a failed download stopped is told apart from one that failed.
             if error.contains(headers::NOT_FETCHED) {
                 ExitCode::from(NOT_FETCHED)
             } else {

@@ -1,6 +1,10 @@
 //! The referees: `rustc_apfloat` for IEEE operations, wide integers for the others, and values recorded on a GPU.
 
+mod approx;
+mod bits;
+mod cvt;
 mod float;
+mod half;
 mod int;
 
 use crate::ir::Rounding;
