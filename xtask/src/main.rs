@@ -1,6 +1,73 @@
 //! `cargo xtask …`: the only writer of committed generated files.
 
-fn main() {
-    eprintln!("usage: cargo xtask bindings|api|checked|kernels|headers");
-    std::process::exit(2);
+mod api;
+mod bindings;
+// Written for the older compiler that the binding crates support, which has no let-chains.
+#[allow(clippy::collapsible_if)]
+#[path = "../../cuda-driver-sys/build/generate.rs"]
+mod generate;
+mod headers;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A subcommand: its name, what it does, and the function that does it.
+type Task = (&'static str, &'static str, fn() -> Result<(), String>);
+
+const TASKS: &[Task] = &[
+    (
+        "headers",
+        "fetch the pinned CUDA headers and libclang into .cache/",
+        headers::run,
+    ),
+    ("api", "write cuda-driver-sys/api/functions.toml", api::run),
+    (
+        "bindings",
+        "write cuda-driver-sys/src/generated/",
+        bindings::run,
+    ),
+];
+
+fn main() -> ExitCode {
+    let wanted = std::env::args().nth(1);
+    let Some((_, _, task)) = TASKS
+        .iter()
+        .find(|(name, _, _)| Some(*name) == wanted.as_deref())
+    else {
+        eprintln!("usage: cargo xtask <task>");
+        for (name, what, _) in TASKS {
+            eprintln!("  {name:10} {what}");
+        }
+        return ExitCode::from(2);
+    };
+    match task() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default()
+}
+
+/// Writes a file only where its text changed, so that nothing is rebuilt for nothing.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    let parent = path.parent().ok_or("a file without a folder")?;
+    std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Reads a text file; the error names it.
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }

@@ -1,0 +1,267 @@
+//! The registry of exported functions, as data: usable without a driver and without any feature.
+
+use core::ffi::CStr;
+use core::fmt;
+
+/// Expands `$callback!` once with all 685 exports in one list.
+///
+/// What follows the callback's name is passed on first, in brackets. Each entry reads
+/// `symbol(parameter: Type, …) base-name since stream-mode;`, where the stream mode is `none`, `legacy(twin)` or
+/// `per_thread`. The types are those of this crate's root and of `core::ffi`; both must be in scope.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_function {
+    ($callback:ident $($extra:tt)*) => {
+        $crate::api_table! { $crate::__flatten_table; $callback $($extra)* }
+    };
+}
+
+/// Hands the own and the legacy exports on as one list.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __flatten_table {
+    ([$callback:ident $($extra:tt)*] own { $($own:tt)* } legacy { $($legacy:tt)* } plain { $($plain:tt)* }) => {
+        $callback! { [$($extra)*] $($own)* $($legacy)* }
+    };
+}
+
+/// How an export treats the default stream, which is what NULL means as a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StreamMode {
+    /// The function has one form only.
+    None,
+    /// NULL is the legacy default stream; the function has a twin for per-thread default streams.
+    Legacy,
+    /// A `_ptds` or `_ptsz` export: NULL is the calling thread's own default stream.
+    PerThread,
+}
+
+/// One exported function of the driver: its name and what the registry knows of it.
+///
+/// The associated constants are named as the free functions are: `Function::cuMemAlloc_v2` is that export,
+/// `Function::cuMemAlloc` the same one under its plain C name. Exports whose own name is taken by a plain name are
+/// constants of [`legacy::Function`](crate::legacy::Function).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Function(u16);
+
+/// What the table says about one function.
+struct Facts {
+    symbol: &'static CStr,
+    base: &'static str,
+    since: u32,
+    stream: StreamMode,
+    twin: Option<Function>,
+}
+
+macro_rules! stream_mode {
+    (none) => {
+        StreamMode::None
+    };
+    (legacy) => {
+        StreamMode::Legacy
+    };
+    (per_thread) => {
+        StreamMode::PerThread
+    };
+}
+
+macro_rules! twin {
+    () => {
+        None
+    };
+    ($twin:ident) => {
+        Some(Function(Index::$twin as u16))
+    };
+}
+
+/// A C string made at compile time.
+const fn c_string(bytes: &'static [u8]) -> &'static CStr {
+    match CStr::from_bytes_with_nul(bytes) {
+        Ok(text) => text,
+        Err(_) => panic!("a symbol with a NUL inside"),
+    }
+}
+
+macro_rules! define {
+    ([]
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))?;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))?;)* }
+        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*);)* }
+    ) => {
+        /// Positions in the table: exports that go by their own name first, each part sorted by name.
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[repr(u16)]
+        enum Index { $($own,)* $($old,)* }
+
+        static FACTS: &[Facts] = &[
+            $(Facts {
+                symbol: c_string(concat!(stringify!($own), "\0").as_bytes()),
+                base: stringify!($obase),
+                since: $osince,
+                stream: stream_mode!($ostream),
+                twin: twin!($($otwin)?),
+            },)*
+            $(Facts {
+                symbol: c_string(concat!(stringify!($old), "\0").as_bytes()),
+                base: stringify!($lbase),
+                since: $lsince,
+                stream: stream_mode!($lstream),
+                twin: twin!($($ltwin)?),
+            },)*
+        ];
+
+        /// How many exports go by their own name; the others follow.
+        const OWN: usize = [$(stringify!($own)),*].len();
+
+        static PLAIN: &[(&str, Function)] = &[$((stringify!($plain), Function::$plain)),*];
+
+        #[allow(non_upper_case_globals)]
+        impl Function {
+            $(
+                #[doc = concat!("The export `", stringify!($own), "`.")]
+                pub const $own: Self = Self(Index::$own as u16);
+            )*
+            $(
+                #[doc = concat!("The export `", stringify!($target), "`, under its plain C name.")]
+                pub const $plain: Self = Self(Index::$target as u16);
+            )*
+
+            /// How many exports there are.
+            pub const COUNT: usize = OWN + [$(stringify!($old)),*].len();
+        }
+
+        /// Exports whose own name means another export in C.
+        pub(crate) mod old {
+            /// The exports of [`legacy`](crate::legacy), as constants of the type [`Function`](crate::Function).
+            #[derive(Debug)]
+            pub enum Function {}
+
+            #[allow(non_upper_case_globals)]
+            impl Function {
+                $(
+                    #[doc = concat!("The export `", stringify!($old), "`, which is not what C calls by that name.")]
+                    pub const $old: super::Function = super::Function(super::Index::$old as u16);
+                )*
+            }
+        }
+    };
+}
+api_table! { define; }
+
+impl Function {
+    /// Every function, in the order of [`index`](Self::index).
+    pub const ALL: [Self; Self::COUNT] = {
+        let mut all = [Self(0); Self::COUNT];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = Self(index as u16);
+            index += 1;
+        }
+        all
+    };
+
+    /// The function's place among all, below [`COUNT`](Self::COUNT). It changes from one version of these bindings
+    /// to the next.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The function at a place that [`index`](Self::index) gave.
+    #[must_use]
+    pub const fn from_index(index: usize) -> Option<Self> {
+        if index < Self::COUNT {
+            Some(Self(index as u16))
+        } else {
+            None
+        }
+    }
+
+    const fn facts(self) -> &'static Facts {
+        // In bounds: every `Function` is made from an `Index` or checked against `COUNT`.
+        &FACTS[self.0 as usize]
+    }
+
+    /// The exported symbol, for instance `cuMemAlloc_v2`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.symbol().to_str().unwrap_or_default()
+    }
+
+    /// The exported symbol as a C string.
+    #[must_use]
+    pub const fn symbol(self) -> &'static CStr {
+        self.facts().symbol
+    }
+
+    /// The name that `cuGetProcAddress` knows it by, for instance `cuMemAlloc`.
+    #[must_use]
+    pub const fn base(self) -> &'static str {
+        self.facts().base
+    }
+
+    /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
+    #[must_use]
+    pub const fn since(self) -> u32 {
+        self.facts().since
+    }
+
+    /// How it treats the default stream.
+    #[must_use]
+    pub const fn stream_mode(self) -> StreamMode {
+        self.facts().stream
+    }
+
+    /// Its twin whose default stream is the calling thread's own, for instance `cuMemcpyHtoD_v2_ptds`.
+    #[must_use]
+    pub const fn per_thread(self) -> Option<Self> {
+        self.facts().twin
+    }
+
+    /// Whether its own name means another export in C; it is then in [`legacy`](crate::legacy) only.
+    #[must_use]
+    pub const fn is_legacy(self) -> bool {
+        self.0 as usize >= OWN
+    }
+
+    /// The export with exactly this symbol.
+    #[must_use]
+    pub fn by_symbol(symbol: &str) -> Option<Self> {
+        let (own, legacy) = FACTS.split_at(OWN);
+        let search = |part: &[Facts]| {
+            part.binary_search_by(|facts| facts.symbol.to_bytes().cmp(symbol.as_bytes()))
+        };
+        let index = match search(own) {
+            Ok(index) => index,
+            Err(_) => OWN + search(legacy).ok()?,
+        };
+        Some(Self(index as u16))
+    }
+
+    /// The function that goes by this name in Rust and, for plain names, in C: `cuMemAlloc` is `cuMemAlloc_v2`.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        match PLAIN.binary_search_by(|(plain, _)| plain.cmp(&name)) {
+            Ok(at) => Some(PLAIN[at].1),
+            Err(_) => Self::by_symbol(name).filter(|function| !function.is_legacy()),
+        }
+    }
+
+    /// The plain names that are no export's own, and what each means, sorted by name.
+    #[must_use]
+    pub fn plain_names() -> &'static [(&'static str, Self)] {
+        PLAIN
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

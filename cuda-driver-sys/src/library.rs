@@ -1,0 +1,235 @@
+//! The driver's library: found, loaded and called at run time.
+//!
+//! ```no_run
+//! use cuda_driver_sys::{CUresult, Library};
+//!
+//! let library = Library::load()?;
+//! // SAFETY: cuInit takes no pointers.
+//! let code = unsafe { library.cuInit(0) };
+//! assert_eq!(code, CUresult::CUDA_SUCCESS);
+//! # Ok::<(), cuda_driver_sys::library::LoadError>(())
+//! ```
+
+mod default;
+mod error;
+mod interposer;
+mod object;
+mod open;
+mod resolve;
+mod search;
+mod source;
+
+use core::ffi::{CStr, c_void};
+use core::fmt;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
+pub use error::{Attempt, LoadError, MissingSymbol};
+pub use interposer::{Call, Interposer};
+use open::State;
+pub use source::{Options, Resolver, Source};
+
+pub use crate::calls::Legacy;
+use crate::{CUresult, Function};
+
+/// A symbol by which a driver says that it runs on the CPU; [`Library::is_software`] looks for it.
+pub const SOFTWARE_MARKER: &CStr = c"cuda_driver_soft_marker";
+
+/// The driver's library, with a slot for every exported function.
+///
+/// A library is never closed: function pointers and the driver's threads outlive every owner. It is therefore
+/// always `&'static`. Functions are looked up when they are first called, so a driver may lack any of them.
+pub struct Library {
+    /// For each function null, or the export that calls to it go to.
+    slots: [AtomicPtr<c_void>; Function::COUNT],
+    state: State,
+    number: u16,
+}
+
+/// Every library that was made, after `DEFAULT`; the place of each is its number less one.
+static MADE: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+
+impl Library {
+    const fn unopened(number: u16) -> Self {
+        Self {
+            slots: [const { AtomicPtr::new(ptr::null_mut()) }; Function::COUNT],
+            state: State::new(),
+            number,
+        }
+    }
+
+    /// Finds and loads the system's driver, in the order that [`Source::search`] documents.
+    ///
+    /// # Errors
+    /// Every place that was tried, with the system's words.
+    pub fn load() -> Result<&'static Self, LoadError> {
+        Self::new(Source::search(), Options::new())
+    }
+
+    /// Loads the library at a path; a bare file name is left to the system's loader to find.
+    ///
+    /// # Safety
+    /// As [`Source::path`].
+    ///
+    /// # Errors
+    /// Why the file could not be loaded, or that it is no CUDA driver.
+    pub unsafe fn load_from(path: impl AsRef<Path>) -> Result<&'static Self, LoadError> {
+        // SAFETY: the caller keeps the contract.
+        Self::new(unsafe { Source::path(path.as_ref()) }, Options::new())
+    }
+
+    /// Takes the functions that a resolver names; `name` says in messages what they belong to.
+    ///
+    /// # Safety
+    /// As [`Source::resolver`].
+    ///
+    /// # Errors
+    /// The resolver knows no `cuInit`.
+    pub unsafe fn from_resolver(
+        name: &'static str,
+        resolver: Resolver,
+    ) -> Result<&'static Self, LoadError> {
+        // SAFETY: the caller keeps the contract.
+        Self::new(unsafe { Source::resolver(name, resolver) }, Options::new())
+    }
+
+    /// Makes a library from a source, with options.
+    ///
+    /// Each call makes a library of its own, which stays for good (some 6 kB); make one and pass it on.
+    ///
+    /// # Errors
+    /// Why the source gives no driver.
+    pub fn new(source: Source, options: Options) -> Result<&'static Self, LoadError> {
+        let opened = open::open(source, options)?;
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = u16::try_from(made.len() + 1).map_err(|_| LoadError::too_many())?;
+        let library: &'static Self = Box::leak(Box::new(Self::unopened(number)));
+        library.state.fill(opened);
+        made.push(library);
+        Ok(library)
+    }
+
+    /// The library's number in this process: 0 is [`DEFAULT`].
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// The library with a number that [`number`](Self::number) gave.
+    #[must_use]
+    pub fn by_number(number: u16) -> Option<&'static Self> {
+        match usize::from(number).checked_sub(1) {
+            None => Some(&DEFAULT),
+            Some(place) => MADE
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get(place)
+                .copied(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, function: Function) -> *mut c_void {
+        // Acquire: what the resolver wrote before it gave the pointer is visible to the call.
+        self.slots[function.index()].load(Ordering::Acquire)
+    }
+
+    /// Where the driver was loaded from: the real path of its file, or `None` for a resolver without one and where
+    /// nothing is loaded.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.opened().ok().and_then(|opened| opened.path.as_deref())
+    }
+
+    /// What the library is, for messages: its path or its resolver's name; `None` where nothing is loaded.
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        let opened = self.opened().ok()?;
+        Some(
+            opened
+                .path
+                .as_ref()
+                .map_or_else(|| opened.name.clone(), |path| path.display().to_string()),
+        )
+    }
+
+    /// Why there is no driver behind this library, or `None` if there is one. Only [`DEFAULT`] can lack one.
+    #[must_use]
+    pub fn load_error(&self) -> Option<&LoadError> {
+        self.opened().err()
+    }
+
+    /// The CUDA version that the driver supports, 12050 for 12.5, as `cuDriverGetVersion` tells it; `None` where
+    /// nothing is loaded or the driver does not tell.
+    #[must_use]
+    pub fn version(&self) -> Option<u32> {
+        let mut version = 0;
+        // SAFETY: the pointer is to an integer of our own.
+        let code = unsafe { self.cuDriverGetVersion(&raw mut version) };
+        if code == CUresult::CUDA_SUCCESS {
+            u32::try_from(version).ok()
+        } else {
+            None
+        }
+    }
+
+    /// Whether the library exports a function (for a per-thread library: the export that the call would go to).
+    #[must_use]
+    pub fn supports(&self, function: Function) -> bool {
+        self.get(function).is_some()
+    }
+
+    /// What to say of a function that this library does not export; `None` if it does, and where nothing is loaded.
+    #[must_use]
+    pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
+        if self.opened().is_err() || self.supports(function) {
+            return None;
+        }
+        Some(MissingSymbol {
+            function,
+            driver_version: self.version(),
+            library: self.description(),
+        })
+    }
+
+    /// The export that a call to `function` goes to, past any interposer; `None` where there is none.
+    #[must_use]
+    pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
+        let opened = self.opened().ok()?;
+        NonNull::new(self.find(opened, function).cast_mut())
+    }
+
+    /// Any symbol of the library, known to the registry or not; `None` where there is none.
+    #[must_use]
+    pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        let opened = self.opened().ok()?;
+        NonNull::new(opened.origin.symbol(name).cast_mut())
+    }
+
+    /// Whether this driver says of itself that it runs on the CPU.
+    #[must_use]
+    pub fn is_software(&self) -> bool {
+        self.symbol(SOFTWARE_MARKER).is_some()
+    }
+
+    /// Whether the unsuffixed names call the per-thread forms.
+    #[must_use]
+    pub fn is_per_thread(&self) -> bool {
+        self.opened().is_ok_and(|opened| opened.per_thread)
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Library");
+        match self.state.peek() {
+            None => out.field("state", &"not used yet"),
+            Some(Ok(opened)) => out.field("path", &opened.path).field("name", &opened.name),
+            Some(Err(error)) => out.field("error", error),
+        };
+        out.finish_non_exhaustive()
+    }
+}

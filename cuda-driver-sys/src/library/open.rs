@@ -1,0 +1,175 @@
+//! Opening a source, once, without hanging on itself.
+
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+
+use super::default::Beaten;
+use super::error::{LoadError, REENTRANT};
+use super::interposer::Interposed;
+use super::object::Object;
+use super::source::{Kind, Options, Source};
+use super::{Resolver, search};
+use crate::Function;
+
+/// What functions come from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    Object(Object),
+    Resolver(Resolver),
+}
+
+impl Origin {
+    pub(crate) fn symbol(&self, name: &core::ffi::CStr) -> *const core::ffi::c_void {
+        match self {
+            Self::Object(object) => object.symbol(name),
+            Self::Resolver(resolver) => resolver(name),
+        }
+    }
+}
+
+/// An open library.
+pub(crate) struct Opened {
+    pub(crate) origin: Origin,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) name: String,
+    pub(crate) per_thread: bool,
+    pub(crate) interposed: Option<Interposed>,
+}
+
+/// Opens a source.
+pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
+    let name = source.to_string();
+    let (origin, path) = match source.0 {
+        Kind::Search => search::search()?,
+        Kind::Path(path) => search::explicit(&path)?,
+        Kind::Resolver { name, resolver } => {
+            let init = resolver(c"cuInit");
+            if init.is_null() {
+                return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
+            }
+            (Origin::Resolver(resolver), None)
+        }
+    };
+    Ok(Opened {
+        origin,
+        path,
+        name,
+        per_thread: options.per_thread,
+        interposed: options.interposer.map(Interposed::new),
+    })
+}
+
+/// What is known of a library before and after it is opened.
+pub(crate) struct State {
+    opened: OnceLock<Result<Opened, LoadError>>,
+    opening: Mutex<Opening>,
+    changed: Condvar,
+}
+
+/// What only matters before the library is open.
+struct Opening {
+    config: Option<(Source, Options)>,
+    claimed: Option<Beaten>,
+    /// The thread that is opening it now.
+    by: Option<ThreadId>,
+}
+
+impl State {
+    pub(crate) const fn new() -> Self {
+        Self {
+            opened: OnceLock::new(),
+            opening: Mutex::new(Opening {
+                config: None,
+                claimed: None,
+                by: None,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// What came of opening, without opening.
+    pub(crate) fn peek(&self) -> Option<&Result<Opened, LoadError>> {
+        self.opened.get()
+    }
+
+    /// Makes this the state of a library that is open already.
+    pub(crate) fn fill(&self, opened: Opened) {
+        // The state is new: nobody else can have filled it.
+        _ = self.opened.set(Ok(opened));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Opening> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what to open when the library is first used; the error says who was first.
+    pub(crate) fn configure(&self, config: (Source, Options), claim: Beaten) -> Result<(), Beaten> {
+        let mut opening = self.lock();
+        if let Some(first) = &opening.claimed {
+            return Err(first.clone());
+        }
+        opening.claimed = Some(claim);
+        opening.config = Some(config);
+        Ok(())
+    }
+
+    /// The open library; opens it if this is its first use, which `function` names for who comes too late.
+    pub(crate) fn get(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
+        match self.opened.get() {
+            Some(done) => done.as_ref(),
+            None => self.open_now(function),
+        }
+    }
+
+    #[cold]
+    fn open_now(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
+        let me = std::thread::current().id();
+        let mut opening = self.lock();
+        loop {
+            if let Some(done) = self.opened.get() {
+                return done.as_ref();
+            }
+            match opening.by {
+                None => break,
+                Some(thread) if thread == me => return Err(&REENTRANT),
+                Some(_) => {
+                    opening = self
+                        .changed
+                        .wait(opening)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
+            }
+        }
+        opening.by = Some(me);
+        opening.claimed.get_or_insert(Beaten::FirstUse(function));
+        let (source, options) = opening
+            .config
+            .take()
+            .unwrap_or_else(|| (Source::search(), Options::new()));
+        drop(opening);
+
+        // Not under the lock: a resolver may look at this library, and must be told instead of hanging.
+        let finish = Finish(self);
+        let result = open(source, options);
+        _ = self.opened.set(result);
+        drop(finish);
+        match self.opened.get() {
+            Some(done) => done.as_ref(),
+            None => Err(&REENTRANT),
+        }
+    }
+}
+
+/// Lets the waiting threads go on, even if the resolver panics.
+struct Finish<'a>(&'a State);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        if self.0.opened.get().is_none() {
+            _ = self.0.opened.set(Err(LoadError::panicked()));
+        }
+        self.0.lock().by = None;
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,141 @@
+//! Where the driver is looked for.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::error::{Attempt, LoadError};
+use super::object::Object;
+use super::open::Origin;
+
+/// Names the driver's file, and is believed.
+const VARIABLE: &str = "CUDA_DRIVER_LIBRARY";
+
+/// The driver's file name.
+#[cfg(not(windows))]
+const LIBRARY: &str = "libcuda.so.1";
+#[cfg(windows)]
+const LIBRARY: &str = "nvcuda.dll";
+
+/// What the search depends on; tests make their own.
+pub(crate) struct Surroundings {
+    /// The value of [`VARIABLE`].
+    pub(crate) named: Option<OsString>,
+    /// The process has more rights than its user: the environment is not to be trusted.
+    pub(crate) privileged: bool,
+    /// The folder that stands for `/`.
+    pub(crate) root: PathBuf,
+    /// What [`LIBRARY`] is called for the system's loader.
+    pub(crate) library: &'static str,
+}
+
+impl Surroundings {
+    /// This process and this machine.
+    fn here() -> Self {
+        Self {
+            named: std::env::var_os(VARIABLE),
+            privileged: privileged(),
+            root: PathBuf::from("/"),
+            library: LIBRARY,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn privileged() -> bool {
+    use core::ffi::c_ulong;
+    /// Set by the kernel for a program that runs with other rights than its user's.
+    const AT_SECURE: c_ulong = 23;
+    unsafe extern "C" {
+        fn getauxval(kind: c_ulong) -> c_ulong;
+    }
+    // SAFETY: getauxval reads the process's own auxiliary vector and answers 0 for what is not in it.
+    unsafe { getauxval(AT_SECURE) != 0 }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn privileged() -> bool {
+    false
+}
+
+/// The places to try, in order.
+pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
+    if let Some(named) = &surroundings.named {
+        if !surroundings.privileged && !named.is_empty() {
+            return vec![PathBuf::from(named)];
+        }
+    }
+    let mut places = vec![PathBuf::from(surroundings.library)];
+    if cfg!(target_os = "linux") {
+        let target = match std::env::consts::ARCH {
+            "x86_64" => "x86_64-linux-gnu",
+            "aarch64" => "aarch64-linux-gnu",
+            "powerpc64" => "powerpc64le-linux-gnu",
+            _ => "",
+        };
+        let mut folders = vec!["usr/lib/wsl/lib".to_owned()];
+        if target == "aarch64-linux-gnu" {
+            folders.extend(["tegra", "nvidia"].map(|name| format!("usr/lib/{target}/{name}")));
+        }
+        if !target.is_empty() {
+            folders.extend([
+                format!("usr/lib/{target}/nvidia/current"),
+                format!("usr/lib/{target}"),
+            ]);
+        }
+        places.extend(
+            folders
+                .iter()
+                .map(|folder| surroundings.root.join(folder).join(surroundings.library)),
+        );
+    }
+    places
+}
+
+/// Loads the first place that holds a driver.
+pub(crate) fn search() -> Result<(Origin, Option<PathBuf>), LoadError> {
+    search_in(&Surroundings::here())
+}
+
+pub(crate) fn search_in(
+    surroundings: &Surroundings,
+) -> Result<(Origin, Option<PathBuf>), LoadError> {
+    let places = candidates(surroundings);
+    let named = places.len() == 1 && surroundings.named.as_deref() == Some(places[0].as_os_str());
+    if !named && cfg!(not(any(target_os = "linux", windows))) {
+        return Err(LoadError::unsupported());
+    }
+    let mut attempts = Vec::new();
+    for place in places {
+        match load(&place) {
+            // A stub may stand in LD_LIBRARY_PATH; who names one gets it.
+            Ok((_, Some(path))) if !named && is_stub(&path) => attempts.push(Attempt {
+                place: path,
+                reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
+            }),
+            Ok(found) => return Ok(found),
+            Err(reason) => attempts.push(Attempt { place, reason }),
+        }
+    }
+    Err(LoadError::not_found(attempts))
+}
+
+/// Loads the library at a path.
+pub(crate) fn explicit(path: &Path) -> Result<(Origin, Option<PathBuf>), LoadError> {
+    load(path).map_err(|reason| LoadError::one(path, reason))
+}
+
+fn load(place: &Path) -> Result<(Origin, Option<PathBuf>), String> {
+    let object = Object::open(place)?;
+    let init = object.symbol(c"cuInit");
+    if init.is_null() {
+        return Err("is a library, but no CUDA driver: it exports no cuInit".to_owned());
+    }
+    let path = Object::path_of(init).or_else(|| place.is_absolute().then(|| place.to_owned()));
+    Ok((Origin::Object(object), path))
+}
+
+/// Toolkits keep the library that programs are linked against in a folder of this name.
+fn is_stub(path: &Path) -> bool {
+    path.parent()
+        .is_some_and(|folder| folder.ends_with("stubs"))
+}

@@ -1,0 +1,119 @@
+//! Where a library comes from, and the options it is made with.
+
+use core::ffi::{CStr, c_void};
+use core::fmt;
+use std::path::PathBuf;
+
+use super::interposer::Interposer;
+
+/// Gives the address of an exported function, or null if there is none of that name.
+pub type Resolver = fn(&CStr) -> *const c_void;
+
+/// Where a driver comes from.
+#[derive(Debug, Clone)]
+pub struct Source(pub(crate) Kind);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Search,
+    Path(PathBuf),
+    Resolver {
+        name: &'static str,
+        resolver: Resolver,
+    },
+}
+
+impl Source {
+    /// The system's driver. Tried in this order:
+    ///
+    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names, and then nothing else; the variable is
+    ///    ignored in a privileged (setuid, setgid or capability-carrying) process;
+    /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll` in the system folder, and nothing
+    ///    else;
+    /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
+    ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
+    ///
+    /// The stub library of a CUDA toolkit is no driver and is passed over.
+    #[must_use]
+    pub const fn search() -> Self {
+        Self(Kind::Search)
+    }
+
+    /// The library at a path; a bare file name is left to the system's loader to find.
+    ///
+    /// # Safety
+    /// The file runs its initialisers when it is loaded, and whatever it exports under a name of [`Function`] is
+    /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one.
+    ///
+    /// [`Function`]: crate::Function
+    #[must_use]
+    pub unsafe fn path(path: impl Into<PathBuf>) -> Self {
+        Self(Kind::Path(path.into()))
+    }
+
+    /// Functions that a resolver names, for instance those of a driver that is linked into the program. `name` says
+    /// in messages what they belong to.
+    ///
+    /// The resolver is called once for each function that is used, on the thread that uses it first, perhaps on two
+    /// at once. Calls that it makes itself to functions of the same library which were never called before fail.
+    ///
+    /// # Safety
+    /// What the resolver returns for a symbol is null or a function of the type that `cuda.h` declares for that
+    /// symbol, for the rest of the process.
+    #[must_use]
+    pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {
+        Self(Kind::Resolver { name, resolver })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Search => f.write_str("the system's driver"),
+            Kind::Path(path) => write!(f, "{}", path.display()),
+            Kind::Resolver { name, .. } => f.write_str(name),
+        }
+    }
+}
+
+/// How a library behaves; fixed when it is made.
+#[derive(Default)]
+pub struct Options {
+    pub(crate) per_thread: bool,
+    pub(crate) interposer: Option<Box<dyn Interposer>>,
+}
+
+impl Options {
+    /// The default stream is the legacy one, and nothing stands between the caller and the driver.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            per_thread: false,
+            interposer: None,
+        }
+    }
+
+    /// NULL as a stream means the calling thread's own default stream, as in a C program that is compiled with
+    /// `CUDA_API_PER_THREAD_DEFAULT_STREAM`: every unsuffixed function that has a `_ptds` or `_ptsz` twin calls it,
+    /// and `cuGetProcAddress` finds the twins.
+    #[must_use]
+    pub const fn per_thread_default_stream(mut self, on: bool) -> Self {
+        self.per_thread = on;
+        self
+    }
+
+    /// Every call through the library is handed to `interposer` first.
+    #[must_use]
+    pub fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
+        self.interposer = Some(Box::new(interposer));
+        self
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Options");
+        out.field("per_thread_default_stream", &self.per_thread);
+        out.field("interposer", &self.interposer.is_some()).finish()
+    }
+}

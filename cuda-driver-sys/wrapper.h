@@ -1,0 +1,2 @@
+/* The headers that the raw bindings are made from. */
+#include <cuda.h>
