@@ -1,5 +1,126 @@
 #!/usr/bin/env bash
-# All of CI. Run it locally as `ci/run.sh`.
-set -euo pipefail
+# All of CI. Run it locally as `ci/run.sh`; `.ci/run` does nothing else.
+#
+# Every step runs, also after one that failed; the last lines say what failed, what was skipped and why, and which tests
+# asked for something that this machine does not have. With CI=true a skipped step is a failure, unless it was skipped
+# because a download failed three times (exit code 75).
+set -uo pipefail
 cd "$(dirname "$0")/.."
-cargo test --workspace
+
+root=$PWD
+cache=$root/.cache
+clone=$root/target/clean-clone
+log=$root/target/ci.log
+mkdir -p "$cache" "$root/target"
+: >"$log"
+
+failed=() skipped=() not_downloaded=() timed=()
+
+# step NAME COMMAND...: runs the command; 75 means that a download failed, 77 that the step does not apply here.
+step() {
+    local name=$1 start=$SECONDS code=0
+    shift
+    printf '\n=== %s\n' "$name"
+    "$@" 2>&1 | tee -a "$log" || code=${PIPESTATUS[0]}
+    timed+=("$((SECONDS - start)) s  $name")
+    case $code in
+        0) ;;
+        75) not_downloaded+=("$name") ;;
+        77) skipped+=("$name") ;;
+        *) failed+=("$name (exit $code)") ;;
+    esac
+}
+
+# What a `git clone` of this working tree holds: tracked files and new ones that git does not ignore, nothing built.
+clean_clone() {
+    rm -rf "$clone" && mkdir -p "$clone"
+    git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C "$clone"
+    echo "$(find "$clone" -type f | wc -l) files"
+    for tool in clang nvcc libclang.so libcuda.so.1; do
+        if command -v "$tool" >/dev/null || ldconfig -p 2>/dev/null | grep -q "$tool"; then
+            echo "note: this machine has $tool"
+        else
+            echo "no $tool on this machine"
+        fi
+    done
+}
+
+# A command exactly as the README gives it, in the clean clone, with nothing in the environment to help it.
+readme_command() {
+    grep -qxF "$1" "$clone/README.md" || { echo "README.md has no line \`$1\`"; return 1; }
+    local start=$SECONDS code=0
+    (cd "$clone" && env -u CARGO_TARGET_DIR -u CUDA_PATH -u CUDA_HOME -u CUDA_DRIVER LIBCLANG_PATH=/nonexistent bash -ec "$1") || code=$?
+    echo "\`$1\` took $((SECONDS - start)) s"
+    return "$code"
+}
+
+# The C program that uses the software libcuda.so.1, compiled against the fetched cuda.h, and whatever else needs that header.
+with_header() {
+    (cd "$clone" && mkdir -p .cache && cp -r "$cache/." .cache/ 2>/dev/null; cargo test -p cuda-driver-soft -p cuda-driver-soft-libcuda --test '*' -- --nocapture)
+}
+
+# Committed generated files are what their generators write.
+generated() {
+    local before after
+    before=$(generated_sum)
+    "$@" || return $?
+    after=$(generated_sum)
+    if [ "$before" != "$after" ]; then
+        echo "committed generated files are stale; run: $*"
+        return 1
+    fi
+}
+generated_sum() {
+    git ls-files -z -- '*/generated/*' API.md PTX.md cuda-driver-sys/api/functions.toml | xargs -0 sha256sum 2>/dev/null | sha256sum
+}
+
+# The sys crate stays small: at most four packages in its default tree, itself included.
+few_packages() {
+    local tree
+    tree=$(cargo tree --quiet -p cuda-driver-sys -e normal,build --prefix none | sort -u)
+    echo "$tree"
+    [ "$(echo "$tree" | wc -l)" -le 4 ]
+}
+
+# The folder for a GPU machine is built, is small enough, and runs here on the software driver without Rust.
+gpu_pack() {
+    ci/gpu.sh pack "$root/target/gpu-pack" || return
+    (cd / && env -i PATH=/usr/bin:/bin CUDA_DRIVER=software "$root/target/gpu-pack/run")
+}
+
+step "format" cargo fmt --all --check
+step "clippy" cargo clippy --workspace --all-targets -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+step "default dependencies" few_packages
+step "rustc 1.85" ci/msrv.sh
+step "kernels are what NVRTC makes" cargo xtask kernels --check
+step "CUDA header" cargo xtask headers
+step "bindings are what bindgen makes, and the build with the feature bindgen" ci/bindings.sh
+step "checked calls are what the registry gives" generated cargo xtask checked
+step "clean clone" clean_clone
+step "README: the example" readme_command "cargo run --release --example vector_add"
+step "README: the tests" readme_command "cargo test --workspace"
+step "C program over libcuda.so.1" with_header
+step "GPU pack" gpu_pack
+
+printf '\n=== Summary\n'
+printf '%s\n' "${timed[@]}"
+awk '/^test result:/ { for (i = 2; i <= NF; i++) { if ($i ~ /^passed/) p += $(i-1); if ($i ~ /^failed/) f += $(i-1); if ($i ~ /^ignored/) g += $(i-1) } }
+     END { printf "tests: %d passed, %d failed, %d ignored\n", p, f, g }' "$log"
+if grep -q '^needs ' "$log"; then
+    echo "asked for what this machine lacks:"
+    grep '^needs ' "$log" | sort | uniq -c
+fi
+status=0
+for name in "${not_downloaded[@]}"; do echo "skipped: $name (a download failed three times)"; done
+for name in "${skipped[@]}"; do
+    echo "skipped: $name"
+    [ "${CI:-}" = true ] && status=1
+done
+for name in "${failed[@]}"; do
+    echo "FAILED: $name"
+    status=1
+done
+[ "${#not_downloaded[@]}" = 0 ] && [ "${#skipped[@]}" = 0 ] && echo "nothing was skipped"
+[ "$status" = 0 ] && echo "CI passed" || echo "CI failed"
+exit "$status"

@@ -70,7 +70,7 @@ pub(crate) fn render(model: &Model, registry: &[Entry], inputs: &str) -> Vec<Ren
 }
 
 fn constants(model: &Model) -> String {
-    let mut out = String::from("//! The header's integer macros.\n\n");
+    let mut out = String::from("// The header's integer macros.\n\n");
     for constant in &model.constants {
         _ = writeln!(
             out,
@@ -83,7 +83,7 @@ fn constants(model: &Model) -> String {
 
 fn enumerations(model: &Model) -> String {
     let mut out = String::from(
-        "//! The header's enumerations.\n\nuse crate::enumeration::{enumeration, flags};\n",
+        "// The header's enumerations.\n\nuse crate::enumeration::{enumeration, flags};\n",
     );
     for enumeration in &model.enumerations {
         let kind = if FLAG_SETS.contains(&enumeration.name.as_str()) {
@@ -144,7 +144,7 @@ fn records(model: &Model) -> String {
         items,
     });
     let mut out = String::from(
-        "//! The header's structs, unions and typedefs.\n\nuse core::ffi::*;\n\nuse super::enumerations::*;\n\
+        "// The header's structs, unions and typedefs.\n\nuse core::ffi::*;\n\nuse super::enumerations::*;\n\
          use crate::enumeration::zeroed_default;\n\n",
     );
     out.push_str(&body);
@@ -197,9 +197,9 @@ fn functions(registry: &[Entry]) -> String {
         )
     };
     let mut out = String::from(
-        "//! The table of exported functions: `symbol(parameters) base-name since stream-mode;`.\n//!\n\
-         //! `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
-         //! export, `plain` the names of C that are no exports' own: `name = symbol(parameters);`.\n\n\
+        "// The table of exported functions: `symbol(parameters) base-name since stream-mode;`.\n//\n\
+         // `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
+         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters);`.\n\n\
          /// Calls `$callback!` with the table; what follows the semicolon is passed on first, in brackets.\n\
          #[doc(hidden)]\n#[macro_export]\nmacro_rules! api_table {\n    \
          ($callback:path; $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n        own {\n",
@@ -233,7 +233,7 @@ fn functions(registry: &[Entry]) -> String {
 
 fn layout(model: &Model) -> String {
     let mut out = String::from(
-        "//! Sizes, alignments and offsets in bytes, checked while the crate is compiled.\n\n\
+        "// Sizes, alignments and offsets in bytes, checked while the crate is compiled.\n\n\
          use super::records::*;\nuse crate::enumeration::layout;\n\nlayout! {\n",
     );
     for record in &model.records {

@@ -8,6 +8,10 @@ mod checked;
 #[path = "../../cuda-driver-sys/build/generate.rs"]
 mod generate;
 mod headers;
+mod kernels;
+#[cfg(test)]
+mod merge_tests;
+mod plain_names;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -32,7 +36,15 @@ const TASKS: &[Task] = &[
         "write src/checked/generated/ from cuda-driver-sys/api/",
         checked::run,
     ),
+    (
+        "kernels",
+        "compile tests/kernels/*.cu to PTX; with --check, compare",
+        kernels::run,
+    ),
 ];
+
+/// The exit status when a download failed three times: EX_TEMPFAIL of `sysexits.h`.
+const NOT_FETCHED: u8 = 75;
 
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1);
@@ -50,7 +62,12 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
-            ExitCode::FAILURE
+            // A step that a failed download stopped is told apart from one that failed.
+            if error.contains(headers::NOT_FETCHED) {
+                ExitCode::from(NOT_FETCHED)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -6,10 +6,14 @@
 //! Nothing here knows how an instruction is executed, or what the source text looked like.
 
 mod body;
+mod display;
 mod op;
 mod types;
 
-pub use body::{Address, Body, Callee, CallSlot, Formal, Inst, InstId, LocTable, Operand, Reg, RegClass, Special};
+pub use body::{
+    Address, Body, CallSlot, Callee, Formal, Inst, InstId, LocTable, Operand, Reg, RegClass,
+    Special,
+};
 pub use op::*;
 pub use types::*;
 
@@ -168,12 +172,18 @@ pub struct Code {
 impl Code {
     /// Code that `lower` makes on demand.
     pub fn lazy(lower: impl Fn() -> Body + Send + Sync + 'static) -> Self {
-        Code { body: OnceLock::new(), lower: Box::new(lower) }
+        Code {
+            body: OnceLock::new(),
+            lower: Box::new(lower),
+        }
     }
 
     /// Code that is there already.
     pub fn ready(body: Body) -> Self {
-        Code { body: OnceLock::from(body), lower: Box::new(Body::default) }
+        Code {
+            body: OnceLock::from(body),
+            lower: Box::new(Body::default),
+        }
     }
 
     /// The body.

@@ -4,54 +4,205 @@
 //! written in the instruction; registers may be wider where the manual allows it (`ld`, `st`, `cvt`).
 
 use super::types::*;
-use super::{BarOp, Callee, CallSlot, InstId};
+use super::{BarOp, CallSlot, Callee, InstId};
 
 /// An operation with all its modifiers.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     // --- data movement -------------------------------------------------------------------------------------------
     /// `mov.type d, a`: also of an address or a special register. Only the width of the type counts.
-    Mov { ty: Type },
+    Mov {
+        ty: Type,
+    },
     /// `mov.b64 d, {a, b}`: sources from the least significant part up.
-    Pack { ty: Type },
+    Pack {
+        ty: Type,
+    },
     /// `mov.b64 {d, e}, a`
-    Unpack { ty: Type },
+    Unpack {
+        ty: Type,
+    },
     /// `cvt`. `fp` is what the modifiers say.
     Cvt(Cvt),
     /// `cvt.pack.sat.convertType.abType{.cType} d, a, b{, c}`
-    CvtPack { to: Type, from: Type, c: Option<Type> },
+    CvtPack {
+        to: Type,
+        from: Type,
+        c: Option<Type>,
+    },
     /// `cvta.space d, a` (to generic) and `cvta.to.space d, a`; `ty` is u32 or u64.
-    Cvta { space: Space, to: bool, ty: Type },
+    Cvta {
+        space: Space,
+        to: bool,
+        ty: Type,
+    },
     /// `isspacep.space p, a`
-    Isspacep { space: Space },
+    Isspacep {
+        space: Space,
+    },
     /// `selp.type d, a, b, p`
-    Selp { ty: Type },
+    Selp {
+        ty: Type,
+    },
     /// `slct.type.ctype d, a, b, c`
-    Slct { ty: Type, cty: Type, ftz: bool },
+    Slct {
+        ty: Type,
+        cty: Type,
+        ftz: bool,
+    },
 
     // --- integer arithmetic --------------------------------------------------------------------------------------
     /// `add{.sat}.type` for integers, u16x2 and s16x2 too
-    Add { ty: Type, sat: bool },
-    Sub { ty: Type, sat: bool },
-    Mul { ty: Type, part: Part },
-    Mad { ty: Type, part: Part, sat: bool },
-    Mul24 { ty: Type, hi: bool },
-    Mad24 { ty: Type, hi: bool, sat: bool },
-    Div { ty: Type },
-    Rem { ty: Type },
-    Abs { ty: Type },
-    Neg { ty: Type },
-    Min { ty: Type, relu: bool },
-    Max { ty: Type, relu: bool },
+    Add {
+        ty: Type,
+        sat: bool,
+    },
+    Sub {
+        ty: Type,
+        sat: bool,
+    },
+    Mul {
+        ty: Type,
+        part: Part,
+    },
+    Mad {
+        ty: Type,
+        part: Part,
+        sat: bool,
+    },
+    Mul24 {
+        ty: Type,
+        hi: bool,
+    },
+    Mad24 {
+        ty: Type,
+        hi: bool,
+        sat: bool,
+    },
+    Div {
+        ty: Type,
+    },
+    Rem {
+        ty: Type,
+    },
+    Abs {
+        ty: Type,
+    },
+    Neg {
+        ty: Type,
+    },
+    Min {
+        ty: Type,
+        relu: bool,
+    },
+    Max {
+        ty: Type,
+        relu: bool,
+    },
 
     // --- logic and shift -----------------------------------------------------------------------------------------
-    And { ty: Type },
-    Or { ty: Type },
-    Xor { ty: Type },
-    Not { ty: Type },
-    Cnot { ty: Type },
-    Shl { ty: Type },
-    Shr { ty: Type },
+    And {
+        ty: Type,
+    },
+    Or {
+        ty: Type,
+    },
+    Xor {
+        ty: Type,
+    },
+    Not {
+        ty: Type,
+    },
+    Cnot {
+        ty: Type,
+    },
+    Shl {
+        ty: Type,
+    },
+    Shr {
+        ty: Type,
+    },
+
+    /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: with `carry_in` the last
+    /// source, with `carry_out` the second destination. For `sub` it is the borrow.
+    AddC {
+        ty: Type,
+        sub: bool,
+        carry_in: bool,
+        carry_out: bool,
+    },
+    /// `mad.lo.cc`, `madc.hi{.cc}` …: operands as above.
+    MadC {
+        ty: Type,
+        hi: bool,
+        carry_in: bool,
+        carry_out: bool,
+    },
+    /// `sad.type d, a, b, c`
+    Sad {
+        ty: Type,
+    },
+    /// `dp4a.atype.btype d, a, b, c`
+    Dp4a {
+        aty: Type,
+        bty: Type,
+    },
+    /// `dp2a.mode.atype.btype d, a, b, c`
+    Dp2a {
+        aty: Type,
+        bty: Type,
+        hi: bool,
+    },
+
+    // --- bits ----------------------------------------------------------------------------------------------------
+    /// `bfe.type d, a, b, c`
+    Bfe {
+        ty: Type,
+    },
+    /// `bfi.type f, a, b, c, d`
+    Bfi {
+        ty: Type,
+    },
+    /// `bfind{.shiftamt}.type d, a`
+    Bfind {
+        ty: Type,
+        shiftamt: bool,
+    },
+    /// `bmsk.mode.b32 d, a, b`
+    Bmsk {
+        clamp: bool,
+    },
+    /// `szext.mode.type d, a, b`
+    Szext {
+        ty: Type,
+        clamp: bool,
+    },
+    Brev {
+        ty: Type,
+    },
+    Clz {
+        ty: Type,
+    },
+    Popc {
+        ty: Type,
+    },
+    /// `fns.b32 d, mask, base, offset`
+    Fns,
+    /// `lop3.b32 d, a, b, c, lut`; with `bool_op` `lop3.op.b32 d|p, a, b, c, lut, q`. The table is not among the sources.
+    Lop3 {
+        lut: u8,
+        bool_op: Option<BoolOp>,
+    },
+    /// `prmt.b32{.mode} d, a, b, c`
+    Prmt {
+        mode: PrmtMode,
+    },
+    /// `shf.l.mode.b32 d, a, b, c` and `shf.r…`
+    Shf {
+        left: bool,
+        clamp: bool,
+    },
 
     // --- floating point (f16, f16x2, bf16, bf16x2, f32, f64) -----------------------------------------------------
     FAdd(FloatMods),
@@ -59,26 +210,88 @@ pub enum Op {
     FMul(FloatMods),
     /// `fma`, and `mad` of floating-point types
     Fma(FloatMods),
-    FNeg { ty: Type, ftz: bool },
-    FAbs { ty: Type, ftz: bool },
-    FMin { ty: Type, ftz: bool, nan: bool, xorsign_abs: bool },
-    FMax { ty: Type, ftz: bool, nan: bool, xorsign_abs: bool },
-    FDiv { ty: Type, precision: Precision, ftz: bool },
-    Sqrt { ty: Type, precision: Precision, ftz: bool },
-    Rcp { ty: Type, precision: Precision, ftz: bool },
+    FNeg {
+        ty: Type,
+        ftz: bool,
+    },
+    FAbs {
+        ty: Type,
+        ftz: bool,
+    },
+    FMin {
+        ty: Type,
+        ftz: bool,
+        nan: bool,
+        xorsign_abs: bool,
+    },
+    FMax {
+        ty: Type,
+        ftz: bool,
+        nan: bool,
+        xorsign_abs: bool,
+    },
+    FDiv {
+        ty: Type,
+        precision: Precision,
+        ftz: bool,
+    },
+    Sqrt {
+        ty: Type,
+        precision: Precision,
+        ftz: bool,
+    },
+    Rcp {
+        ty: Type,
+        precision: Precision,
+        ftz: bool,
+    },
     /// `rsqrt.approx`
-    Rsqrt { ty: Type, ftz: bool },
-    Sin { ftz: bool },
-    Cos { ftz: bool },
-    Lg2 { ftz: bool },
-    Ex2 { ty: Type, ftz: bool },
-    Tanh { ty: Type },
+    Rsqrt {
+        ty: Type,
+        ftz: bool,
+    },
+    Sin {
+        ftz: bool,
+    },
+    Cos {
+        ftz: bool,
+    },
+    Lg2 {
+        ftz: bool,
+    },
+    Ex2 {
+        ty: Type,
+        ftz: bool,
+    },
+    Tanh {
+        ty: Type,
+    },
+    /// `copysign.type d, a, b`
+    Copysign {
+        ty: Type,
+    },
+    /// `testp.op.type p, a`
+    Testp {
+        test: FloatTest,
+        ty: Type,
+    },
 
     // --- comparison ----------------------------------------------------------------------------------------------
     /// `setp.cmp{.ftz}.type p{|q}, a, b` and `setp.cmp.bool… p{|q}, a, b, {!}c`. For f16x2, bf16x2: `p|q` are the halves.
-    Setp { cmp: Compare, ty: Type, ftz: bool, bool_op: Option<BoolOp> },
+    Setp {
+        cmp: Compare,
+        ty: Type,
+        ftz: bool,
+        bool_op: Option<BoolOp>,
+    },
     /// `set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}`
-    Set { cmp: Compare, dty: Type, ty: Type, ftz: bool, bool_op: Option<BoolOp> },
+    Set {
+        cmp: Compare,
+        dty: Type,
+        ty: Type,
+        ftz: bool,
+        bool_op: Option<BoolOp>,
+    },
 
     // --- memory --------------------------------------------------------------------------------------------------
     /// `ld` and `ldu`: source 0 is the address, one destination per element.
@@ -86,23 +299,86 @@ pub enum Op {
     /// `st`: source 0 is the address, then one source per element.
     St(MemMods),
 
+    /// `atom`: source 0 is the address, then `b` (and `c` of `cas`), one destination per element.
+    Atom {
+        op: AtomOp,
+        mem: MemMods,
+    },
+    /// `red`, and `atom` whose result is `_`.
+    Red {
+        op: AtomOp,
+        mem: MemMods,
+    },
+    /// `fence`, `membar`
+    Fence {
+        scope: Scope,
+    },
+
+    // --- across the lanes of a warp ------------------------------------------------------------------------------
+    /// `shfl{.sync}.mode.b32 d{|p}, a, b, c{, membermask}`
+    Shfl {
+        mode: ShflMode,
+        sync: bool,
+    },
+    /// `vote{.sync}.mode d, {!}a{, membermask}`
+    Vote {
+        mode: VoteMode,
+        sync: bool,
+    },
+    /// `match.any.sync.type d, a, membermask`, `match.all.sync.type d{|p}, a, membermask`
+    Match {
+        all: bool,
+        ty: Type,
+    },
+    /// `redux.sync.op.type d, a, membermask`
+    Redux {
+        op: AtomOp,
+        ty: Type,
+    },
+    /// `activemask.b32 d`
+    Activemask,
+    /// `elect.sync d|p, membermask`
+    Elect,
+    /// `bar.warp.sync membermask`
+    BarWarpSync,
+
     // --- control -------------------------------------------------------------------------------------------------
     /// `bra{.uni} label`
-    Bra { target: InstId, uni: bool },
+    Bra {
+        target: InstId,
+        uni: bool,
+    },
     /// `brx.idx{.uni} a, list`
-    Brx { targets: Vec<InstId>, uni: bool },
+    Brx {
+        targets: Vec<InstId>,
+        uni: bool,
+    },
     /// `call{.uni} (rets), callee, (args)`; an indirect callee's address is source 0.
-    Call { callee: Callee, args: Vec<CallSlot>, rets: Vec<CallSlot>, uni: bool },
-    Ret { uni: bool },
+    Call {
+        callee: Callee,
+        args: Vec<CallSlot>,
+        rets: Vec<CallSlot>,
+        uni: bool,
+    },
+    Ret {
+        uni: bool,
+    },
     Exit,
     Trap,
     /// `bar{.cta}` and `barrier{.cta}`: source 0 the barrier, source 1 the thread count if given, then the predicate.
-    Bar { op: BarOp, aligned: bool },
+    Bar {
+        op: BarOp,
+        aligned: bool,
+    },
+    /// `nanosleep.u32 t`
+    Nanosleep,
     /// An instruction that does nothing here: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt` without debugger.
     Nop,
 
     /// An instruction that this driver knows but cannot run yet: launching a kernel that reaches it is refused, by name.
-    Unsupported { opcode: String },
+    Unsupported {
+        opcode: String,
+    },
 }
 
 /// `cvt{.rnd}{.relu}{.satfinite}{.ftz}{.sat}.to.from d, a{, b}`

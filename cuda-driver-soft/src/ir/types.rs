@@ -48,13 +48,19 @@ impl Type {
 
     /// A signed integer type.
     pub const fn is_signed(self) -> bool {
-        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2)
+        matches!(
+            self,
+            Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::S16x2
+        )
     }
 
     /// A floating-point type.
     pub const fn is_float(self) -> bool {
         use Type::*;
-        matches!(self, F16 | F16x2 | F32 | F64 | BF16 | BF16x2 | TF32 | E4M3 | E5M2 | E4M3x2 | E5M2x2)
+        matches!(
+            self,
+            F16 | F16x2 | F32 | F64 | BF16 | BF16x2 | TF32 | E4M3 | E5M2 | E4M3x2 | E5M2x2
+        )
     }
 }
 
@@ -193,4 +199,67 @@ pub enum BarOp {
     Red(BoolOp),
     /// `.red.popc`: the destination is a u32
     Popc,
+}
+
+/// Modes of `prmt`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PrmtMode {
+    /// no mode: four selectors of four bits
+    Index,
+    F4e,
+    B4e,
+    Rc8,
+    Ecl,
+    Ecr,
+    Rc16,
+}
+
+/// What `testp` asks.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FloatTest {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
+
+/// What `atom`, `red` and `redux` do.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomOp {
+    And,
+    Or,
+    Xor,
+    Add,
+    Inc,
+    Dec,
+    Min,
+    Max,
+    Exch,
+    Cas,
+}
+
+/// Where `shfl` takes its values from.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShflMode {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// What `vote` answers.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VoteMode {
+    All,
+    Any,
+    /// `.uni`: the same in all lanes
+    Uni,
+    Ballot,
 }

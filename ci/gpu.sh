@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# ci/gpu.sh pack [FOLDER]  builds the contract tests and examples into FOLDER (default target/gpu-pack), at most 40 MiB.
+# ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
+#
+# The folder carries this script as `run`, so that it is all a GPU machine needs: copy it there, start FOLDER/run.
+# CUDA_DRIVER chooses another driver than the system's (`software`, a path).
+set -euo pipefail
+
+limit_mib=40
+
+pack() {
+    local here folder
+    here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+    folder=${1:-$here/target/gpu-pack}
+    cd "$here"
+    rm -rf "$folder"
+    mkdir -p "$folder/tests" "$folder/examples"
+    local built=$here/target/gpu-pack.json
+    cargo test --no-run --release --message-format=json -p cuda-driver --test '*' --examples >"$built"
+    cargo build --release --message-format=json -p cuda-driver-sys --examples >>"$built"
+    python3 - "$built" <<'PYTHON' | while IFS=$'\t' read -r kind name path; do
+import json, sys
+for line in open(sys.argv[1]):
+    if not line.startswith("{"):
+        continue
+    m = json.loads(line)
+    if m.get("reason") != "compiler-artifact" or not m.get("executable"):
+        continue
+    kind = m["target"]["kind"][0]
+    # An example built as a test target is not its program: take the program.
+    if kind == "test" and m["profile"]["test"] or kind == "example" and not m["profile"]["test"]:
+        print(kind, m["target"]["name"], m["executable"], sep="\t")
+PYTHON
+        cp "$path" "$folder/${kind}s/$name"
+        strip "$folder/${kind}s/$name"
+    done
+    for kind in tests examples; do
+        cp tests/kernels/generated/*.ptx "$folder/$kind/"
+    done
+    find tests/kernels -maxdepth 1 -name '*.ptx' -exec cp {} "$folder/tests/" \;
+    cp ci/gpu.sh "$folder/run"
+    local kib
+    kib=$(du -sk "$folder" | cut -f1)
+    echo "packed $(find "$folder/tests" -type f ! -name '*.ptx' | wc -l) test programs and" \
+        "$(find "$folder/examples" -type f ! -name '*.ptx' | wc -l) examples into $folder: $((kib / 1024)) MiB"
+    if [ "$kib" -gt $((limit_mib * 1024)) ]; then
+        echo "ci/gpu.sh: the folder is larger than $limit_mib MiB" >&2
+        exit 1
+    fi
+}
+
+run() {
+    local folder=$1 passed=0 failed=0 ignored=0 code output line broken=()
+    export CUDA_DRIVER=${CUDA_DRIVER:-system}
+    echo "driver: CUDA_DRIVER=$CUDA_DRIVER"
+    if command -v nvidia-smi >/dev/null; then
+        nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
+    fi
+    output=$(mktemp)
+    trap 'rm -f "$output"' EXIT
+    for program in "$folder"/tests/* "$folder"/examples/*; do
+        [ -x "$program" ] && [[ "$program" != *.ptx ]] || continue
+        printf '\n--- %s\n' "${program#"$folder"/}"
+        code=0
+        timeout 300 "$program" >"$output" 2>&1 || code=$?
+        cat "$output"
+        if [ "$code" != 0 ]; then
+            broken+=("${program#"$folder"/} (exit $code)")
+        fi
+        while read -r line; do
+            [[ $line =~ ([0-9]+)\ passed\;\ ([0-9]+)\ failed\;\ ([0-9]+)\ ignored ]] || continue
+            passed=$((passed + BASH_REMATCH[1]))
+            failed=$((failed + BASH_REMATCH[2]))
+            ignored=$((ignored + BASH_REMATCH[3]))
+        done < <(grep '^test result:' "$output" || true)
+    done
+    printf '\ntests: %d passed, %d failed, %d ignored\n' "$passed" "$failed" "$ignored"
+    for program in "${broken[@]}"; do
+        echo "FAILED: $program"
+    done
+    [ "${#broken[@]}" = 0 ] && [ "$passed" -gt 0 ]
+}
+
+if [ "$(basename "$0")" = run ]; then
+    run "$(cd "$(dirname "$0")" && pwd)"
+    exit
+fi
+case ${1:-} in
+    pack) pack "${2:-}" ;;
+    run) run "$(cd "${2:-$(dirname "$0")/../target/gpu-pack}" && pwd)" ;;
+    *)
+        echo "usage: ci/gpu.sh pack|run [FOLDER]" >&2
+        exit 2
+        ;;
+esac

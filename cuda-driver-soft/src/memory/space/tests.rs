@@ -1,0 +1,141 @@
+use super::*;
+
+fn leak(slack: u64) -> &'static AddressSpace {
+    Box::leak(Box::new(AddressSpace::new(slack)))
+}
+
+#[test]
+fn bytes_come_back_and_every_edge_is_exact() {
+    let space = leak(0);
+    let a = space.alloc(Kind::Device, 1, 100).unwrap();
+    assert_eq!(a % BACKING_ALIGN, 0);
+    let mut out = [1u8; 100];
+    space.read(a, &mut out).unwrap();
+    assert_eq!(out, [0; 100], "new memory is zero");
+    let pattern: Vec<u8> = (0..100).collect();
+    space.write(a, &pattern).unwrap();
+    space.read(a, &mut out).unwrap();
+    assert_eq!(&out[..], &pattern[..]);
+    assert!(space.write(a + 1, &pattern).is_err());
+    assert!(space.write(a - 1, &pattern).is_err());
+    assert!(space.read(a + 99, &mut out[..1]).is_ok());
+    assert!(space.read(a + 100, &mut out[..1]).is_err());
+    assert!(
+        space.read(a + 100, &mut out[..0]).is_ok(),
+        "an empty range at the end"
+    );
+    assert_eq!(
+        space.find(a + 99).map(|f| (f.base, f.bytes, f.owner)),
+        Some((a, 100, 1))
+    );
+    assert_eq!(space.find(a + 100), None);
+}
+
+#[test]
+fn free_wants_the_base_and_once() {
+    let space = leak(0);
+    let a = space.alloc(Kind::Device, 1, 70_000).unwrap();
+    let b = space.alloc(Kind::Device, 2, 1).unwrap();
+    assert_ne!(a / PAGE, b / PAGE);
+    assert_eq!(
+        space.free(a + 1).unwrap_err().inside.map(|i| i.base),
+        Some(a)
+    );
+    assert_eq!(space.free(a).unwrap().bytes, 70_000);
+    assert!(space.free(a).is_err());
+    assert_eq!(space.find(a), None);
+    assert_ne!(
+        space.alloc(Kind::Device, 1, 70_000).unwrap(),
+        a,
+        "freed addresses are not reused at once"
+    );
+    assert_eq!(space.free_owned(2).len(), 1);
+    assert_eq!(space.in_use(|a| a.owner == 2), 0);
+}
+
+#[test]
+fn addresses_come_back_when_the_range_was_used_up() {
+    let space = leak(0);
+    let mut index = space.index();
+    let (start, end) = index.free.first_key_value().map(|(s, e)| (*s, *e)).unwrap();
+    index.free = BTreeMap::from([(start, start + 4 * PAGE)]);
+    drop(index);
+    assert!(end > start + 4 * PAGE);
+    let a: Vec<u64> = (0..4)
+        .map(|_| space.alloc(Kind::Device, 0, 1).unwrap())
+        .collect();
+    assert_eq!(
+        space.alloc(Kind::Device, 0, 1),
+        Err(OutOfMemory { bytes: 1 })
+    );
+    space.free(a[1]).unwrap();
+    space.free(a[2]).unwrap();
+    assert_eq!(
+        space.alloc(Kind::Device, 0, 2 * PAGE),
+        Ok(a[1]),
+        "neighbours are joined"
+    );
+    assert_eq!(
+        space.alloc(Kind::Device, 0, u64::MAX),
+        Err(OutOfMemory { bytes: u64::MAX })
+    );
+}
+
+#[test]
+fn work_in_flight_sees_a_free_as_length_zero() {
+    let space = leak(16);
+    let a = space.alloc(Kind::Device, 1, 8).unwrap();
+    let work = space.enter();
+    let record = work.lookup(a + 7).unwrap();
+    assert_eq!(
+        (record.base(), record.length()),
+        (a, 24),
+        "slack is accessible to kernels"
+    );
+    assert!(space.write(a, &[0; 9]).is_err(), "but not to copies");
+    space.free(a).unwrap();
+    assert_eq!(record.length(), 0);
+    assert!(work.lookup(a).is_none());
+    assert!(work.lookup(u64::MAX).is_none());
+}
+
+#[test]
+fn host_memory_keeps_its_address_and_pages_may_be_shared() {
+    let space = leak(0);
+    let mut memory = vec![7u8; 300];
+    let address = memory.as_mut_ptr();
+    // SAFETY: `memory` outlives both registrations.
+    unsafe {
+        assert_eq!(space.register_host(address, 100, 1), Ok(address as u64));
+        assert_eq!(
+            space.register_host(address.add(200), 100, 1),
+            Ok(address as u64 + 200)
+        );
+        assert!(space.register_host(address.add(99), 50, 1).is_err());
+        assert!(space.register_host(address.add(150), 0, 1).is_err());
+    }
+    let work = space.enter();
+    assert_eq!(
+        work.lookup(address as u64 + 250).unwrap().base(),
+        address as u64 + 200
+    );
+    assert_eq!(work.lookup(address as u64 + 50).unwrap().delta(), 0);
+    assert!(
+        work.lookup(address as u64 + 150)
+            .is_none_or(|r| r.base() + r.length() <= address as u64 + 150)
+    );
+    assert!(
+        space.free(address as u64).is_err(),
+        "registered memory is not freed"
+    );
+    space.fill16(address as u64, 0x0102, 50).unwrap();
+    space.unregister(address).unwrap();
+    assert!(space.unregister(address).is_err());
+    assert_eq!(&memory[..4], &[2, 1, 2, 1]);
+    let pinned = space.alloc(Kind::Pinned, 1, 64).unwrap();
+    space.fill32(pinned, 0x0403_0201, 16).unwrap();
+    let mut back = [0; 8];
+    space.copy(pinned + 1, pinned, 32).unwrap();
+    space.read(pinned, &mut back).unwrap();
+    assert_eq!(back, [1, 1, 2, 3, 4, 1, 2, 3]);
+}

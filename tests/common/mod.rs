@@ -1,0 +1,239 @@
+//! What the tests share: the driver under test, kernels' PTX, result codes compared in tables, child processes.
+#![allow(dead_code)] // each test program uses a part
+
+pub(crate) mod gpu;
+pub(crate) mod values;
+
+use std::env;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use cuda_driver::sys::*;
+
+/// Makes the driver that `CUDA_DRIVER` names (the software driver where it is unset) the process's default, without
+/// initialising it. Says once which it is.
+pub(crate) fn select_driver() {
+    static SELECTED: OnceLock<()> = OnceLock::new();
+    SELECTED.get_or_init(|| {
+        let selection = match cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software) {
+            Ok(selection) => selection,
+            Err(error) => panic!("the driver under test cannot be used: {error}"),
+        };
+        if env::var_os(CHILD).is_none() {
+            say(&format!("driver under test: {selection}"));
+        }
+        if let Err(error) = selection.install() {
+            panic!("another driver was chosen before: {error}");
+        }
+    });
+}
+
+/// [`select_driver`], and `cuInit`.
+pub(crate) fn driver() {
+    static STARTED: OnceLock<u32> = OnceLock::new();
+    let code = *STARTED.get_or_init(|| {
+        select_driver();
+        // SAFETY: cuInit has no precondition.
+        unsafe { cuInit(0) }.0
+    });
+    assert_eq!(code, 0, "cuInit(0)");
+}
+
+/// The CUDA version of the driver under test, as 13000 for 13.0.
+pub(crate) fn driver_version() -> i32 {
+    select_driver();
+    let mut version = 0;
+    // SAFETY: the pointer is valid for the write.
+    let code = unsafe { cuDriverGetVersion(&raw mut version) }.0;
+    assert_eq!(code, 0, "cuDriverGetVersion");
+    version
+}
+
+/// Whether the driver under test is the software driver (its device says so).
+pub(crate) fn is_software() -> bool {
+    driver();
+    let mut name = [0_u8; 64];
+    // SAFETY: the buffer has the length passed.
+    let code = unsafe { cuDeviceGetName(name.as_mut_ptr().cast(), 64, 0) }.0;
+    assert_eq!(code, 0, "cuDeviceGetName");
+    name.starts_with(b"Software CUDA device")
+}
+
+/// Prints past the test harness, which holds back what passing tests print.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Says that a test did nothing for want of `what`; CI lists these lines.
+pub(crate) fn needs(what: &str) {
+    say(&format!("needs {what}"));
+}
+
+/// The file of a kernel's PTX: beside this program, as in a packed folder, else in the source tree.
+pub(crate) fn ptx_path(name: &str) -> PathBuf {
+    let beside = env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.join(name)));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
+    let candidates = [
+        beside.unwrap_or_default(),
+        folder.join("generated").join(name),
+        folder.join(name),
+    ];
+    match candidates.iter().find(|path| path.is_file()) {
+        Some(path) => path.clone(),
+        None => panic!("{name} is at none of {candidates:?}; run: cargo xtask kernels"),
+    }
+}
+
+/// A kernel file's PTX, terminated by a zero as the driver wants it.
+pub(crate) fn ptx(name: &str) -> Vec<u8> {
+    let path = ptx_path(name);
+    match std::fs::read(&path) {
+        Ok(mut text) => {
+            text.push(0);
+            text
+        }
+        Err(error) => panic!("{}: {error}", path.display()),
+    }
+}
+
+/// The result codes of a table of calls: collects every one that differs and fails at the end, with all of them.
+#[derive(Default)]
+pub(crate) struct Codes {
+    wrong: String,
+    count: usize,
+}
+
+impl Codes {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes that `call` returned `got` where `expected` is right.
+    #[track_caller]
+    pub(crate) fn is(&mut self, expected: u32, call: &str, got: u32) {
+        self.that(expected == got, || {
+            format!("{call}: {got}, expected {expected}")
+        });
+    }
+
+    /// Notes a failure with its text unless `held`.
+    #[track_caller]
+    pub(crate) fn that(&mut self, held: bool, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if !held {
+            let at = std::panic::Location::caller();
+            let _ = writeln!(self.wrong, "  {}:{}: {}", at.file(), at.line(), text());
+        }
+    }
+}
+
+impl Drop for Codes {
+    fn drop(&mut self) {
+        if !self.wrong.is_empty() && !std::thread::panicking() {
+            panic!(
+                "{} of {} differ:\n{}",
+                self.wrong.lines().count(),
+                self.count,
+                self.wrong
+            );
+        }
+    }
+}
+
+/// `call!(cuMemFree(p))`: the call's result.
+#[macro_export]
+macro_rules! call {
+    ($call:expr) => {{
+        // The tests pass pointers to live objects, or what the driver is documented or known to refuse.
+        #[allow(clippy::macro_metavars_in_unsafe)]
+        // SAFETY: as said above.
+        let result = unsafe { $call };
+        result
+    }};
+}
+
+/// `is!(codes, 1, cuMemAlloc(&raw mut p, 0))`: the call's result code must be 1.
+#[macro_export]
+macro_rules! is {
+    ($codes:expr, $expected:expr, $call:expr) => {{
+        let got = $crate::call!($call).0;
+        $codes.is($expected, stringify!($call), got);
+    }};
+}
+
+/// `ok!(cuMemAlloc(&raw mut p, 4))`: the call must succeed, or the test ends here.
+#[macro_export]
+macro_rules! ok {
+    ($call:expr) => {{
+        let got = $crate::call!($call).0;
+        assert_eq!(got, 0, "{}", stringify!($call));
+    }};
+}
+
+/// The variable that names the test that a child process is there for.
+pub(crate) const CHILD: &str = "CUDA_TEST_CHILD";
+
+/// Runs `body` in a process of its own (this program again, with this one test): for what faults, or must come before
+/// `cuInit`. `name` is the test's path as the harness prints it. Returns what the child wrote.
+#[track_caller]
+pub(crate) fn in_child(
+    name: &str,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Option<String> {
+    if env::var(CHILD).as_deref() == Ok(name) {
+        body();
+        return None;
+    }
+    let program = match env::current_exe() {
+        Ok(program) => program,
+        Err(error) => panic!("this program's own path is unknown: {error}"),
+    };
+    let output = Command::new(program)
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, name)
+        .envs(environment.iter().copied())
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => panic!("the child process did not start: {error}"),
+    };
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        output.status.success() && text.contains("test result: ok. 1 passed"),
+        "the child process of {name} ended with {}:\n{text}",
+        output.status
+    );
+    Some(text)
+}
+
+/// The path of a test function of the calling module, as the harness prints it.
+#[macro_export]
+macro_rules! test_path {
+    ($name:literal) => {{
+        let module = module_path!();
+        let inside = module.split_once("::").map_or("", |(_, rest)| rest);
+        if inside.is_empty() {
+            $name.to_owned()
+        } else {
+            format!("{inside}::{}", $name)
+        }
+    }};
+}
+
+/// `child!("name", { … })`: the body of test `name` runs in a process of its own.
+#[macro_export]
+macro_rules! child {
+    ($name:literal, $body:block) => {{
+        let _ = $crate::common::in_child(&$crate::test_path!($name), &[], || $body);
+    }};
+}

@@ -1,0 +1,31 @@
+//! The contract of the driver calls, one source for the software driver and for NVIDIA's: `CUDA_DRIVER` chooses which of
+//! them is under test. What changes the state of the process (faults, `cuInit`, the primary context) runs in a child.
+
+#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod blocking;
+mod contexts;
+mod control_flow;
+mod conversions;
+mod devices;
+mod error_names;
+mod events;
+mod faults;
+mod float_arithmetic;
+mod integer_arithmetic;
+mod jit;
+mod launches;
+mod linear_algebra;
+mod memory;
+mod memory_spaces;
+mod modules;
+mod no_context;
+mod parameters;
+mod primary_context;
+mod proc_address;
+mod start;
+mod streams;
+mod usage_counts;

@@ -1,0 +1,57 @@
+// One result per block, by a tree in shared memory: element t takes element t + s in, for s = half, quarter, ... 1 of the
+// block. Blocks of 256 threads, but for `reduce_dynamic`, which takes any power of two.
+template <typename T, typename Op>
+__device__ __forceinline__ void reduce(const T* in, T* out, unsigned n, T neutral, Op op)
+{
+    __shared__ T part[256];
+    unsigned t = threadIdx.x;
+    unsigned i = blockIdx.x * blockDim.x + t;
+    part[t] = i < n ? in[i] : neutral;
+    __syncthreads();
+    for (unsigned s = blockDim.x / 2; s > 0; s >>= 1) {
+        if (t < s)
+            part[t] = op(part[t], part[t + s]);
+        __syncthreads();
+    }
+    if (t == 0)
+        out[blockIdx.x] = part[0];
+}
+
+struct Sum {
+    template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
+};
+struct Max {
+    template <typename T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
+};
+
+extern "C" __global__ void reduce_sum_f32(const float* in, float* out, unsigned n)
+{
+    reduce(in, out, n, 0.0f, Sum());
+}
+
+extern "C" __global__ void reduce_sum_u64(const unsigned long long* in, unsigned long long* out, unsigned n)
+{
+    reduce(in, out, n, 0ull, Sum());
+}
+
+extern "C" __global__ void reduce_max_s32(const int* in, int* out, unsigned n)
+{
+    reduce(in, out, n, (int)0x80000000, Max());
+}
+
+// As `reduce_sum_f32`, in dynamic shared memory of blockDim.x floats.
+extern "C" __global__ void reduce_dynamic(const float* in, float* out, unsigned n)
+{
+    extern __shared__ float part[];
+    unsigned t = threadIdx.x;
+    unsigned i = blockIdx.x * blockDim.x + t;
+    part[t] = i < n ? in[i] : 0.0f;
+    __syncthreads();
+    for (unsigned s = blockDim.x / 2; s > 0; s >>= 1) {
+        if (t < s)
+            part[t] += part[t + s];
+        __syncthreads();
+    }
+    if (t == 0)
+        out[blockIdx.x] = part[0];
+}
