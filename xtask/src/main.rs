@@ -2,6 +2,7 @@
 
 mod api;
 mod bindings;
+mod checked;
 // Written for the older compiler that the binding crates support, which has no let-chains.
 #[allow(clippy::collapsible_if)]
 #[path = "../../cuda-driver-sys/build/generate.rs"]
@@ -29,6 +30,11 @@ const TASKS: &[Task] = &[
         "bindings",
         "write cuda-driver-sys/src/generated/",
         bindings::run,
+    ),
+    (
+        "checked",
+        "write src/checked/generated/ from cuda-driver-sys/api/",
+        checked::run,
     ),
     (
         "kernels",
