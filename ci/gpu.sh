@@ -16,19 +16,16 @@ pack() {
     rm -rf "$folder"
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
-    cargo test --no-run --release --message-format=json -p cuda-driver --test '*' --examples >"$built"
-    cargo build --release --message-format=json -p cuda-driver-sys --examples >>"$built"
+    cargo test --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
+    cargo build --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"
     python3 - "$built" <<'PYTHON' | while IFS=$'\t' read -r kind name path; do
 import json, sys
 for line in open(sys.argv[1]):
-    if not line.startswith("{"):
-        continue
     m = json.loads(line)
     if m.get("reason") != "compiler-artifact" or not m.get("executable"):
         continue
     kind = m["target"]["kind"][0]
-    # An example built as a test target is not its program: take the program.
-    if kind == "test" and m["profile"]["test"] or kind == "example" and not m["profile"]["test"]:
+    if kind in ("test", "example"):
         print(kind, m["target"]["name"], m["executable"], sep="\t")
 PYTHON
         cp "$path" "$folder/${kind}s/$name"
@@ -51,7 +48,7 @@ PYTHON
 
 run() {
     local folder=$1 passed=0 failed=0 ignored=0 code output line broken=()
-    export CUDA_DRIVER=${CUDA_DRIVER:-system}
+    export CUDA_DRIVER=${CUDA_DRIVER:-system} CONTRACT_DIGESTS=1
     echo "driver: CUDA_DRIVER=$CUDA_DRIVER"
     if command -v nvidia-smi >/dev/null; then
         nvidia-smi --query-gpu=name,driver_version --format=csv,noheader || true
