@@ -29,6 +29,8 @@ mod no_context;
 mod parameters;
 mod primary_context;
 mod proc_address;
+#[cfg(unix)]
+mod process_exit;
 mod start;
 mod streams;
 mod usage_counts;
