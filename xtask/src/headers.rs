@@ -140,15 +140,18 @@ fn fetch(package: &Package) -> Result<PathBuf, String> {
             .join(".cache/wheels")
             .join(format!("{name}-{version}"));
         let pinned = format!("{name}=={version}");
-        let mut failure = String::new();
+        let mut failure = None;
         for pause in [0, 2, 10] {
             std::thread::sleep(std::time::Duration::from_secs(pause));
             match download(&pinned, &wheels).and_then(|wheel| unpack(&wheel, &folder)) {
-                Ok(()) => break,
-                Err(error) => failure = error,
+                Ok(()) => {
+                    failure = None;
+                    break;
+                }
+                Err(error) => failure = Some(error),
             }
         }
-        if !folder.is_dir() {
+        if let Some(failure) = failure {
             return Err(format!("{pinned} {NOT_FETCHED}: {failure}"));
         }
         if !file.is_file() {

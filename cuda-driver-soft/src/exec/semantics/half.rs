@@ -41,7 +41,9 @@ pub fn f32_to_f16(a: f32) -> u16 {
     let sign = (a.to_bits() >> 16) as u16 & 0x8000;
     let magnitude = a.to_bits() & 0x7fff_ffff;
     // 0.5 has its last place where the least subnormal .f16 has it: the sum is rounded there.
-    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let subnormal = (f32::from_bits(magnitude) + 0.5)
+        .to_bits()
+        .wrapping_sub(0.5f32.to_bits());
     // Half a unit less one, and one more where the last place is odd; a carry moves into the exponent, up to infinity.
     let rounding = 0xfff + (magnitude >> 13 & 1);
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(rounding) >> 13;
@@ -73,7 +75,11 @@ pub fn f32_to_bf16(a: f32) -> u16 {
 /// `.ftz` on an `.f16` operand.
 #[inline(always)]
 fn flush(a: u16, ftz: bool) -> u16 {
-    if ftz && a & 0x7c00 == 0 { a & 0x8000 } else { a }
+    if ftz && a & 0x7c00 == 0 {
+        a & 0x8000
+    } else {
+        a
+    }
 }
 
 /// `.relu`: what is not above zero becomes +0; a NaN stays.
@@ -94,7 +100,11 @@ fn finish_f16(exact: f32, ftz: bool, sat: bool) -> u16 {
 #[inline(always)]
 pub fn add_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
     // f32 has more than twice the bits: rounding twice gives what rounding once would.
-    finish_f16(f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)), ftz, sat)
+    finish_f16(
+        f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)),
+        ftz,
+        sat,
+    )
 }
 
 /// `sub{.rnd}{.ftz}{.sat}.f16 d, a, b`
@@ -107,7 +117,11 @@ pub fn sub_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
 #[inline(always)]
 pub fn mul_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
     // Exact: 22 bits, and no f16 product leaves the range of f32.
-    finish_f16(f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)), ftz, sat)
+    finish_f16(
+        f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)),
+        ftz,
+        sat,
+    )
 }
 
 /// `fma.rnd{.ftz}{.sat}{.relu}{.oob}.f16 d, a, b, c`
@@ -193,11 +207,19 @@ pub fn abs_bf16(a: u16) -> u16 {
 #[inline(always)]
 fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: bool) -> u16 {
     let sign = (a ^ b) & 0x8000;
-    let (a, b) = if xorsign_abs { (a & 0x7fff, b & 0x7fff) } else { (a, b) };
+    let (a, b) = if xorsign_abs {
+        (a & 0x7fff, b & 0x7fff)
+    } else {
+        (a, b)
+    };
     let is_nan = |v: u16| v & 0x7fff > infinity;
     // -0 is less than +0: as integers, with negative numbers turned around.
     let key = |v: u16| (v ^ (((v as i16) >> 15) as u16 & 0x7fff)) as i16;
-    let a_first = if maximum { key(a) > key(b) } else { key(a) < key(b) };
+    let a_first = if maximum {
+        key(a) > key(b)
+    } else {
+        key(a) < key(b)
+    };
     let number = if a_first { a } else { b };
     let number = if is_nan(a) { b } else { number };
     let number = if is_nan(b) { a } else { number };
@@ -213,7 +235,14 @@ fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: 
 /// `min{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. -0 is less than +0. One NaN operand: the other one, or with `.NaN` NaN.
 #[inline(always)]
 pub fn min_f16(a: u16, b: u16, ftz: bool, nan: bool, xorsign_abs: bool) -> u16 {
-    select(flush(a, ftz), flush(b, ftz), 0x7c00, nan, xorsign_abs, false)
+    select(
+        flush(a, ftz),
+        flush(b, ftz),
+        0x7c00,
+        nan,
+        xorsign_abs,
+        false,
+    )
 }
 
 /// `max{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. See [`min_f16`].

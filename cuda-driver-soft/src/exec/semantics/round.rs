@@ -238,14 +238,22 @@ macro_rules! integral {
             const LIMIT: $t = $limit;
             let magnitude = a.abs();
             let nearest = (magnitude + LIMIT) - LIMIT;
-            let nearest = if magnitude < LIMIT { nearest } else { magnitude };
+            let nearest = if magnitude < LIMIT {
+                nearest
+            } else {
+                magnitude
+            };
             let negative = a.is_sign_negative();
             let (up, down) = (nearest < magnitude, nearest > magnitude);
             let result = match rnd {
                 Rounding::Rn | Rounding::Rna | Rounding::Rs => nearest,
                 Rounding::Rz => nearest - (down as u8 as $t),
-                Rounding::Rm => nearest + ((up & negative) as u8 as $t) - ((down & !negative) as u8 as $t),
-                Rounding::Rp => nearest + ((up & !negative) as u8 as $t) - ((down & negative) as u8 as $t),
+                Rounding::Rm => {
+                    nearest + ((up & negative) as u8 as $t) - ((down & !negative) as u8 as $t)
+                }
+                Rounding::Rp => {
+                    nearest + ((up & !negative) as u8 as $t) - ((down & negative) as u8 as $t)
+                }
             };
             result.copysign(a)
         }

@@ -111,7 +111,10 @@ pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fuse
         // The product is exact in f64. Its sum with c is not: rounded to odd, it can be rounded once more.
         _ => add_exact(f64::from(a) * f64::from(b), f64::from(c), rnd),
     };
-    finish(flush_result(result(a, c), result(a * SCALE, c * SCALE), ftz), sat)
+    finish(
+        flush_result(result(a, c), result(a * SCALE, c * SCALE), ftz),
+        sat,
+    )
 }
 
 /// `div.rnd{.ftz}.f32 d, a, b`
