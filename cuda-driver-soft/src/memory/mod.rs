@@ -16,6 +16,7 @@
 
 pub(crate) mod access;
 mod epochs;
+pub(crate) mod host;
 mod pages;
 mod reserve;
 mod space;

@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
         let _outside = Inside::set(ptr::null());
         // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps the
         // contract of the call; it is made once.
-        unsafe { (self.invoke)(self.target, self.arguments) }
+        unsafe { (self.invoke)(self.target, self.arguments.as_ptr()) }
     }
 }
 

@@ -73,13 +73,23 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Numbers of CUDA 11 that were given new names ending in _V1, while the plain names took over those of _V2: the bindings' numbers mean the same on every driver.",
+        why: "Numbers of CUDA 11 that were given new names ending in _V1, while the plain names took over those of _V2: the bindings' numbers mean the same to every driver.",
         facts: &[
             ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS", 11070, 11080, "CUdevice_attribute 93"),
-            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2", 11070, 11080, "CUdevice_attribute 122"),
-            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS", 11070, 11080, "CUdevice_attribute 92"),
             ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR", 11070, 11080, "CUdevice_attribute 94"),
-            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2", 11070, 11080, "CUdevice_attribute 123"),
+        ],
+    },
+    Explained {
+        why: "Names of earlier headers, which the bindings keep for programs that were written with them.",
+        facts: &[
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS", 13050, 13050, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2", 13050, 13050, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_20", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_21", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101A", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101F", 13050, 13050, "nothing"),
         ],
     },
     Explained {
@@ -88,16 +98,6 @@ pub(crate) const EXPLAINED: &[Explained] = &[
             ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12050, 12050, "CUCoredumpGenerationFlags 15"),
             ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12060, 13040, "CUCoredumpGenerationFlags 47"),
             ("enumerator CU_CTX_FLAGS_MASK", 11070, 12000, "CUctx_flags 31"),
-        ],
-    },
-    Explained {
-        why: "Targets that later compilers dropped.",
-        facts: &[
-            ("enumerator CU_TARGET_COMPUTE_101", 12080, 12090, "CUjit_target 101"),
-            ("enumerator CU_TARGET_COMPUTE_101A", 12080, 12090, "CUjit_target 65637"),
-            ("enumerator CU_TARGET_COMPUTE_101F", 12090, 12090, "CUjit_target 131173"),
-            ("enumerator CU_TARGET_COMPUTE_20", 11070, 11080, "CUjit_target 20"),
-            ("enumerator CU_TARGET_COMPUTE_21", 11070, 11080, "CUjit_target 21"),
         ],
     },
     Explained {
@@ -111,7 +111,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "An enumeration that was renamed in 13.1 and kept its values.",
+        why: "An enumeration that was renamed in 13.1 and kept its values; the bindings have the old name as another one of the type.",
         facts: &[
             ("enumerator CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING", 12050, 13000, "CUdevSmResourceSplit_flags 1"),
             ("enumerator CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", 12050, 13000, "CUdevSmResourceSplit_flags 2"),

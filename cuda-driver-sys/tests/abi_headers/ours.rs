@@ -51,9 +51,9 @@ fn unnamed_fields() -> Vec<(&'static str, Field)> {
                 let at: *const cuda_driver_sys::$record = record.as_ptr();
                 (stringify!($record), Field {
                     name: UNNAMED,
-                    offset: core::mem::offset_of!(cuda_driver_sys::$record, __bindgen_anon_1),
+                    offset: core::mem::offset_of!(cuda_driver_sys::$record, anonymous1),
                     // SAFETY: a place inside a record on the stack, whose address is taken; nothing is read.
-                    behind: unsafe { &raw const (*at).__bindgen_anon_1 }.into(),
+                    behind: unsafe { &raw const (*at).anonymous1 }.into(),
                 })
             }),*]
         };
@@ -132,6 +132,29 @@ fn macros_by_hand() -> Vec<(&'static str, i128)> {
             CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY
             CU_STREAM_ATTRIBUTE_PRIORITY CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
             CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    }
+}
+
+/// Names of earlier headers that the crate keeps by hand: enumeration, enumerator, value.
+fn retired() -> Vec<(&'static str, &'static str, u32)> {
+    macro_rules! values {
+        ($($enumeration:ident::$name:ident)*) => {
+            vec![$((
+                stringify!($enumeration),
+                stringify!($name),
+                cuda_driver_sys::$enumeration::$name.0,
+            )),*]
+        };
+    }
+    values! {
+        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS
+        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2
+        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2
+        CUjit_target::CU_TARGET_COMPUTE_20
+        CUjit_target::CU_TARGET_COMPUTE_21
+        CUjit_target::CU_TARGET_COMPUTE_101
+        CUjit_target::CU_TARGET_COMPUTE_101A
+        CUjit_target::CU_TARGET_COMPUTE_101F
     }
 }
 
@@ -265,6 +288,12 @@ pub(crate) fn facts() -> Result<Facts, String> {
                 format!("{} {value}", enumeration.name),
             );
         }
+    }
+    for (enumeration, name, value) in retired() {
+        facts.insert(
+            format!("enumerator {name}"),
+            format!("{enumeration} {value}"),
+        );
     }
     for line in CONSTANTS
         .lines()

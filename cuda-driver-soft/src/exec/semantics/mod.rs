@@ -20,8 +20,14 @@
 //! | `float` | f32 and f64: add sub mul fma div rcp sqrt abs neg min max copysign |
 //! | `round` | the one place where an exact value becomes a rounded one |
 
+pub mod approx;
+pub mod bits;
+pub mod carry;
 pub mod compare;
+pub mod cvt;
+pub(crate) mod elementary;
 pub mod float;
+pub mod half;
 pub mod int;
 pub mod logic;
 pub(crate) mod round;

@@ -1,6 +1,8 @@
 //! The contract of the driver calls, one source for the software driver and for NVIDIA's: `CUDA_DRIVER` chooses which of
 //! them is under test. What changes the state of the process (faults, `cuInit`, the primary context) runs in a child.
 
+#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+
 #[path = "../common/mod.rs"]
 mod common;
 
