@@ -25,6 +25,9 @@ pub(crate) const GENERATOR: &str = "cuda-driver-sys/build/generate.rs (bindgen 0
 /// The macros whose value bindgen types wrongly; `src/constants.rs` has them by hand.
 const MISTYPED: &[&str] = &["CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID_ANY"];
 
+/// What fields without a name are called, with a number behind.
+pub(crate) const ANONYMOUS: &str = "anonymous";
+
 /// Where the header is, and what clang is told besides.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
@@ -108,6 +111,7 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
         .allowlist_var("(CU|cu).*")
         .blocklist_type("PFN_.*")
         .override_abi(bindgen::Abi::System, ".*")
+        .anon_fields_prefix(ANONYMOUS)
         .formatter(bindgen::Formatter::None);
     for name in MISTYPED {
         builder = builder.blocklist_var(*name);

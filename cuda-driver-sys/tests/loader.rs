@@ -1,6 +1,6 @@
 //! Loading libraries that are, and are not, drivers. What concerns the default library or the environment runs in
 //! a process of its own: this test binary again, with the name of one test.
-#![cfg(target_os = "linux")]
+#![cfg(all(feature = "loader", target_os = "linux"))]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

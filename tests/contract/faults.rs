@@ -4,9 +4,9 @@ use std::ptr;
 
 use cuda_driver::sys::*;
 
-use crate::common::Codes;
 use crate::common::gpu::{Arguments, Gpu};
-use crate::{arguments, child, is, ok};
+use crate::common::{Codes, in_child};
+use crate::{arguments, child, is, ok, test_path};
 
 /// Launches one kernel of `faults.ptx` that must end in `code`, and looks at what every kind of call answers afterwards.
 fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64) -> Arguments) {
@@ -142,6 +142,53 @@ fn trap() {
     child!("trap", {
         fault("fault_trap", 1, 719, |_, out| arguments![1_u32, out])
     });
+}
+
+#[test]
+fn a_failed_assertion() {
+    let written = in_child(&test_path!("a_failed_assertion"), &[], || {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let function = gpu.kernel("assert.ptx", "assert_below");
+        let input = gpu.upload(&[1_u32, 2, 3, 4, 5, 99, 7, 8]);
+        let out = gpu.alloc(32);
+        let mut arguments = arguments![input, 50_u32, out, 8_u32];
+        let mut pointers = arguments.pointers();
+        is!(
+            c,
+            0,
+            cuLaunchKernel(
+                function,
+                1,
+                1,
+                1,
+                8,
+                1,
+                1,
+                0,
+                ptr::null_mut(),
+                pointers.as_mut_ptr(),
+                ptr::null_mut()
+            )
+        );
+        is!(c, 710, cuCtxSynchronize());
+        is!(c, 710, cuMemFree(out));
+    });
+    if let Some(text) = written {
+        let expected = "assert.cu:14: assert_below: block: [0,0,0], thread: [5,0,0] Assertion `in[i] < limit` failed.";
+        assert!(text.contains(expected), "no `{expected}` in:\n{text}");
+    }
+}
+
+#[test]
+fn assertions_that_hold() {
+    let mut gpu = Gpu::new();
+    let function = gpu.kernel("assert.ptx", "assert_below");
+    let input = gpu.upload(&[1_u32, 2, 3, 4]);
+    let out = gpu.alloc(16);
+    let mut arguments = arguments![input, 50_u32, out, 4_u32];
+    gpu.launch(function, [1, 1, 1], [32, 1, 1], 0, &mut arguments);
+    assert_eq!(gpu.read::<u32>(out, 4), [1, 2, 3, 4]);
 }
 
 #[test]

@@ -259,3 +259,21 @@ fn reductions() {
         assert_eq!(gpu.read::<i32>(out, blocks), expected, "reduce_max_s32");
     }
 }
+
+#[test]
+fn a_kernel_with_line_information() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("lines.ptx", "lines");
+    let (mut a, mut b) = (floats(2000, 8), floats(2000, 9));
+    a.truncate(900);
+    b.truncate(900);
+    let (x, y, out) = (gpu.upload(&a), gpu.upload(&b), gpu.alloc(3600));
+    let mut arguments = arguments![x, y, out, 0.3_f32, 900_u32];
+    gpu.launch(kernel, [8, 1, 1], [128, 1, 1], 0, &mut arguments);
+    let expected: Vec<f32> = a
+        .iter()
+        .zip(&b)
+        .map(|(a, b)| 0.3_f32.mul_add(b - a, *a))
+        .collect();
+    same32("lines", &gpu.read(out, 900), &expected);
+}

@@ -8,12 +8,12 @@ use std::process::Command;
 use crate::{generate, root};
 
 /// A package of PyPI at one version, and a file that must be in it.
-struct Package {
-    name: &'static str,
-    version: &'static str,
-    holds: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) holds: &'static str,
     /// SHA-256 of that file, where it is the same on every platform.
-    sha256: Option<&'static str>,
+    pub(crate) sha256: Option<&'static str>,
 }
 
 /// The header that the bindings are made from.
@@ -126,7 +126,7 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
 }
 
 /// The named file of a package, downloaded if it is not there; three tries.
-fn fetch(package: &Package) -> Result<PathBuf, String> {
+pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let Package {
         name,
         version,
@@ -140,15 +140,18 @@ fn fetch(package: &Package) -> Result<PathBuf, String> {
             .join(".cache/wheels")
             .join(format!("{name}-{version}"));
         let pinned = format!("{name}=={version}");
-        let mut failure = String::new();
+        let mut failure = None;
         for pause in [0, 2, 10] {
             std::thread::sleep(std::time::Duration::from_secs(pause));
             match download(&pinned, &wheels).and_then(|wheel| unpack(&wheel, &folder)) {
-                Ok(()) => break,
-                Err(error) => failure = error,
+                Ok(()) => {
+                    failure = None;
+                    break;
+                }
+                Err(error) => failure = Some(error),
             }
         }
-        if !folder.is_dir() {
+        if let Some(failure) = failure {
             return Err(format!("{pinned} {NOT_FETCHED}: {failure}"));
         }
         if !file.is_file() {

@@ -4,7 +4,7 @@
 use core::ffi::*;
 
 use super::enumerations::*;
-use crate::enumeration::zeroed_default;
+use crate::enumeration::{anonymous_members, zeroed_default};
 
 #[repr(C)]
 #[derive(Debug)]
@@ -152,7 +152,7 @@ pub union CUstreamBatchMemOpParams_union {
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub address: CUdeviceptr,
-    pub __bindgen_anon_1: CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1,
+    pub anonymous1: CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1,
     pub flags: c_uint,
     pub alias: CUdeviceptr,
 }
@@ -167,7 +167,7 @@ pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindge
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub address: CUdeviceptr,
-    pub __bindgen_anon_1: CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1,
+    pub anonymous1: CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1,
     pub flags: c_uint,
     pub alias: CUdeviceptr,
 }
@@ -339,7 +339,7 @@ pub struct CUDA_HOST_NODE_PARAMS_v2_st {
     pub fn_: CUhostFn,
     pub userData: *mut c_void,
     pub syncMode: c_uint,
-    pub __bindgen_anon_1: CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1,
+    pub anonymous1: CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -866,7 +866,7 @@ pub struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
     pub numExtSems: c_uint,
-    pub __bindgen_anon_1: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1,
+    pub anonymous1: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -887,7 +887,7 @@ pub struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
     pub numExtSems: c_uint,
-    pub __bindgen_anon_1: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1,
+    pub anonymous1: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -950,7 +950,7 @@ pub union CUarrayMapInfo_st__bindgen_ty_3 {
 #[derive(Copy, Clone)]
 pub struct CUmemLocation_st {
     pub type_: CUmemLocationType,
-    pub __bindgen_anon_1: CUmemLocation_st__bindgen_ty_1,
+    pub anonymous1: CUmemLocation_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -1109,7 +1109,7 @@ pub struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
 #[derive(Copy, Clone)]
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
     pub event: CUevent,
-    pub __bindgen_anon_1: CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1,
+    pub anonymous1: CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -1132,7 +1132,7 @@ pub struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
     pub attrs: *mut CUmemcpyAttributes,
     pub attrsIdxs: *mut usize,
     pub numAttrs: usize,
-    pub __bindgen_anon_1: CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
+    pub anonymous1: CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -1146,7 +1146,7 @@ pub struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st {
     pub numOps: usize,
     pub opList: *mut CUDA_FABRIC_COPY_BATCH_OP,
     pub flags: c_ulonglong,
-    pub __bindgen_anon_1: CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
+    pub anonymous1: CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
@@ -1159,7 +1159,7 @@ pub union CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1 {
 pub struct CUgraphNodeParams_st {
     pub type_: CUgraphNodeType,
     pub reserved0: [c_int; 3usize],
-    pub __bindgen_anon_1: CUgraphNodeParams_st__bindgen_ty_1,
+    pub anonymous1: CUgraphNodeParams_st__bindgen_ty_1,
     pub reserved2: c_longlong,
 }
 #[repr(C)]
@@ -1261,7 +1261,7 @@ pub struct CUlogicalEndpointFabricHandle_st {
 #[derive(Copy, Clone)]
 pub struct CUlogicalEndpointProp_struct {
     pub type_: CUlogicalEndpointType,
-    pub __bindgen_anon_1: CUlogicalEndpointProp_struct__bindgen_ty_1,
+    pub anonymous1: CUlogicalEndpointProp_struct__bindgen_ty_1,
     pub size: c_ulonglong,
     pub ipcHandleTypes: c_uint,
     pub flags: c_uint,
@@ -1360,7 +1360,7 @@ pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
 pub struct CUdevResource_st {
     pub type_: CUdevResourceType,
     pub _internal_padding: [c_uchar; 92usize],
-    pub __bindgen_anon_1: CUdevResource_st__bindgen_ty_1,
+    pub anonymous1: CUdevResource_st__bindgen_ty_1,
     pub nextResource: *mut CUdevResource_st,
 }
 #[repr(C)]
@@ -1834,4 +1834,72 @@ zeroed_default! {
     CUDA_MEMCPY3D_v1_st
     CUDA_ARRAY_DESCRIPTOR_v1_st
     CUDA_ARRAY3D_DESCRIPTOR_v1_st
+}
+
+anonymous_members! {
+    CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st.anonymous1 {
+        with_value value: cuuint32_t,
+        with_value64 value64: cuuint64_t,
+    }
+    CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st.anonymous1 {
+        with_value value: cuuint32_t,
+        with_value64 value64: cuuint64_t,
+    }
+    CUDA_HOST_NODE_PARAMS_v2_st.anonymous1 {
+        with_ctx ctx: CUcontext,
+        with_gCtx gCtx: CUgreenCtx,
+    }
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st.anonymous1 {
+        with_ctx ctx: CUcontext,
+        with_gCtx gCtx: CUgreenCtx,
+    }
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st.anonymous1 {
+        with_ctx ctx: CUcontext,
+        with_gCtx gCtx: CUgreenCtx,
+    }
+    CUmemLocation_st.anonymous1 {
+        with_id id: c_int,
+        with_localized localized: CUmemLocation_st__bindgen_ty_1__bindgen_ty_1,
+    }
+    CUDA_EVENT_RECORD_NODE_PARAMS_st.anonymous1 {
+        with_ctx ctx: CUcontext,
+        with_gCtx gCtx: CUgreenCtx,
+    }
+    CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st.anonymous1 {
+        with_ctx ctx: CUcontext,
+        with_gCtx gCtx: CUgreenCtx,
+    }
+    CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st.anonymous1 {
+        with_ctx ctx: CUcontext,
+        with_gCtx gCtx: CUgreenCtx,
+    }
+    CUgraphNodeParams_st.anonymous1 {
+        with_reserved1 reserved1: [c_longlong; 29usize],
+        with_kernel kernel: CUDA_KERNEL_NODE_PARAMS_v3,
+        with_memcpy memcpy: CUDA_MEMCPY_NODE_PARAMS,
+        with_memset memset: CUDA_MEMSET_NODE_PARAMS_v2,
+        with_host host: CUDA_HOST_NODE_PARAMS_v2,
+        with_graph graph: CUDA_CHILD_GRAPH_NODE_PARAMS,
+        with_eventWait eventWait: CUDA_EVENT_WAIT_NODE_PARAMS,
+        with_eventRecord eventRecord: CUDA_EVENT_RECORD_NODE_PARAMS,
+        with_extSemSignal extSemSignal: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2,
+        with_extSemWait extSemWait: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2,
+        with_alloc alloc: CUDA_MEM_ALLOC_NODE_PARAMS_v2,
+        with_free free: CUDA_MEM_FREE_NODE_PARAMS,
+        with_memOp memOp: CUDA_BATCH_MEM_OP_NODE_PARAMS_v2,
+        with_conditional conditional: CUDA_CONDITIONAL_NODE_PARAMS,
+        with_memcpyBatch memcpyBatch: CUDA_MEMCPY_BATCH_NODE_PARAMS_V1,
+        with_fabricCpyBatch fabricCpyBatch: CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1,
+        with_asBytes asBytes: [c_char; 232usize],
+    }
+    CUlogicalEndpointProp_struct.anonymous1 {
+        with_unicast unicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1,
+        with_multicast multicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2,
+    }
+    CUdevResource_st.anonymous1 {
+        with_sm sm: CUdevSmResource,
+        with_wqConfig wqConfig: CUdevWorkqueueConfigResource,
+        with_wq wq: CUdevWorkqueueResource,
+        with__oversize _oversize: [c_uchar; 40usize],
+    }
 }
