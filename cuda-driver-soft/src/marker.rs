@@ -52,6 +52,7 @@ pub(crate) fn take() -> bool {
     if let Some(other) = other {
         other.taken.store(1, SeqCst);
     }
+    own().taken.store(1, SeqCst);
     true
 }
 
