@@ -4,12 +4,18 @@
 //! [`Launch`] of it starts an [`Execution`], which any number of host threads drive together by calling
 //! [`Execution::work`]. What goes wrong inside is a [`Fault`]; it never reaches the host process as a signal or panic.
 
+mod code;
 mod execution;
 mod fault;
+mod isa;
 mod kernel;
+pub(crate) mod lanes;
+mod machine;
+mod ops;
 mod program;
+mod registers;
 pub mod semantics;
-mod window;
+pub(crate) mod window;
 
 pub use execution::{Execution, Launch, Options, Progress};
 pub use fault::{Fault, FaultKind};
