@@ -3,3 +3,4 @@
 pub mod exec;
 pub mod ir;
 pub mod memory;
+pub mod ptx;

@@ -6,6 +6,7 @@
 //! Nothing here knows how an instruction is executed, or what the source text looked like.
 
 mod body;
+mod display;
 mod op;
 mod types;
 

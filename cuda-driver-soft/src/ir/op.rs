@@ -7,6 +7,7 @@ use super::types::*;
 use super::{BarOp, CallSlot, Callee, InstId};
 
 /// An operation with all its modifiers.
+#[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     // --- data movement -------------------------------------------------------------------------------------------
@@ -123,6 +124,86 @@ pub enum Op {
         ty: Type,
     },
 
+    /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: with `carry_in` the last
+    /// source, with `carry_out` the second destination. For `sub` it is the borrow.
+    AddC {
+        ty: Type,
+        sub: bool,
+        carry_in: bool,
+        carry_out: bool,
+    },
+    /// `mad.lo.cc`, `madc.hi{.cc}` …: operands as above.
+    MadC {
+        ty: Type,
+        hi: bool,
+        carry_in: bool,
+        carry_out: bool,
+    },
+    /// `sad.type d, a, b, c`
+    Sad {
+        ty: Type,
+    },
+    /// `dp4a.atype.btype d, a, b, c`
+    Dp4a {
+        aty: Type,
+        bty: Type,
+    },
+    /// `dp2a.mode.atype.btype d, a, b, c`
+    Dp2a {
+        aty: Type,
+        bty: Type,
+        hi: bool,
+    },
+
+    // --- bits ----------------------------------------------------------------------------------------------------
+    /// `bfe.type d, a, b, c`
+    Bfe {
+        ty: Type,
+    },
+    /// `bfi.type f, a, b, c, d`
+    Bfi {
+        ty: Type,
+    },
+    /// `bfind{.shiftamt}.type d, a`
+    Bfind {
+        ty: Type,
+        shiftamt: bool,
+    },
+    /// `bmsk.mode.b32 d, a, b`
+    Bmsk {
+        clamp: bool,
+    },
+    /// `szext.mode.type d, a, b`
+    Szext {
+        ty: Type,
+        clamp: bool,
+    },
+    Brev {
+        ty: Type,
+    },
+    Clz {
+        ty: Type,
+    },
+    Popc {
+        ty: Type,
+    },
+    /// `fns.b32 d, mask, base, offset`
+    Fns,
+    /// `lop3.b32 d, a, b, c, lut`; with `bool_op` `lop3.op.b32 d|p, a, b, c, lut, q`. The table is not among the sources.
+    Lop3 {
+        lut: u8,
+        bool_op: Option<BoolOp>,
+    },
+    /// `prmt.b32{.mode} d, a, b, c`
+    Prmt {
+        mode: PrmtMode,
+    },
+    /// `shf.l.mode.b32 d, a, b, c` and `shf.r…`
+    Shf {
+        left: bool,
+        clamp: bool,
+    },
+
     // --- floating point (f16, f16x2, bf16, bf16x2, f32, f64) -----------------------------------------------------
     FAdd(FloatMods),
     FSub(FloatMods),
@@ -185,6 +266,15 @@ pub enum Op {
     Tanh {
         ty: Type,
     },
+    /// `copysign.type d, a, b`
+    Copysign {
+        ty: Type,
+    },
+    /// `testp.op.type p, a`
+    Testp {
+        test: FloatTest,
+        ty: Type,
+    },
 
     // --- comparison ----------------------------------------------------------------------------------------------
     /// `setp.cmp{.ftz}.type p{|q}, a, b` and `setp.cmp.bool… p{|q}, a, b, {!}c`. For f16x2, bf16x2: `p|q` are the halves.
@@ -208,6 +298,49 @@ pub enum Op {
     Ld(MemMods),
     /// `st`: source 0 is the address, then one source per element.
     St(MemMods),
+
+    /// `atom`: source 0 is the address, then `b` (and `c` of `cas`), one destination per element.
+    Atom {
+        op: AtomOp,
+        mem: MemMods,
+    },
+    /// `red`, and `atom` whose result is `_`.
+    Red {
+        op: AtomOp,
+        mem: MemMods,
+    },
+    /// `fence`, `membar`
+    Fence {
+        scope: Scope,
+    },
+
+    // --- across the lanes of a warp ------------------------------------------------------------------------------
+    /// `shfl{.sync}.mode.b32 d{|p}, a, b, c{, membermask}`
+    Shfl {
+        mode: ShflMode,
+        sync: bool,
+    },
+    /// `vote{.sync}.mode d, {!}a{, membermask}`
+    Vote {
+        mode: VoteMode,
+        sync: bool,
+    },
+    /// `match.any.sync.type d, a, membermask`, `match.all.sync.type d{|p}, a, membermask`
+    Match {
+        all: bool,
+        ty: Type,
+    },
+    /// `redux.sync.op.type d, a, membermask`
+    Redux {
+        op: AtomOp,
+        ty: Type,
+    },
+    /// `activemask.b32 d`
+    Activemask,
+    /// `elect.sync d|p, membermask`
+    Elect,
+    /// `bar.warp.sync membermask`
+    BarWarpSync,
 
     // --- control -------------------------------------------------------------------------------------------------
     /// `bra{.uni} label`
@@ -237,6 +370,8 @@ pub enum Op {
         op: BarOp,
         aligned: bool,
     },
+    /// `nanosleep.u32 t`
+    Nanosleep,
     /// An instruction that does nothing here: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt` without debugger.
     Nop,
 

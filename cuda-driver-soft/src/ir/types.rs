@@ -200,3 +200,66 @@ pub enum BarOp {
     /// `.red.popc`: the destination is a u32
     Popc,
 }
+
+/// Modes of `prmt`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PrmtMode {
+    /// no mode: four selectors of four bits
+    Index,
+    F4e,
+    B4e,
+    Rc8,
+    Ecl,
+    Ecr,
+    Rc16,
+}
+
+/// What `testp` asks.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FloatTest {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
+
+/// What `atom`, `red` and `redux` do.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtomOp {
+    And,
+    Or,
+    Xor,
+    Add,
+    Inc,
+    Dec,
+    Min,
+    Max,
+    Exch,
+    Cas,
+}
+
+/// Where `shfl` takes its values from.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShflMode {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// What `vote` answers.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VoteMode {
+    All,
+    Any,
+    /// `.uni`: the same in all lanes
+    Uni,
+    Ballot,
+}

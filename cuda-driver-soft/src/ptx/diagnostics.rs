@@ -1,0 +1,125 @@
+//! What is wrong with a module, in ptxas's words.
+
+use std::fmt;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The module loads all the same.
+    Warning,
+    /// The module is refused; checking went on.
+    Error,
+    /// The module is refused; checking stopped here.
+    Fatal,
+}
+
+/// One message about a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Line in the PTX text, from 1; 0 where it is not about a line.
+    pub line: u32,
+    /// Column in bytes, from 1; 0 where it is not about a line.
+    pub column: u32,
+    /// What is wrong, in ptxas's words where it has some.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    /// `line:column: severity: message`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line > 0 {
+            write!(f, "{}:{}: ", self.line, self.column)?;
+        }
+        let severity = match self.severity {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+            Severity::Fatal => "fatal",
+        };
+        write!(f, "{severity}: {}", self.message)
+    }
+}
+
+impl Diagnostic {
+    /// The line that a driver writes to a JIT log.
+    pub(super) fn log_line(&self) -> String {
+        let severity = match self.severity {
+            Severity::Warning => "warning",
+            Severity::Error => "error  ",
+            Severity::Fatal => "fatal  ",
+        };
+        if self.line > 0 {
+            format!(
+                "ptxas application ptx input, line {}; {severity} : {}",
+                self.line, self.message
+            )
+        } else {
+            format!("ptxas {severity} : {}", self.message)
+        }
+    }
+}
+
+/// The messages about a module, in the order in which they were found.
+#[derive(Debug, Default)]
+pub(super) struct Diagnostics {
+    all: Vec<Diagnostic>,
+    errors: usize,
+    /// Messages left out because there were too many.
+    left_out: usize,
+}
+
+/// More messages than this are counted only.
+const MOST: usize = 1000;
+
+impl Diagnostics {
+    pub(super) fn push(&mut self, severity: Severity, line: u32, column: u32, message: String) {
+        self.errors += usize::from(severity != Severity::Warning);
+        if self.all.len() < MOST || severity == Severity::Fatal {
+            self.all.push(Diagnostic {
+                severity,
+                line,
+                column,
+                message,
+            });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    pub(super) fn into_vec(self) -> Vec<Diagnostic> {
+        self.all
+    }
+
+    /// The text for the error log: one line per error, then ptxas's last words.
+    pub(super) fn error_log(&self) -> String {
+        let mut log = String::new();
+        for diagnostic in self.all.iter().filter(|d| d.severity != Severity::Warning) {
+            log.push_str(&diagnostic.log_line());
+            log.push('\n');
+        }
+        if self.left_out > 0 {
+            log.push_str(&format!(
+                "ptxas error   : {} more messages left out\n",
+                self.left_out
+            ));
+        }
+        if !log.is_empty() {
+            log.push_str("ptxas fatal   : Ptx assembly aborted due to errors");
+        }
+        log
+    }
+
+    /// The text for the info log: the warnings.
+    pub(super) fn info_log(&self) -> String {
+        let warnings = self.all.iter().filter(|d| d.severity == Severity::Warning);
+        warnings
+            .map(Diagnostic::log_line)
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}

@@ -1,0 +1,501 @@
+//! The instruction table: which opcodes with which modifiers there are, what operands they take, since when.
+//!
+//! A row is a line of the PTX manual's own syntax ([`Row::syntax`]), in this notation:
+//!
+//! | text | meaning |
+//! |--|--|
+//! | `.sat` | the modifier is required |
+//! | `{.a\|.b}` | one of these, or none |
+//! | `(.a\|.b)` | one of these |
+//! | `<int>`, `{<rnd>}` | one of a class of [`CLASSES`], required or not |
+//!
+//! Like ptxas, the matcher takes modifiers in any order; only types keep theirs. Operands, separated by commas:
+//!
+//! | text | meaning |
+//! |--|--|
+//! | `d`, `e` | destination register |
+//! | `a`, `b`, `c` | source: register or constant |
+//! | `p`, `p\|q` | destination predicate, perhaps two |
+//! | `!c` | source predicate that may be negated; `!a`, `!b`: source of the type, negated only as a predicate |
+//! | `#i` | constant |
+//! | `[a]` | address |
+//! | `:t` after any of these | of type `.t` rather than of the instruction's (last) type; `:1` of the first type in the opcode, `:w` twice as wide as the type |
+//! | `~` at the end | registers may be wider than the type |
+//! | `?` at the end | may be `_` |
+//! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
+//! | `{, x}` | may be left out |
+
+mod float;
+mod integer;
+mod later;
+mod memory;
+mod mods;
+mod movement;
+
+pub(super) use mods::Mods;
+
+use super::names::FastMap;
+use crate::ir::{Op, Type};
+use std::sync::OnceLock;
+
+/// A line of the table.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    /// In the manual's notation, see the module's text.
+    pub(super) syntax: &'static str,
+    /// PTX version that introduced it, times ten.
+    pub(super) ptx: u32,
+    /// Lowest architecture that has it.
+    pub(super) sm: u32,
+    /// What it is lowered to.
+    pub(super) make: fn(&Mods) -> Result<Made, Reject>,
+}
+
+/// A shorthand for the tables.
+const fn row(
+    syntax: &'static str,
+    ptx: u32,
+    sm: u32,
+    make: fn(&Mods) -> Result<Made, Reject>,
+) -> Row {
+    Row {
+        syntax,
+        ptx,
+        sm,
+        make,
+    }
+}
+
+/// What an instruction is lowered to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Made {
+    /// This operation, whose operands are those written.
+    Op(Op),
+    /// `ld`, `st`, `ldu`: the address operand's space and offset go into the operation.
+    Memory(Op),
+    /// `mov`: of registers, addresses, special registers; packing and unpacking.
+    Mov(Type),
+    /// `cvta space d, a`, whose source may be a variable.
+    Cvta(Op),
+    Bra {
+        uni: bool,
+    },
+    Brx {
+        uni: bool,
+    },
+    Call {
+        uni: bool,
+    },
+    /// `add.cc` and the like: reads and writes the condition code.
+    Carry {
+        op: Op,
+        reads: bool,
+        writes: bool,
+    },
+    /// Known, but not run by this driver yet.
+    Unsupported,
+}
+
+/// Why modifiers that are all known do not go together, in ptxas's words.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reject(pub(super) String);
+
+/// What an operand may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// `d`
+    Dest,
+    /// `p|q`: one or two predicates
+    DestPair,
+    /// `a`
+    Source,
+    /// `!c`
+    Predicate,
+    /// `#i`
+    Constant,
+    /// `[a]`
+    Address,
+}
+
+/// One operand of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spec {
+    pub(super) role: Role,
+    pub(super) ty: Type,
+    /// Registers may be wider than the type.
+    pub(super) wider: bool,
+    /// May be `_`.
+    pub(super) sink: bool,
+    /// Number of elements; more than one: a vector operand.
+    pub(super) vec: u8,
+}
+
+/// An opcode with its modifiers, understood.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    /// The opcode without modifiers.
+    pub(super) root: &'static str,
+    /// What it may be; the number of operands decides which.
+    pub(super) candidates: Vec<Candidate>,
+    /// The PTX version and architecture that it needs.
+    pub(super) ptx: u32,
+    pub(super) sm: u32,
+    /// Takes any number of operands of any kind.
+    pub(super) any_operands: bool,
+}
+
+/// One way to read an opcode: what it does, with which operands.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) specs: Vec<Spec>,
+    pub(super) made: Made,
+}
+
+/// Classes of modifiers. Those whose members are types are named after them.
+const CLASSES: &[(&str, &str)] = &[
+    ("int", ".u16|.u32|.u64|.s16|.s32|.s64"),
+    ("int32", ".u32|.s32"),
+    ("signed", ".s16|.s32|.s64"),
+    ("bits", ".b16|.b32|.b64"),
+    ("bits3264", ".b32|.b64"),
+    (
+        "plain",
+        ".b16|.b32|.b64|.u16|.u32|.u64|.s16|.s32|.s64|.f32|.f64",
+    ),
+    (
+        "mem",
+        ".b8|.b16|.b32|.b64|.u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64|.f32|.f64",
+    ),
+    ("half", ".f16|.f16x2"),
+    ("bhalf", ".bf16|.bf16x2"),
+    ("rnd", ".rn|.rz|.rm|.rp"),
+    ("irnd", ".rni|.rzi|.rmi|.rpi"),
+    ("mode", ".lo|.hi|.wide"),
+    (
+        "cmp",
+        ".eq|.ne|.lt|.le|.gt|.ge|.lo|.ls|.hi|.hs|.equ|.neu|.ltu|.leu|.gtu|.geu|.num|.nan",
+    ),
+    ("bool", ".and|.or|.xor"),
+    ("size", ".u32|.u64"),
+    ("scope", ".cta|.cluster|.gpu|.sys"),
+    ("vec", ".v2|.v4|.v8"),
+    (
+        "cvt",
+        ".u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64|.f16|.f32|.f64",
+    ),
+];
+
+/// An element of a compiled row's modifiers.
+#[derive(Debug)]
+struct Element {
+    alternatives: Vec<&'static str>,
+    required: bool,
+    /// The alternatives are types.
+    types: bool,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    row: usize,
+    elements: Vec<Element>,
+    /// The operand lists: the longest first.
+    operands: Vec<Vec<&'static str>>,
+}
+
+/// The whole table, compiled.
+struct Table {
+    rows: Vec<&'static Row>,
+    roots: FastMap<&'static str, Vec<Compiled>>,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let groups = [integer::ROWS, float::ROWS, memory::ROWS, movement::ROWS];
+        let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
+        let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();
+        for (index, row) in rows.iter().enumerate() {
+            let (root, compiled) = compile(row.syntax, index);
+            roots.entry(root).or_default().push(compiled);
+        }
+        Table { rows, roots }
+    })
+}
+
+/// All rows of the table that has real operations.
+pub(super) fn rows() -> &'static [&'static Row] {
+    &table().rows
+}
+
+/// Root, and the rest compiled. A mistake in the table shows in the tests, not at run time: what cannot be understood
+/// makes a row that matches nothing.
+fn compile(syntax: &'static str, row: usize) -> (&'static str, Compiled) {
+    let (opcode, operands) = syntax.split_once(' ').unwrap_or((syntax, ""));
+    let end = opcode.find(['.', '{', '<', '(']).unwrap_or(opcode.len());
+    let (root, mut rest) = opcode.split_at(end);
+    let mut elements = Vec::new();
+    while let Some(first) = rest.chars().next() {
+        let (inner, required, next) = match first {
+            '{' | '(' => {
+                let close = rest
+                    .find(if first == '{' { '}' } else { ')' })
+                    .unwrap_or(rest.len() - 1);
+                (&rest[1..close], first == '(', &rest[close + 1..])
+            }
+            '<' => {
+                let close = rest.find('>').unwrap_or(rest.len() - 1);
+                (&rest[..=close], true, &rest[close + 1..])
+            }
+            _ => {
+                let end = rest[1..]
+                    .find(['.', '{', '<', '('])
+                    .map_or(rest.len(), |i| i + 1);
+                (&rest[..end], true, &rest[end..])
+            }
+        };
+        let mut alternatives = Vec::new();
+        for part in inner.split('|') {
+            match part.strip_prefix('<').and_then(|p| p.strip_suffix('>')) {
+                Some(class) => {
+                    let members = CLASSES
+                        .iter()
+                        .find(|(name, _)| *name == class)
+                        .map_or("", |(_, members)| members);
+                    alternatives.extend(members.split('|'));
+                }
+                None => alternatives.push(part),
+            }
+        }
+        let types = alternatives.iter().all(|a| mods::type_of(a).is_some());
+        elements.push(Element {
+            alternatives,
+            required,
+            types,
+        });
+        rest = next;
+    }
+    (
+        root,
+        Compiled {
+            row,
+            elements,
+            operands: operand_lists(operands.trim()),
+        },
+    )
+}
+
+/// `d, a{, b}` as `[d, a, b]` and `[d, a]`.
+fn operand_lists(text: &'static str) -> Vec<Vec<&'static str>> {
+    let split = |text: &'static str| -> Vec<&'static str> {
+        text.split(',')
+            .map(str::trim)
+            .filter(|t| !t.is_empty())
+            .collect()
+    };
+    let (required, optional) = match text.find("{,") {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, ""),
+    };
+    let mut lists = vec![split(required)];
+    for part in optional.split("{,") {
+        let part = part.trim_end_matches('}').trim_start_matches(',').trim();
+        if !part.is_empty() {
+            let mut longer = lists[0].clone();
+            longer.extend(split(part));
+            lists.insert(0, longer);
+        }
+    }
+    lists
+}
+
+/// Which modifier of the opcode each element took; `None`: the row does not fit.
+fn fit(elements: &[Element], modifiers: &[&str]) -> bool {
+    fn step(elements: &[Element], modifiers: &[&str], used: &mut [bool]) -> bool {
+        let Some((element, rest)) = elements.split_first() else {
+            return used.iter().all(|u| *u);
+        };
+        let mut candidates = (0..modifiers.len()).filter(|&i| !used[i]);
+        let found = if element.types {
+            // Types keep their order: the next one, or none.
+            let next = candidates.find(|&i| mods::type_of(modifiers[i]).is_some());
+            next.filter(|&i| element.alternatives.contains(&modifiers[i]))
+        } else {
+            candidates.find(|&i| element.alternatives.contains(&modifiers[i]))
+        };
+        if let Some(i) = found {
+            used[i] = true;
+            if step(rest, modifiers, used) {
+                return true;
+            }
+            used[i] = false;
+        }
+        !element.required && step(rest, modifiers, used)
+    }
+    step(elements, modifiers, &mut vec![false; modifiers.len()])
+}
+
+/// What is wrong with an opcode.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FormErrors(pub(super) Vec<String>);
+
+/// Understands an opcode with its modifiers.
+pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
+    let (root, rest) = opcode
+        .split_once('.')
+        .map_or((opcode, None), |(root, rest)| (root, Some(rest)));
+    let modifiers: Vec<&str> = rest.map_or_else(Vec::new, |_| mods::split(&opcode[root.len()..]));
+    let table = table();
+    let Some((&root, rows)) = table.roots.get_key_value(root) else {
+        return later::find(root, &modifiers);
+    };
+    let mut form = Form {
+        root,
+        candidates: Vec::new(),
+        ptx: u32::MAX,
+        sm: u32::MAX,
+        any_operands: false,
+    };
+    let mut reject = None;
+    for compiled in rows {
+        if !fit(&compiled.elements, &modifiers) {
+            continue;
+        }
+        let row = table.rows[compiled.row];
+        let mods = Mods::new(&modifiers);
+        let made = match (row.make)(&mods) {
+            Ok(made) => made,
+            Err(why) => {
+                reject.get_or_insert(why.0);
+                continue;
+            }
+        };
+        (form.ptx, form.sm) = (form.ptx.min(row.ptx), form.sm.min(row.sm));
+        form.any_operands |= made == Made::Unsupported;
+        for list in &compiled.operands {
+            let specs = list.iter().map(|text| spec(text, &mods)).collect();
+            form.candidates.push(Candidate {
+                specs,
+                made: made.clone(),
+            });
+        }
+    }
+    if form.candidates.is_empty() {
+        if let Ok(form) = later::find(root, &modifiers) {
+            return Ok(form);
+        }
+        return Err(FormErrors(match reject {
+            Some(why) => vec![why],
+            None => why_not(root, rows, &modifiers),
+        }));
+    }
+    Ok(form)
+}
+
+/// The operand that a text of the table means, with these modifiers.
+fn spec(text: &str, mods: &Mods) -> Spec {
+    let bare = text.trim_end_matches(['~', '?', '*']);
+    let flags = &text[bare.len()..];
+    let (name, ty) = bare.split_once(':').unwrap_or((bare, ""));
+    let role = match name {
+        "d" | "e" | "p" => Role::Dest,
+        "p|q" => Role::DestPair,
+        _ if name.starts_with('!') => Role::Predicate,
+        _ if name.starts_with('#') => Role::Constant,
+        _ if name.starts_with('[') => Role::Address,
+        _ => Role::Source,
+    };
+    let last = mods.types().last().copied().unwrap_or(Type::B32);
+    let ty = match ty {
+        _ if role == Role::DestPair || matches!(name, "p" | "!c") => Type::Pred,
+        "" => last,
+        "w" => mods::wide(last),
+        "1" => mods.ty(0),
+        "2" => mods.ty(1),
+        name => mods::type_of_name(name).unwrap_or(last),
+    };
+    let vec = if flags.contains('*') { mods.vec() } else { 1 };
+    Spec {
+        role,
+        ty,
+        wider: flags.contains('~'),
+        sink: flags.contains('?'),
+        vec,
+    }
+}
+
+/// Why no row fits: ptxas's words, chosen by the first modifier that no row of this opcode has.
+fn why_not(root: &str, rows: &[Compiled], modifiers: &[&str]) -> FormErrorList {
+    let known = |modifier: &str| {
+        rows.iter().any(|row| {
+            row.elements
+                .iter()
+                .any(|element| element.alternatives.contains(&modifier))
+        })
+    };
+    let mut messages = Vec::new();
+    for modifier in modifiers {
+        if !mods::is_known(modifier) {
+            messages.push(format!("Unknown modifier '{modifier}'"));
+        } else if mods::type_of(modifier).is_none() && !known(modifier) {
+            let kind = if matches!(
+                *modifier,
+                ".rn" | ".rz" | ".rm" | ".rp" | ".rni" | ".rzi" | ".rmi" | ".rpi"
+            ) {
+                format!("Illegal rounding modifier for instruction '{root}'")
+            } else {
+                format!("Illegal modifier '{modifier}' for instruction '{root}'")
+            };
+            messages.push(kind);
+        }
+    }
+    if messages.is_empty() {
+        messages.push(format!(
+            "Unexpected instruction types specified for '{root}'"
+        ));
+    }
+    messages
+}
+
+type FormErrorList = Vec<String>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_understood() {
+        for row in rows() {
+            let (root, compiled) = compile(row.syntax, 0);
+            assert!(!root.is_empty(), "{}", row.syntax);
+            for element in &compiled.elements {
+                assert!(!element.alternatives.is_empty(), "{}", row.syntax);
+                for alternative in &element.alternatives {
+                    assert!(
+                        mods::is_known(alternative),
+                        "{alternative} in {}",
+                        row.syntax
+                    );
+                }
+            }
+            let types = compiled
+                .elements
+                .iter()
+                .filter(|e| e.alternatives.iter().any(|a| mods::type_of(a).is_some()));
+            assert!(
+                types.clone().all(|e| e.types),
+                "types and others in one class: {}",
+                row.syntax
+            );
+        }
+    }
+
+    #[test]
+    fn operands_of_a_syntax_line() {
+        assert_eq!(
+            operand_lists("d, a{, b}"),
+            [vec!["d", "a", "b"], vec!["d", "a"]]
+        );
+        assert_eq!(operand_lists("[a]"), [vec!["[a]"]]);
+        assert_eq!(operand_lists(""), [Vec::<&str>::new()]);
+    }
+}

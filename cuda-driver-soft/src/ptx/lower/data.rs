@@ -1,0 +1,147 @@
+//! `mov`: of registers, constants, addresses and special registers; packing and unpacking.
+
+use super::operands::{constant, dest, fits, source};
+use super::*;
+use crate::ptx::ast::Operand as Source;
+use crate::ptx::forms::Spec;
+use crate::ptx::symbols;
+
+impl Walker<'_> {
+    pub(super) fn mov(&mut self, inst: &Inst, operands: &[Source], ty: Type) {
+        let [to, from] = operands else {
+            self.faults.mismatch = true;
+            return self.note_unknown(operands);
+        };
+        match (to.kind, from.kind) {
+            (OperandKind::Vector(to), OperandKind::Vector(from)) => {
+                let _ = (to, from);
+                let message = "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction";
+                self.say(inst.pos, message.to_owned());
+            }
+            (OperandKind::Vector(span), _) => {
+                self.operand(from, &source(ty));
+                let Some(part) = part_type(ty, span.len) else {
+                    self.faults.mismatch = true;
+                    return;
+                };
+                let spec = Spec {
+                    ty: part,
+                    ..dest(part, true)
+                };
+                for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+                    self.operand(element, &spec);
+                }
+                self.emit(inst, Op::Unpack { ty });
+            }
+            (_, OperandKind::Vector(span)) => {
+                self.operand(to, &dest(ty, false));
+                let Some(part) = part_type(ty, span.len) else {
+                    self.faults.mismatch = true;
+                    return;
+                };
+                for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+                    self.operand(element, &source(part));
+                }
+                self.emit(inst, Op::Pack { ty });
+            }
+            _ => {
+                self.operand(to, &dest(ty, false));
+                self.mov_source(inst, from, ty);
+                self.emit(inst, Op::Mov { ty });
+            }
+        }
+    }
+
+    fn mov_source(&mut self, inst: &Inst, from: &Source, ty: Type) {
+        let (name, selector, offset, index) = match from.kind {
+            OperandKind::Name(name, selector) => (name, selector, 0, false),
+            OperandKind::Offset {
+                name,
+                offset,
+                index,
+            } => (name, Selector::None, offset, index),
+            OperandKind::Not(_) if ty == Type::Pred => {
+                return self.operand(
+                    from,
+                    &Spec {
+                        role: Role::Predicate,
+                        ..source(ty)
+                    },
+                );
+            }
+            _ => return self.operand(from, &source(ty)),
+        };
+        match self.resolve(name) {
+            Some(Symbol::Reg { .. }) => {
+                if matches!(from.kind, OperandKind::Offset { .. }) {
+                    self.faults.mismatch = true;
+                    return;
+                }
+                self.operand(from, &source(ty));
+            }
+            Some(Symbol::Function(id)) => {
+                self.faults.mismatch |= !holds_address(ty);
+                self.note_called(id);
+                self.srcs.push(Operand::Address(ir::Address::Function(id)));
+            }
+            Some(_) => {
+                self.faults.mismatch |= !holds_address(ty);
+                if let Some(place) = self.place(name, offset, index, from.pos) {
+                    self.srcs.push(place.operand);
+                }
+            }
+            None => match self.unit.specials.get(&name).copied() {
+                None => self.unknown(name, from.pos),
+                Some(special) => {
+                    let element = match selector {
+                        Selector::Element(i) if special.vector => {
+                            symbols::element(special.register, i)
+                        }
+                        Selector::None if !special.vector => Some(special.register),
+                        _ => {
+                            let message = "Argument vector size mismatch for instruction 'mov'";
+                            return self.say(inst.pos, message.to_owned());
+                        }
+                    };
+                    // `%tid` and the like were 16 bits wide once.
+                    let narrow = special.vector && ty.size() == 2 && !ty.is_float();
+                    let wide = matches!(special.register, ir::Special::Gridid)
+                        && ty.size() == 8
+                        && !ty.is_float();
+                    if ty.is_float() {
+                        let message = "Special register argument not allowed for instruction 'mov'";
+                        return self.say(inst.pos, message.to_owned());
+                    }
+                    self.faults.mismatch |= !(fits(ty, special.ty, false) || narrow || wide);
+                    self.srcs
+                        .push(element.map_or(Operand::Imm(0), Operand::Special));
+                }
+            },
+        }
+    }
+}
+
+/// An integer or bit type.
+fn holds_address(ty: Type) -> bool {
+    !ty.is_float() && ty != Type::Pred
+}
+
+/// The type of each of `count` parts of a value of this bit type.
+fn part_type(ty: Type, count: u32) -> Option<Type> {
+    let bits = matches!(ty, Type::B16 | Type::B32 | Type::B64 | Type::B128);
+    if !bits || !matches!(count, 2 | 4) {
+        return None;
+    }
+    match ty.size() / count {
+        1 => Some(Type::B8),
+        2 => Some(Type::B16),
+        4 => Some(Type::B32),
+        8 => Some(Type::B64),
+        _ => None,
+    }
+}
+
+/// A constant is used where it stands; kept here so that `mov` and calls agree.
+pub(super) fn immediate(operand: &Source, ty: Type) -> Option<Operand> {
+    constant(operand.kind, ty).map(Operand::Imm)
+}

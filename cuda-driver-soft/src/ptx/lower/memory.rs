@@ -1,0 +1,231 @@
+//! Addresses: of loads and stores, and of `cvta`.
+
+use super::*;
+use crate::ir::{Address, Space};
+use crate::ptx::ast::Operand as Source;
+
+/// What an address operand is.
+pub(super) struct Place {
+    pub(super) operand: Operand,
+    /// Still to be added: the offset from a register. Offsets from variables are in `operand`.
+    pub(super) offset: i64,
+    /// Where a named thing is; a register can point anywhere.
+    pub(super) space: Option<Space>,
+    /// Of the frame: what kind.
+    pub(super) kind: Option<FrameKind>,
+}
+
+impl Walker<'_> {
+    /// What `name+offset` (or `name[index]`) is the address of.
+    pub(super) fn place(
+        &mut self,
+        name: Name,
+        offset: i64,
+        index: bool,
+        pos: Pos,
+    ) -> Option<Place> {
+        let scaled = |element: u32| {
+            if index {
+                offset.wrapping_mul(i64::from(element))
+            } else {
+                offset
+            }
+        };
+        let named = |address, space, kind| Place {
+            operand: Operand::Address(address),
+            offset: 0,
+            space: Some(space),
+            kind,
+        };
+        match self.resolve(name) {
+            Some(Symbol::Reg { first, ty, vec: 1 }) => {
+                let integer = !ty.is_float() && !matches!(ty, Type::Pred | Type::B128);
+                if !integer || index {
+                    self.faults.mismatch = true;
+                    return None;
+                }
+                Some(Place {
+                    operand: Operand::Reg(Reg(first)),
+                    offset,
+                    space: None,
+                    kind: None,
+                })
+            }
+            Some(Symbol::Variable { var, element }) => {
+                let space = self
+                    .unit
+                    .spaces
+                    .get(var.0 as usize)
+                    .copied()
+                    .unwrap_or(Space::Global);
+                Some(named(
+                    Address::Variable {
+                        var,
+                        offset: scaled(element),
+                    },
+                    space,
+                    None,
+                ))
+            }
+            Some(Symbol::Frame {
+                offset: start,
+                element,
+                kind,
+                ..
+            }) => {
+                let offset = i64::from(start).wrapping_add(scaled(element));
+                Some(named(Address::Frame { offset }, Space::Local, Some(kind)))
+            }
+            Some(Symbol::Param {
+                offset: start,
+                element,
+            }) => {
+                let offset = i64::from(start).wrapping_add(scaled(element));
+                Some(named(Address::Param { offset }, Space::Param, None))
+            }
+            Some(_) => {
+                let text = self.text(name);
+                let message = format!(
+                    "Illegal to use symbol '{text}' of type unexpected as address operand. Use integer or bit only."
+                );
+                self.say(pos, message);
+                None
+            }
+            None => {
+                self.unknown(name, pos);
+                None
+            }
+        }
+    }
+
+    /// `ld`, `ldu`, `st`: the address goes before the other sources, its space and offset into the operation.
+    pub(super) fn memory(&mut self, inst: &Inst, op: &Op, address: &Source) {
+        let (mut op, store) = match op {
+            Op::Ld(mods) => (*mods, false),
+            Op::St(mods) => (*mods, true),
+            _ => return,
+        };
+        let root = if store { "st" } else { "ld" };
+        let entry = self.function.is_some_and(|f| f.entry);
+        let place = match address.kind {
+            OperandKind::Address {
+                base: Some(name),
+                offset,
+            } => self.place(name, offset, false, address.pos),
+            OperandKind::Offset {
+                name,
+                offset,
+                index,
+            } => self.place(name, offset, index, address.pos),
+            OperandKind::Name(name, Selector::None) => self.place(name, 0, false, address.pos),
+            OperandKind::Address { base: None, offset } => {
+                if op.space != Space::Local {
+                    let message = "Immediate addresses allowed only for .local state space";
+                    self.say(address.pos, message.to_owned());
+                }
+                Some(Place {
+                    operand: Operand::Imm(offset as u64),
+                    offset: 0,
+                    space: None,
+                    kind: None,
+                })
+            }
+            _ => {
+                self.faults.mismatch = true;
+                self.note_unknown(std::slice::from_ref(address));
+                None
+            }
+        };
+        let Some(place) = place else { return };
+        let parameter = op.space == Space::Param;
+        op.space = match (op.space, place.space) {
+            (Space::Param, Some(Space::Param)) => Space::Param,
+            // `.param` of a call or of a device function is in the frame.
+            (Space::Param, Some(Space::Local)) if place.kind != Some(FrameKind::Local) => {
+                Space::Local
+            }
+            (Space::Param, None) => {
+                if entry {
+                    Space::Param
+                } else {
+                    Space::Local
+                }
+            }
+            (space, None) => space,
+            (Space::Generic, Some(Space::Param)) => Space::Const,
+            (Space::Generic, Some(space)) => space,
+            (Space::SharedCluster, Some(Space::Shared)) => Space::SharedCluster,
+            (a, Some(b))
+                if a == b
+                    && !matches!(
+                        place.kind,
+                        Some(FrameKind::Argument | FrameKind::Input | FrameKind::Output)
+                    ) =>
+            {
+                a
+            }
+            _ => {
+                let message = format!(
+                    "State space mismatch between instruction and address in instruction '{root}'"
+                );
+                return self.say(inst.pos, message);
+            }
+        };
+        if store
+            && (op.space == Space::Param || (parameter && place.kind == Some(FrameKind::Input)))
+        {
+            let text = match address.kind {
+                OperandKind::Address {
+                    base: Some(name), ..
+                } => self.text(name),
+                _ => String::new(),
+            };
+            return self.say(
+                inst.pos,
+                format!("Illegal to write to function input parameter '{text}'"),
+            );
+        }
+        op.offset = place.offset;
+        self.srcs.insert(0, place.operand);
+        self.emit(inst, if store { Op::St(op) } else { Op::Ld(op) });
+    }
+
+    /// `cvta.space d, variable` as well as `cvta.space d, a`.
+    pub(super) fn cvta(&mut self, inst: &Inst, op: &Op, operands: &[Source]) {
+        let Op::Cvta { space, to, .. } = *op else {
+            return;
+        };
+        let [_, source] = operands else { return };
+        let variable = match source.kind {
+            OperandKind::Name(name, Selector::None) => Some((name, 0, false)),
+            OperandKind::Offset {
+                name,
+                offset,
+                index,
+            } => Some((name, offset, index)),
+            _ => None,
+        };
+        if let Some((name, offset, index)) = variable
+            && !matches!(self.resolve(name), Some(Symbol::Reg { .. }) | None)
+        {
+            self.faults.clear();
+            self.srcs.clear();
+            if to {
+                return self.say(
+                    inst.pos,
+                    "Argument 1 of instruction 'cvta.to': must be register".to_owned(),
+                );
+            }
+            let Some(place) = self.place(name, offset, index, source.pos) else {
+                return;
+            };
+            if place.space != Some(space) {
+                let message =
+                    "State space mismatch between instruction and address in instruction 'cvta'";
+                return self.say(inst.pos, message.to_owned());
+            }
+            self.srcs.push(place.operand);
+        }
+        self.emit(inst, op.clone());
+    }
+}

@@ -1,0 +1,578 @@
+//! Function bodies: every name resolved, every operand checked against the instruction table, and the result put
+//! together as [`ir::Body`].
+//!
+//! There is one walk for both uses. [`verify`] reports what is wrong and throws the body away; [`lower`], called when the
+//! body is first needed, meets nothing that was not accepted before.
+
+mod call;
+mod data;
+mod frame;
+mod memory;
+mod operands;
+
+use super::ast::*;
+use super::diagnostics::{Diagnostics, Severity};
+use super::forms::{Candidate, Form, Made, Role};
+use super::module::Unit;
+use super::names::Name;
+use super::symbols::{FrameKind, Scopes, Symbol};
+use crate::ir::{self, Body, FuncId, InstId, Op, Operand, Reg, RegClass, Type};
+
+/// Registers of one function, at most.
+const MOST_REGISTERS: u32 = 1 << 22;
+
+/// Checks a body; `called` learns which functions it calls.
+pub(super) fn verify(
+    unit: &Unit,
+    id: FuncId,
+    text: &[u8],
+    diagnostics: &mut Diagnostics,
+    called: &mut [bool],
+) {
+    let reporter = Reporter {
+        text,
+        diagnostics,
+        called,
+    };
+    Walker::new(unit, id, Some(reporter)).run();
+}
+
+/// The body of a function that was verified.
+pub(super) fn lower(unit: &Unit, id: FuncId) -> Body {
+    Walker::new(unit, id, None).run()
+}
+
+/// Where a verifying walk puts what it finds.
+struct Reporter<'a> {
+    text: &'a [u8],
+    diagnostics: &'a mut Diagnostics,
+    called: &'a mut [bool],
+}
+
+/// A branch to a label that is not known yet.
+struct Pending {
+    label: Name,
+    inst: u32,
+    /// Which of the targets of a `brx`.
+    slot: u32,
+    pos: Pos,
+}
+
+struct Walker<'u> {
+    unit: &'u Unit,
+    function: Option<&'u Function>,
+    reporter: Option<Reporter<'u>>,
+    scopes: Scopes,
+    body: Body,
+    /// Instructions so far; in a verifying walk `body.insts` stays empty.
+    count: u32,
+    /// Branches without target yet, by open scope.
+    pending: Vec<Vec<Pending>>,
+    frame: frame::Frame,
+    /// Operands of the instruction at hand.
+    dsts: Vec<Option<Reg>>,
+    srcs: Vec<Operand>,
+    faults: operands::Faults,
+    /// The register that stands for the condition code, once there is one.
+    carry: Option<Reg>,
+}
+
+fn class(ty: Type) -> RegClass {
+    match ty {
+        Type::Pred => RegClass::Pred,
+        _ => match ty.size() {
+            1 | 2 => RegClass::B16,
+            4 => RegClass::B32,
+            8 => RegClass::B64,
+            _ => RegClass::B128,
+        },
+    }
+}
+
+impl<'u> Walker<'u> {
+    fn new(unit: &'u Unit, id: FuncId, reporter: Option<Reporter<'u>>) -> Self {
+        let function = unit
+            .functions
+            .get(id.0 as usize)
+            .and_then(|signature| unit.function(signature.item));
+        Walker {
+            unit,
+            function,
+            reporter,
+            scopes: Scopes::new(&unit.ast.names),
+            body: Body::default(),
+            count: 0,
+            pending: vec![Vec::new()],
+            frame: frame::Frame::default(),
+            dsts: Vec::new(),
+            srcs: Vec::new(),
+            faults: operands::Faults::default(),
+            carry: None,
+        }
+    }
+
+    /// Whether instructions are kept.
+    fn builds(&self) -> bool {
+        self.reporter.is_none()
+    }
+
+    fn text(&self, name: Name) -> String {
+        self.unit.ast.names.text(name)
+    }
+
+    fn report(&mut self, severity: Severity, pos: Pos, message: String) {
+        if let Some(reporter) = &mut self.reporter {
+            let column = super::parser::column(reporter.text, pos.offset);
+            reporter
+                .diagnostics
+                .push(severity, pos.line, column, message);
+        }
+    }
+
+    fn error(&mut self, pos: Pos, message: String) {
+        self.report(Severity::Error, pos, message);
+    }
+
+    fn run(mut self) -> Body {
+        let unit = self.unit;
+        let Some(function) = self.function else {
+            return self.body;
+        };
+        let Some(range) = &function.body else {
+            return self.body;
+        };
+        self.formals(function);
+        let statements = unit
+            .ast
+            .statements
+            .get(range.start as usize..range.end as usize)
+            .unwrap_or(&[]);
+        for statement in statements {
+            match statement {
+                Statement::Open => {
+                    self.scopes.open();
+                    self.frame.open();
+                    self.pending.push(Vec::new());
+                }
+                Statement::Close => self.close(),
+                Statement::Label(name, pos) => {
+                    if !self
+                        .scopes
+                        .declare(*name, Symbol::Label(InstId(self.count)))
+                    {
+                        self.error(
+                            *pos,
+                            format!("Duplicate definition of label '{}'", self.text(*name)),
+                        );
+                    }
+                }
+                Statement::Inst(inst) => self.instruction(inst),
+                Statement::Var(index) => self.variable(*index),
+                Statement::Prototype {
+                    name,
+                    prototype,
+                    pos,
+                } => {
+                    if !self.scopes.declare(*name, Symbol::Prototype(*prototype)) {
+                        self.error(
+                            *pos,
+                            format!("Duplicate definition of label '{}'", self.text(*name)),
+                        );
+                    }
+                }
+                Statement::Targets {
+                    name,
+                    calls,
+                    list,
+                    pos,
+                } => {
+                    let symbol = Symbol::Targets {
+                        calls: *calls,
+                        start: list.start,
+                        len: list.len,
+                    };
+                    if !self.scopes.declare(*name, symbol) {
+                        self.error(
+                            *pos,
+                            format!("Duplicate definition of label '{}'", self.text(*name)),
+                        );
+                    }
+                }
+                Statement::Loc { file, line, column } => {
+                    if self.builds() {
+                        self.body
+                            .locs
+                            .rows
+                            .push((InstId(self.count), *file, *line, *column));
+                    }
+                }
+            }
+        }
+        self.close();
+        (self.body.frame_size, self.body.frame_align) = self.frame.size();
+        self.body
+    }
+
+    /// Leaves a scope: branches to its labels get their targets, the others are left to the scope around it.
+    fn close(&mut self) {
+        for pending in self.pending.pop().unwrap_or_default() {
+            match self.scopes.innermost(pending.label) {
+                Some(Symbol::Label(target)) => self.patch(&pending, target),
+                // A name of another kind in between hides no label: labels are looked for in the scopes around.
+                _ => match self.pending.last_mut() {
+                    Some(outer) => outer.push(pending),
+                    None => {
+                        let text = self.text(pending.label);
+                        if self.resolve(pending.label).is_some() {
+                            let root = "bra";
+                            let message =
+                                format!("Label expected for argument 0 of instruction '{root}'");
+                            self.error(pending.pos, message);
+                        } else {
+                            self.error(pending.pos, format!("Unknown symbol '{text}'"));
+                        }
+                    }
+                },
+            }
+        }
+        self.scopes.close();
+        self.frame.close();
+    }
+
+    fn patch(&mut self, pending: &Pending, label: InstId) {
+        match self
+            .body
+            .insts
+            .get_mut(pending.inst as usize)
+            .map(|inst| &mut inst.op)
+        {
+            Some(Op::Bra { target, .. }) => *target = label,
+            Some(Op::Brx { targets, .. }) => {
+                if let Some(target) = targets.get_mut(pending.slot as usize) {
+                    *target = label;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a name means here: in the function, else in the module above it.
+    fn resolve(&self, name: Name) -> Option<Symbol> {
+        self.scopes
+            .get(name)
+            .or_else(|| self.global(name))
+            .or_else(|| self.unpadded(name))
+    }
+
+    fn global(&self, name: Name) -> Option<Symbol> {
+        let item = self.function_item();
+        self.unit
+            .globals
+            .get(&name)
+            .filter(|g| g.item <= item)
+            .map(|g| g.symbol)
+    }
+
+    /// The item that this function is.
+    fn function_item(&self) -> u32 {
+        // The positions of items grow with their index, so the position decides.
+        let here = self.function.map_or(u32::MAX, |f| f.pos.offset);
+        let items = &self.unit.ast.items;
+        let before = items.partition_point(|item| match item {
+            Item::Var(var) => self
+                .unit
+                .ast
+                .vars
+                .get(*var as usize)
+                .is_some_and(|v| v.pos.offset <= here),
+            Item::Function(function) => function.pos.offset <= here,
+            Item::Alias { pos, .. } => pos.offset <= here,
+        });
+        before.saturating_sub(1) as u32
+    }
+
+    /// `%r04` is `%r4` where a range `%r<…>` was declared.
+    fn unpadded(&self, name: Name) -> Option<Symbol> {
+        if name.number != Name::PLAIN {
+            return None;
+        }
+        let text = self.unit.ast.names.string(name.prefix);
+        let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+        let (prefix, number) = text.split_at(text.len() - digits);
+        let zeros = number
+            .iter()
+            .take_while(|&&b| b == b'0')
+            .count()
+            .min(digits.saturating_sub(1));
+        if zeros == 0 {
+            return None;
+        }
+        let plain = [prefix, &number[zeros..]].concat();
+        self.scopes.get_ranged(self.unit.ast.names.find(&plain)?)
+    }
+
+    fn new_register(&mut self, ty: Type) -> Reg {
+        let reg = Reg(self.body.registers.len() as u32);
+        self.body.registers.push(class(ty));
+        reg
+    }
+
+    /// Adds an instruction with the operands at hand.
+    fn emit(&mut self, inst: &Inst, op: Op) {
+        let guard = inst
+            .guard
+            .and_then(|(name, negated)| match self.resolve(name) {
+                Some(Symbol::Reg {
+                    first,
+                    ty: Type::Pred,
+                    ..
+                }) => Some((Reg(first), negated)),
+                _ => None,
+            });
+        self.emit_guarded(guard, op, inst.pos.line);
+    }
+
+    fn emit_guarded(&mut self, guard: Option<(Reg, bool)>, op: Op, line: u32) {
+        self.count += 1;
+        if self.builds() {
+            let (dsts, srcs) = (self.dsts.clone(), self.srcs.clone());
+            self.body.insts.push(ir::Inst {
+                guard,
+                op,
+                dsts,
+                srcs,
+                line,
+            });
+        }
+    }
+
+    fn instruction(&mut self, inst: &Inst) {
+        let unit = self.unit;
+        let form = match unit.form(inst.opcode) {
+            Ok(form) => form,
+            Err(errors) => {
+                for message in &errors.0 {
+                    self.error(inst.pos, message.clone());
+                }
+                return;
+            }
+        };
+        self.requirements(inst, form);
+        if let Some((name, _)) = inst.guard {
+            match self.resolve(name) {
+                Some(Symbol::Reg {
+                    ty: Type::Pred,
+                    vec: 1,
+                    ..
+                }) => {}
+                None => self.error(inst.pos, format!("Unknown symbol '{}'", self.text(name))),
+                Some(_) => {
+                    let message = format!(
+                        "Guard of instruction '{}' must be a predicate register",
+                        form.root
+                    );
+                    self.error(inst.pos, message);
+                }
+            }
+        }
+        self.dsts.clear();
+        self.srcs.clear();
+        self.faults.clear();
+        let operands = unit.ast.operands.get(inst.operands.range()).unwrap_or(&[]);
+        match form.candidates.first().map(|c| &c.made) {
+            Some(Made::Bra { uni }) => self.bra(inst, operands, *uni),
+            Some(Made::Brx { uni }) => self.brx(inst, operands, *uni),
+            Some(Made::Call { uni }) => self.call(inst, operands, *uni),
+            Some(Made::Mov(ty)) => self.mov(inst, operands, *ty),
+            _ if form.any_operands => self.unsupported(inst, operands),
+            _ => match form
+                .candidates
+                .iter()
+                .find(|c| c.specs.len() == operands.len())
+            {
+                Some(candidate) => self.by_table(inst, candidate, operands),
+                None => {
+                    self.faults.mismatch = true;
+                    self.note_unknown(operands);
+                }
+            },
+        }
+        self.report_faults(inst, form.root);
+    }
+
+    fn requirements(&mut self, inst: &Inst, form: &Form) {
+        let ast = &self.unit.ast;
+        let version = ast.version.0 * 10 + ast.version.1;
+        let opcode = || String::from_utf8_lossy(ast.opcodes.string(inst.opcode)).into_owned();
+        if form.ptx > version {
+            let message = format!(
+                "Feature '{}' requires PTX ISA .version {}.{} or later",
+                opcode(),
+                form.ptx / 10,
+                form.ptx % 10
+            );
+            self.error(inst.pos, message);
+        }
+        if form.sm > ast.target.sm {
+            let message = format!(
+                "Feature '{}' requires .target sm_{} or higher",
+                opcode(),
+                form.sm
+            );
+            self.error(inst.pos, message);
+        }
+    }
+
+    /// An instruction whose operands are as the table says.
+    fn by_table(&mut self, inst: &Inst, candidate: &Candidate, operands: &[super::ast::Operand]) {
+        let mut address = None;
+        for (operand, spec) in operands.iter().zip(&candidate.specs) {
+            match spec.role {
+                Role::Address => address = Some(operand),
+                _ => self.operand(operand, spec),
+            }
+        }
+        match &candidate.made {
+            Made::Op(op) => self.emit(inst, op.clone()),
+            Made::Memory(op) => {
+                if let Some(address) = address {
+                    self.memory(inst, op, address);
+                }
+            }
+            Made::Cvta(op) => self.cvta(inst, op, operands),
+            Made::Carry { op, reads, writes } => {
+                let carry = match self.carry {
+                    Some(carry) => carry,
+                    None => self.new_register(Type::Pred),
+                };
+                self.carry = Some(carry);
+                if *reads {
+                    self.srcs.push(Operand::Reg(carry));
+                }
+                if *writes {
+                    self.dsts.push(Some(carry));
+                }
+                self.emit(inst, op.clone());
+            }
+            Made::Mov(_)
+            | Made::Bra { .. }
+            | Made::Brx { .. }
+            | Made::Call { .. }
+            | Made::Unsupported => {}
+        }
+    }
+
+    /// An instruction that is not run yet: its names must be known all the same.
+    fn unsupported(&mut self, inst: &Inst, operands: &[super::ast::Operand]) {
+        self.note_unknown(operands);
+        let opcode =
+            String::from_utf8_lossy(self.unit.ast.opcodes.string(inst.opcode)).into_owned();
+        self.emit(inst, Op::Unsupported { opcode });
+    }
+
+    fn bra(&mut self, inst: &Inst, operands: &[super::ast::Operand], uni: bool) {
+        match operands {
+            [
+                super::ast::Operand {
+                    kind: OperandKind::Name(label, Selector::None),
+                    pos,
+                },
+            ] => {
+                let pending = Pending {
+                    label: *label,
+                    inst: self.count,
+                    slot: 0,
+                    pos: *pos,
+                };
+                if let Some(scope) = self.pending.last_mut() {
+                    scope.push(pending);
+                }
+                self.emit(
+                    inst,
+                    Op::Bra {
+                        target: InstId(0),
+                        uni,
+                    },
+                );
+            }
+            _ => self.error(
+                inst.pos,
+                "Label expected for argument 0 of instruction 'bra'".to_owned(),
+            ),
+        }
+    }
+
+    fn brx(&mut self, inst: &Inst, operands: &[super::ast::Operand], uni: bool) {
+        let unit = self.unit;
+        let [index, list] = operands else {
+            self.faults.mismatch = true;
+            return;
+        };
+        let spec = operands::source(Type::U32);
+        self.operand(index, &spec);
+        let OperandKind::Name(name, Selector::None) = list.kind else {
+            self.faults.mismatch = true;
+            return;
+        };
+        let Some(Symbol::Targets {
+            calls: false,
+            start,
+            len,
+        }) = self.targets(name)
+        else {
+            let message = "Branch target list expected for argument 1 of instruction 'brx.idx'";
+            return self.error(list.pos, message.to_owned());
+        };
+        let labels = unit
+            .ast
+            .operands
+            .get(Span { start, len }.range())
+            .unwrap_or(&[]);
+        for (slot, label) in labels.iter().enumerate() {
+            let OperandKind::Name(name, _) = label.kind else {
+                continue;
+            };
+            let pending = Pending {
+                label: name,
+                inst: self.count,
+                slot: slot as u32,
+                pos: label.pos,
+            };
+            if let Some(scope) = self.pending.last_mut() {
+                scope.push(pending);
+            }
+        }
+        let targets = if self.builds() {
+            vec![InstId(0); labels.len()]
+        } else {
+            Vec::new()
+        };
+        self.emit(inst, Op::Brx { targets, uni });
+    }
+
+    /// A list of targets or a prototype: declared before, or anywhere in the function.
+    fn targets(&self, wanted: Name) -> Option<Symbol> {
+        if let Some(symbol) = self.resolve(wanted) {
+            return Some(symbol);
+        }
+        let range = self.function?.body.clone()?;
+        let statements = self
+            .unit
+            .ast
+            .statements
+            .get(range.start as usize..range.end as usize)?;
+        statements.iter().find_map(|statement| match statement {
+            Statement::Targets {
+                name, calls, list, ..
+            } if *name == wanted => Some(Symbol::Targets {
+                calls: *calls,
+                start: list.start,
+                len: list.len,
+            }),
+            Statement::Prototype {
+                name, prototype, ..
+            } if *name == wanted => Some(Symbol::Prototype(*prototype)),
+            _ => None,
+        })
+    }
+}

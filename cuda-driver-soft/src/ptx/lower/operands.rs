@@ -1,0 +1,303 @@
+//! Operands against what the instruction table says of them.
+
+use super::*;
+use crate::ptx::ast::Operand as Source;
+use crate::ptx::forms::Spec;
+
+/// What is wrong with the operands of one instruction.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// A type, width or count that does not fit.
+    pub(super) mismatch: bool,
+    unknown: Vec<(Name, Pos)>,
+    /// What can be said more exactly.
+    said: Vec<(Pos, String)>,
+}
+
+impl Faults {
+    pub(super) fn clear(&mut self) {
+        self.mismatch = false;
+        self.unknown.clear();
+        self.said.clear();
+    }
+}
+
+/// A source operand of this type.
+pub(super) fn source(ty: Type) -> Spec {
+    Spec {
+        role: Role::Source,
+        ty,
+        wider: false,
+        sink: false,
+        vec: 1,
+    }
+}
+
+/// A destination operand of this type.
+pub(super) fn dest(ty: Type, sink: bool) -> Spec {
+    Spec {
+        role: Role::Dest,
+        ty,
+        wider: false,
+        sink,
+        vec: 1,
+    }
+}
+
+/// Whether a register declared as `reg` can stand where the instruction says `ty`.
+pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
+    use Type::*;
+    if ty == Pred || reg == Pred {
+        return ty == reg;
+    }
+    let bits = |t: Type| matches!(t, B8 | B16 | B32 | B64 | B128);
+    let integer = |t: Type| matches!(t, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64);
+    // A packed pair of halves counts as 32 bits of no particular kind.
+    let packed = |t: Type| matches!(t, F16x2 | BF16x2 | U16x2 | S16x2 | E4M3x2 | E5M2x2 | TF32);
+    let kind = bits(ty)
+        || bits(reg)
+        || (integer(ty) && (integer(reg) || reg == F16x2))
+        || (packed(ty) && reg == F16x2)
+        || (ty == reg && matches!(ty, F16 | F32 | F64));
+    // The alternate formats have no registers of their own.
+    let wider = wider && !matches!(ty, BF16 | BF16x2);
+    let width = if wider {
+        reg.size() >= ty.size()
+    } else {
+        reg.size() == ty.size()
+    };
+    kind && width
+}
+
+/// The bits of a constant of the written kind where the instruction says `ty`; `None` if it does not go there.
+pub(super) fn constant(kind: OperandKind, ty: Type) -> Option<u64> {
+    use Type::*;
+    match kind {
+        OperandKind::Int(bits) => match ty {
+            Pred => Some(u64::from(bits != 0)),
+            F16 | F16x2 | BF16 | BF16x2 | F32 | F64 | U16x2 | S16x2 | TF32 | E4M3 | E5M2
+            | E4M3x2 | E5M2x2 => None,
+            _ if ty.size() >= 8 => Some(bits),
+            _ => Some(bits & ((1 << (8 * ty.size())) - 1)),
+        },
+        OperandKind::F32(bits) => match ty {
+            F32 | B32 => Some(u64::from(bits)),
+            F64 => Some(f64::from(f32::from_bits(bits)).to_bits()),
+            _ => None,
+        },
+        OperandKind::F64(bits) => match ty {
+            F64 | B64 => Some(bits),
+            F32 => Some(u64::from((f64::from_bits(bits) as f32).to_bits())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+impl Walker<'_> {
+    pub(super) fn say(&mut self, pos: Pos, message: String) {
+        self.faults.said.push((pos, message));
+    }
+
+    pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
+        self.faults.unknown.push((name, pos));
+    }
+
+    /// Reports what was found wrong with the operands of an instruction.
+    pub(super) fn report_faults(&mut self, inst: &Inst, root: &str) {
+        let mut faults = std::mem::take(&mut self.faults);
+        if self.reporter.is_some() {
+            for (pos, message) in faults.said.drain(..) {
+                self.error(pos, message);
+            }
+            if faults.mismatch || !faults.unknown.is_empty() {
+                self.error(
+                    inst.pos,
+                    format!("Arguments mismatch for instruction '{root}'"),
+                );
+            }
+            for (name, pos) in faults.unknown.drain(..) {
+                self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
+            }
+        }
+        self.faults = faults;
+    }
+
+    /// Notes the names that mean nothing, of operands that are not looked at more closely.
+    pub(super) fn note_unknown(&mut self, operands: &[Source]) {
+        let unit = self.unit;
+        for operand in operands {
+            match operand.kind {
+                OperandKind::Name(name, _)
+                | OperandKind::Not(name)
+                | OperandKind::Neg(name, _)
+                | OperandKind::Offset { name, .. }
+                | OperandKind::Address {
+                    base: Some(name), ..
+                } => {
+                    if self.resolve(name).is_none() && !unit.specials.contains_key(&name) {
+                        self.unknown(name, operand.pos);
+                    }
+                }
+                OperandKind::Vector(span)
+                | OperandKind::Multi(span)
+                | OperandKind::Pair(span)
+                | OperandKind::List(span) => {
+                    self.note_unknown(unit.ast.operands.get(span.range()).unwrap_or(&[]));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The register that a name with a selector means.
+    pub(super) fn register(
+        &mut self,
+        name: Name,
+        selector: Selector,
+        pos: Pos,
+    ) -> Option<(Reg, Type)> {
+        match (self.resolve(name), selector) {
+            (Some(Symbol::Reg { first, ty, vec: 1 }), Selector::None) => Some((Reg(first), ty)),
+            (Some(Symbol::Reg { first, ty, vec }), Selector::Element(i)) if i < vec && vec > 1 => {
+                Some((Reg(first + u32::from(i)), ty))
+            }
+            (Some(_), _) => {
+                self.faults.mismatch = true;
+                None
+            }
+            (None, _) => {
+                if !self.unit.specials.contains_key(&name) {
+                    self.unknown(name, pos);
+                }
+                None
+            }
+        }
+    }
+
+    /// Takes one operand as the table says: into the destinations or the sources.
+    pub(super) fn operand(&mut self, operand: &Source, spec: &Spec) {
+        if spec.vec > 1 {
+            return self.vector(operand, spec);
+        }
+        match spec.role {
+            Role::Dest => self.destination(operand, spec),
+            Role::DestPair => match operand.kind {
+                OperandKind::Pair(span) => {
+                    let spec = Spec {
+                        role: Role::Dest,
+                        sink: true,
+                        ..*spec
+                    };
+                    for part in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+                        self.destination(part, &spec);
+                    }
+                }
+                _ => self.destination(
+                    operand,
+                    &Spec {
+                        sink: true,
+                        ..*spec
+                    },
+                ),
+            },
+            Role::Source | Role::Predicate => self.source(operand, spec),
+            Role::Constant => match constant(operand.kind, spec.ty) {
+                Some(bits) => self.srcs.push(Operand::Imm(bits)),
+                None => self.faults.mismatch = true,
+            },
+            Role::Address => {}
+        }
+    }
+
+    fn destination(&mut self, operand: &Source, spec: &Spec) {
+        match operand.kind {
+            OperandKind::Name(name, selector) => {
+                if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
+                    self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
+                    self.dsts.push(Some(reg));
+                } else if self.unit.specials.contains_key(&name) {
+                    self.faults.mismatch = true;
+                }
+            }
+            OperandKind::Sink if spec.sink => self.dsts.push(None),
+            OperandKind::Sink => {
+                let message = "Result discard mode is not allowed for this instruction";
+                self.say(operand.pos, message.to_owned());
+            }
+            _ => self.faults.mismatch = true,
+        }
+    }
+
+    fn source(&mut self, operand: &Source, spec: &Spec) {
+        match operand.kind {
+            OperandKind::Name(name, selector) => {
+                if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
+                    self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
+                    self.srcs.push(Operand::Reg(reg));
+                } else if self.unit.specials.contains_key(&name) {
+                    self.say(
+                        operand.pos,
+                        "Special register argument not allowed for this instruction".to_owned(),
+                    );
+                }
+            }
+            OperandKind::Not(name) if spec.ty == Type::Pred && spec.role == Role::Predicate => {
+                if let Some((reg, ty)) = self.register(name, Selector::None, operand.pos) {
+                    self.faults.mismatch |= ty != Type::Pred;
+                    self.srcs.push(Operand::NotReg(reg));
+                }
+            }
+            OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
+                match constant(operand.kind, spec.ty) {
+                    Some(bits) => self.srcs.push(Operand::Imm(bits)),
+                    None => self.faults.mismatch = true,
+                }
+            }
+            OperandKind::Neg(name, _) | OperandKind::Not(name) => {
+                if self.resolve(name).is_none() {
+                    self.unknown(name, operand.pos);
+                } else {
+                    self.say(
+                        operand.pos,
+                        "Operand negation not allowed for this instruction".to_owned(),
+                    );
+                }
+            }
+            _ => self.faults.mismatch = true,
+        }
+    }
+
+    /// `{a, b}`, or a vector register: one operand per element.
+    fn vector(&mut self, operand: &Source, spec: &Spec) {
+        let unit = self.unit;
+        let element = Spec { vec: 1, ..*spec };
+        match operand.kind {
+            OperandKind::Vector(span) if span.len == u32::from(spec.vec) => {
+                let mut sinks = 0;
+                for part in unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+                    sinks += u32::from(part.kind == OperandKind::Sink);
+                    self.operand(part, &element);
+                }
+                self.faults.mismatch |= sinks == span.len;
+            }
+            OperandKind::Name(name, Selector::None) => match self.resolve(name) {
+                Some(Symbol::Reg { first, ty, vec }) if vec == spec.vec => {
+                    self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
+                    for reg in (first..).take(usize::from(vec)).map(Reg) {
+                        match spec.role {
+                            Role::Dest => self.dsts.push(Some(reg)),
+                            _ => self.srcs.push(Operand::Reg(reg)),
+                        }
+                    }
+                }
+                None => self.unknown(name, operand.pos),
+                Some(_) => self.faults.mismatch = true,
+            },
+            _ => {
+                self.faults.mismatch = true;
+                self.note_unknown(std::slice::from_ref(operand));
+            }
+        }
+    }
+}

@@ -1,0 +1,541 @@
+//! Module scope: variables, functions, initial values. Makes the [`ir::Module`].
+
+mod init;
+
+use super::ast::*;
+use super::diagnostics::{Diagnostics, Severity};
+use super::forms::{self, Form, FormErrors};
+use super::lower;
+use super::names::{FastMap, Name};
+use super::symbols::{self, SpecialReg, Symbol};
+use crate::ir::{self, FuncId, Linkage, Space, Type, VarId};
+use std::sync::{Arc, OnceLock};
+
+/// A parsed module with the names of module scope resolved: all that lowering a body needs.
+#[derive(Debug)]
+pub(super) struct Unit {
+    pub(super) ast: Ast,
+    pub(super) specials: FastMap<Name, SpecialReg>,
+    pub(super) globals: FastMap<Name, Global>,
+    pub(super) functions: Vec<Signature>,
+    pub(super) spaces: Vec<Space>,
+    /// The module variable that a `.shared`, `.global` or `.const` declaration inside a function became, by its index
+    /// in [`Ast::vars`].
+    pub(super) statics: FastMap<u32, VarId>,
+    /// What each opcode is, by its number; found when first met.
+    forms: Vec<OnceLock<Result<Form, FormErrors>>>,
+}
+
+/// A name of module scope.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Global {
+    pub(super) symbol: Symbol,
+    /// The item that declared it first: names are known only after their declaration.
+    pub(super) item: u32,
+}
+
+/// A function as the rest of the module sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Signature {
+    pub(super) name: Name,
+    pub(super) entry: bool,
+    /// Ranges of [`Ast::vars`].
+    pub(super) returns: std::ops::Range<u32>,
+    pub(super) params: std::ops::Range<u32>,
+    /// Item that defines it, or the first that declares it.
+    pub(super) item: u32,
+    pub(super) defined: bool,
+    pub(super) linkage: Linkage,
+}
+
+impl Unit {
+    /// What an opcode is.
+    pub(super) fn form(&self, opcode: u32) -> Result<&Form, &FormErrors> {
+        static NONE: OnceLock<Result<Form, FormErrors>> = OnceLock::new();
+        let slot = self.forms.get(opcode as usize).unwrap_or(&NONE);
+        let found = slot.get_or_init(|| {
+            let text = String::from_utf8_lossy(self.ast.opcodes.string(opcode));
+            forms::find(&text)
+        });
+        found.as_ref()
+    }
+
+    /// The function of an item.
+    pub(super) fn function(&self, item: u32) -> Option<&Function> {
+        match self.ast.items.get(item as usize) {
+            Some(Item::Function(function)) => Some(function),
+            _ => None,
+        }
+    }
+
+    /// The declarations of a range.
+    pub(super) fn vars(&self, range: &std::ops::Range<u32>) -> &[Var] {
+        self.ast
+            .vars
+            .get(range.start as usize..range.end as usize)
+            .unwrap_or(&[])
+    }
+}
+
+/// Functions that this driver provides itself.
+const PROVIDED: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// The alignment of a declared variable.
+pub(super) fn alignment(var: &Var) -> u64 {
+    var.align
+        .unwrap_or(0)
+        .max(u64::from(var.ty.size()) * u64::from(var.vec))
+        .max(1)
+}
+
+/// Makes the module, or at least finds out what is wrong with it.
+pub(super) fn build(
+    ast: Ast,
+    text: &[u8],
+    limits: &super::Limits,
+    diagnostics: &mut Diagnostics,
+) -> Option<ir::Module> {
+    let mut builder = Builder {
+        text,
+        diagnostics,
+        globals: FastMap::default(),
+        variables: Vec::new(),
+        functions: Vec::new(),
+        statics: FastMap::default(),
+    };
+    for (index, item) in ast.items.iter().enumerate() {
+        builder.item(&ast, index as u32, item);
+    }
+    let Builder {
+        globals,
+        variables,
+        functions,
+        statics,
+        ..
+    } = builder;
+    let unit = Arc::new(Unit {
+        specials: symbols::specials(&ast.names),
+        globals,
+        functions,
+        spaces: variables.iter().map(|v| v.space).collect(),
+        statics,
+        forms: (0..ast.opcodes.len()).map(|_| OnceLock::new()).collect(),
+        ast,
+    });
+    let mut called = vec![false; unit.functions.len()];
+    for (index, signature) in unit.functions.iter().enumerate() {
+        if signature.defined {
+            lower::verify(&unit, FuncId(index as u32), text, diagnostics, &mut called);
+        }
+    }
+    if !limits.unresolved {
+        for (signature, called) in unit.functions.iter().zip(&called) {
+            let name = unit.ast.names.text(signature.name);
+            if *called && !signature.defined && !PROVIDED.contains(&name.as_str()) {
+                diagnostics.push(
+                    Severity::Fatal,
+                    0,
+                    0,
+                    format!("Unresolved extern function '{name}'"),
+                );
+            }
+        }
+    }
+    if diagnostics.has_errors() {
+        return None;
+    }
+    let functions = (0..unit.functions.len())
+        .map(|index| function(&unit, FuncId(index as u32)))
+        .collect();
+    Some(ir::Module {
+        version: unit.ast.version,
+        target: unit.ast.target.clone(),
+        variables,
+        functions,
+    })
+}
+
+fn function(unit: &Arc<Unit>, id: FuncId) -> ir::Function {
+    let signature = &unit.functions[id.0 as usize];
+    let source = unit.function(signature.item);
+    let code = signature.defined.then(|| {
+        let unit = Arc::clone(unit);
+        ir::Code::lazy(move || lower::lower(&unit, id))
+    });
+    ir::Function {
+        name: unit.ast.names.text(signature.name),
+        kind: if signature.entry {
+            ir::FunctionKind::Entry
+        } else {
+            ir::FunctionKind::Device
+        },
+        linkage: signature.linkage,
+        params: parameters(unit, &signature.params),
+        returns: parameters(unit, &signature.returns),
+        directives: source.map(|f| f.directives.clone()).unwrap_or_default(),
+        line: source.map_or(0, |f| f.pos.line),
+        code,
+    }
+}
+
+/// Parameters in order, each at the next offset that its alignment allows.
+pub(super) fn parameters(unit: &Unit, range: &std::ops::Range<u32>) -> Vec<ir::Param> {
+    let mut offset = 0u64;
+    let layout = |var: &Var| {
+        let align = alignment(var);
+        offset = offset.next_multiple_of(align);
+        let size = var.size().unwrap_or(0);
+        let param = ir::Param {
+            name: unit.ast.names.text(var.name),
+            offset,
+            size,
+            align,
+            ty: match var.ty {
+                DeclType::Scalar(ty) => ty,
+                DeclType::Opaque => Type::B64,
+            },
+        };
+        offset += size;
+        param
+    };
+    unit.vars(range).iter().map(layout).collect()
+}
+
+struct Builder<'a> {
+    text: &'a [u8],
+    diagnostics: &'a mut Diagnostics,
+    globals: FastMap<Name, Global>,
+    variables: Vec<ir::Variable>,
+    functions: Vec<Signature>,
+    statics: FastMap<u32, VarId>,
+}
+
+impl Builder<'_> {
+    fn error(&mut self, pos: Pos, message: String) {
+        let column = super::parser::column(self.text, pos.offset);
+        self.diagnostics
+            .push(Severity::Error, pos.line, column, message);
+    }
+
+    fn item(&mut self, ast: &Ast, index: u32, item: &Item) {
+        match item {
+            Item::Var(var) => {
+                if let Some(var) = ast.vars.get(*var as usize) {
+                    self.global_variable(ast, index, var);
+                }
+            }
+            Item::Function(function) => self.function(ast, index, function),
+            Item::Alias { name, aliasee, pos } => {
+                // The alias itself was declared before, by a prototype; from here on it means the aliasee.
+                let Some(target) = self.globals.get(aliasee).copied() else {
+                    return self.error(
+                        *pos,
+                        format!("Unknown symbol '{}'", ast.names.text(*aliasee)),
+                    );
+                };
+                match self.globals.get_mut(name) {
+                    Some(global) => global.symbol = target.symbol,
+                    None => self.error(*pos, format!("Unknown symbol '{}'", ast.names.text(*name))),
+                }
+            }
+        }
+    }
+
+    /// The checks that hold for a variable in memory, wherever it is declared.
+    fn check(&mut self, ast: &Ast, var: &Var) {
+        let name = || ast.names.text(var.name);
+        if var.ty == DeclType::Scalar(Type::Pred) {
+            self.error(
+                var.pos,
+                format!(
+                    "Predicate variable '{}' must be in register state space",
+                    name()
+                ),
+            );
+        }
+        if var.align.is_some_and(|a| !a.is_power_of_two()) {
+            self.error(var.pos, "Alignment must be a power of two".to_owned());
+        }
+        if u64::from(var.ty.size()) * u64::from(var.vec) > 16 {
+            self.error(
+                var.pos,
+                format!(
+                    "Vector type of variable '{}' is larger than 128 bits",
+                    name()
+                ),
+            );
+        }
+        if var.size().is_none() {
+            self.error(var.pos, format!("Variable '{}' is too large", name()));
+        }
+    }
+
+    fn global_variable(&mut self, ast: &Ast, item: u32, var: &Var) {
+        let name = ast.names.text(var.name);
+        let space = match var.space {
+            DeclSpace::Global => Space::Global,
+            DeclSpace::Const => Space::Const,
+            DeclSpace::Shared => Space::Shared,
+            // `.tex` is the old spelling of a global of an opaque type.
+            DeclSpace::Tex => Space::Global,
+            DeclSpace::Param => {
+                return self.error(
+                    var.pos,
+                    "Parameter variables may not be declared at module scope".to_owned(),
+                );
+            }
+            DeclSpace::Local | DeclSpace::Reg => {
+                let space = if var.space == DeclSpace::Reg {
+                    ".reg"
+                } else {
+                    ".local"
+                };
+                let message = format!(
+                    "Module-scoped variables in {space} state space are not allowed with ABI"
+                );
+                return self.error(var.pos, message);
+            }
+        };
+        self.check(ast, var);
+        let Some(count) = var.count else {
+            let variable = self.variable(ast, var, space, name);
+            return self.declare_global(ast, item, var, var.name, variable);
+        };
+        for i in 0..count.min(1 << 16) {
+            let text = format!("{name}{i}");
+            if let Some(name) = ast.names.find(text.as_bytes()) {
+                let variable = self.variable(ast, var, space, text);
+                self.declare_global(ast, item, var, name, variable);
+            }
+        }
+    }
+
+    fn declare_global(
+        &mut self,
+        ast: &Ast,
+        item: u32,
+        var: &Var,
+        name: Name,
+        variable: ir::Variable,
+    ) {
+        let element = var.element() as u32;
+        if let Some(Global {
+            symbol: Symbol::Variable { var: id, .. },
+            ..
+        }) = self.globals.get(&name).copied()
+        {
+            let before = &mut self.variables[id.0 as usize];
+            let text = ast.names.text(name);
+            let message = if before.space != variable.space
+                || before.align != variable.align && variable.size != 0
+            {
+                Some(format!("Conflicting declarations of variable '{text}'"))
+            } else {
+                match (before.linkage, variable.linkage) {
+                    (_, Linkage::Extern) => None,
+                    (Linkage::Extern, Linkage::Internal) => Some(format!(
+                        "'.extern' variable '{text}' cannot be resolved by a '.static'"
+                    )),
+                    (Linkage::Extern, _)
+                    | (Linkage::Weak, Linkage::Weak)
+                    | (Linkage::Common, Linkage::Common) => {
+                        *before = variable;
+                        None
+                    }
+                    _ => Some(format!("Duplicate definition of variable '{text}'")),
+                }
+            };
+            if let Some(message) = message {
+                self.error(var.pos, message);
+            }
+            return;
+        }
+        if self.globals.contains_key(&name) {
+            return self.error(
+                var.pos,
+                format!(
+                    "Duplicate definition of variable '{}'",
+                    ast.names.text(name)
+                ),
+            );
+        }
+        let id = VarId(self.variables.len() as u32);
+        self.variables.push(variable);
+        self.globals.insert(
+            name,
+            Global {
+                symbol: Symbol::Variable { var: id, element },
+                item,
+            },
+        );
+    }
+
+    fn variable(&mut self, ast: &Ast, var: &Var, space: Space, name: String) -> ir::Variable {
+        let mut variable = ir::Variable {
+            name,
+            space,
+            linkage: var.linkage,
+            size: var.size().unwrap_or(0),
+            align: alignment(var),
+            init: Vec::new(),
+            relocs: Vec::new(),
+            managed: var.managed,
+        };
+        match &var.init {
+            Some(init)
+                if matches!(space, Space::Global | Space::Const)
+                    && var.linkage != Linkage::Extern =>
+            {
+                let nodes = ast
+                    .inits
+                    .get(init.start as usize..init.end as usize)
+                    .unwrap_or(&[]);
+                match init::value(ast, &self.globals, var, nodes) {
+                    Ok(value) => {
+                        variable.size = value.size;
+                        variable.init = value.bytes;
+                        variable.relocs = value.relocs;
+                    }
+                    Err((pos, message)) => self.error(pos, message),
+                }
+            }
+            Some(_) => {
+                let text = &variable.name;
+                let message =
+                    format!("No initial value is allowed for '{text}' in this state space");
+                self.error(var.pos, message);
+            }
+            None if var.dims.contains(&None) && var.linkage != Linkage::Extern => {
+                let message = format!(
+                    "Non-external variable '{}' has incomplete type",
+                    variable.name
+                );
+                self.error(var.pos, message);
+            }
+            None => {}
+        }
+        variable
+    }
+
+    fn function(&mut self, ast: &Ast, item: u32, function: &Function) {
+        let name = ast.names.text(function.name);
+        let mut signature = Signature {
+            name: function.name,
+            entry: function.entry,
+            returns: function.returns.clone(),
+            params: function.params.clone(),
+            item,
+            defined: function.body.is_some(),
+            linkage: function.linkage,
+        };
+        self.parameters(ast, function);
+        match self.globals.get(&function.name).copied() {
+            None => {
+                let symbol = Symbol::Function(FuncId(self.functions.len() as u32));
+                self.functions.push(signature);
+                self.globals.insert(function.name, Global { symbol, item });
+            }
+            Some(Global {
+                symbol: Symbol::Function(id),
+                ..
+            }) => {
+                let before = &self.functions[id.0 as usize];
+                let same = before.entry == function.entry
+                    && same_parameters(ast, &before.params, &function.params)
+                    && same_parameters(ast, &before.returns, &function.returns);
+                if before.defined && signature.defined {
+                    self.error(
+                        function.pos,
+                        format!("Duplicate definition of function '{name}'"),
+                    );
+                } else if !same {
+                    self.error(
+                        function.pos,
+                        format!("Conflicting declarations of function '{name}'"),
+                    );
+                } else if signature.defined {
+                    if signature.linkage == Linkage::Internal && before.linkage != Linkage::Extern {
+                        signature.linkage = before.linkage;
+                    }
+                    self.functions[id.0 as usize] = signature;
+                }
+            }
+            Some(_) => self.error(
+                function.pos,
+                format!("Duplicate definition of variable '{name}'"),
+            ),
+        }
+        let Some(body) = &function.body else { return };
+        for statement in ast
+            .statements
+            .get(body.start as usize..body.end as usize)
+            .unwrap_or(&[])
+        {
+            let Statement::Var(index) = statement else {
+                continue;
+            };
+            let Some(var) = ast.vars.get(*index as usize) else {
+                continue;
+            };
+            let space = match var.space {
+                DeclSpace::Global | DeclSpace::Tex => Space::Global,
+                DeclSpace::Const => Space::Const,
+                DeclSpace::Shared => Space::Shared,
+                DeclSpace::Local | DeclSpace::Param | DeclSpace::Reg => continue,
+            };
+            self.check(ast, var);
+            let text = format!("{name}${}", ast.names.text(var.name));
+            let variable = self.variable(ast, var, space, text);
+            self.statics
+                .insert(*index, VarId(self.variables.len() as u32));
+            self.variables.push(variable);
+        }
+    }
+
+    fn parameters(&mut self, ast: &Ast, function: &Function) {
+        let lists = [&function.params, &function.returns];
+        let vars = lists.into_iter().flat_map(|r| {
+            ast.vars
+                .get(r.start as usize..r.end as usize)
+                .unwrap_or(&[])
+        });
+        for var in vars {
+            let name = || ast.names.text(var.name);
+            match var.space {
+                DeclSpace::Param => self.check(ast, var),
+                DeclSpace::Reg if !function.entry => {}
+                _ if function.entry => {
+                    self.error(
+                        var.pos,
+                        format!("Entry parameter '{}' must have .param state space", name()),
+                    );
+                }
+                _ => {
+                    let message = format!(
+                        "Function parameter '{}' must have .reg or .param state space",
+                        name()
+                    );
+                    self.error(var.pos, message);
+                }
+            }
+            if function.entry && var.dims.contains(&None) {
+                let message = "Parameter to entry function cannot be an incomplete array.";
+                self.error(var.pos, message.to_owned());
+            }
+        }
+    }
+}
+
+/// Two declarations of the same function agree in the layout of their parameters.
+fn same_parameters(ast: &Ast, a: &std::ops::Range<u32>, b: &std::ops::Range<u32>) -> bool {
+    let list = |r: &std::ops::Range<u32>| {
+        ast.vars
+            .get(r.start as usize..r.end as usize)
+            .unwrap_or(&[])
+    };
+    let (a, b) = (list(a), list(b));
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| a.size() == b.size() && a.vec == b.vec)
+}
