@@ -16,7 +16,7 @@ const LEAST: f32 = f32::MIN_POSITIVE;
 /// 2^24
 const LIFT: f32 = 16_777_216.0;
 /// 2^126: of a greater number the reciprocal is subnormal.
-const LARGE: f32 = 8.507_059_2e37;
+const LARGE: f32 = f32::from_bits((127 + 126) << 23);
 
 #[inline(always)]
 fn number(a: f32) -> f32 {
@@ -75,7 +75,11 @@ fn unit_sin(t: f32, quarter: u64) -> f32 {
     // From 2^24 on, every number of turns is whole.
     let small = if t.abs() < LIFT { t } else { 0f32.copysign(t) };
     let value = elementary::sin_turns(f64::from(small), quarter) as f32;
-    if t.is_finite() { flush_f32(value, true) } else { NAN }
+    if t.is_finite() {
+        flush_f32(value, true)
+    } else {
+        NAN
+    }
 }
 
 /// `rcp.approx{.ftz}.f32 d, a`
@@ -184,7 +188,11 @@ pub fn tanh_approx_f32(a: f32) -> f32 {
 pub fn ex2_approx_f16(a: u16) -> u16 {
     let a = f16_to_f32(a);
     let power = elementary::exp2(f64::from(a).clamp(-200.0, 200.0));
-    if a.is_nan() { NAN_HALF } else { f32_to_f16(round_f32_to_odd(power)) }
+    if a.is_nan() {
+        NAN_HALF
+    } else {
+        f32_to_f16(round_f32_to_odd(power))
+    }
 }
 
 /// `ex2.approx.ftz.bf16 d, a`
@@ -206,21 +214,31 @@ pub fn tanh_approx_f16(a: u16) -> u16 {
 /// `tanh.approx.bf16 d, a`
 #[inline(always)]
 pub fn tanh_approx_bf16(a: u16) -> u16 {
-    f32_to_bf16(round_f32_to_odd(elementary::tanh(f64::from(bf16_to_f32(a)))))
+    f32_to_bf16(round_f32_to_odd(elementary::tanh(f64::from(bf16_to_f32(
+        a,
+    )))))
 }
 
 /// The upper half of an `.f64`, as the unit reads it: subnormal numbers flushed, the lower half zero.
 #[inline(always)]
 fn upper(a: f64) -> f64 {
     let bits = a.to_bits() & !0xffff_ffff;
-    f64::from_bits(if bits >> 52 & 0x7ff == 0 { bits & 1 << 63 } else { bits })
+    f64::from_bits(if bits >> 52 & 0x7ff == 0 {
+        bits & 1 << 63
+    } else {
+        bits
+    })
 }
 
 /// What the unit gives back: rounded to the upper half, subnormal numbers flushed.
 #[inline(always)]
 fn upper_result(a: f64) -> f64 {
     let rounded = f64::from_bits(a.to_bits().wrapping_add(0x8000_0000));
-    if a.is_nan() { f64::from_bits(NAN_F64) } else { upper(rounded) }
+    if a.is_nan() {
+        f64::from_bits(NAN_F64)
+    } else {
+        upper(rounded)
+    }
 }
 
 /// `rcp.approx.ftz.f64 d, a`: from the upper half of `a`, and only the upper half of the result.
@@ -239,5 +257,9 @@ pub fn rsqrt_approx_ftz_f64(a: f64) -> f64 {
 #[inline(always)]
 pub fn rsqrt_approx_f64(a: f64) -> f64 {
     let value = 1.0 / a.sqrt();
-    if value.is_nan() { super::float::add_f64(a, f64::from_bits(NAN_F64), Rounding::Rn) } else { value }
+    if value.is_nan() {
+        super::float::add_f64(a, f64::from_bits(NAN_F64), Rounding::Rn)
+    } else {
+        value
+    }
 }

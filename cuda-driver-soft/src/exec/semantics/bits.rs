@@ -23,9 +23,21 @@ pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
 #[inline(always)]
 pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
     let (position, length) = (c & 0xff, d & 0xff);
-    let ones = if length >= 64 { u64::MAX } else { (1 << length) - 1 };
-    let mask = if position >= T::BITS { 0 } else { ones << position };
-    let inserted = if position >= T::BITS { 0 } else { a.bits() << position };
+    let ones = if length >= 64 {
+        u64::MAX
+    } else {
+        (1 << length) - 1
+    };
+    let mask = if position >= T::BITS {
+        0
+    } else {
+        ones << position
+    };
+    let inserted = if position >= T::BITS {
+        0
+    } else {
+        a.bits() << position
+    };
     T::from_bits(b.bits() & !mask | inserted & mask)
 }
 
@@ -33,18 +45,30 @@ pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
 /// to shift it to the top; all ones if there is none.
 #[inline(always)]
 pub fn bfind<T: Int>(a: T, shiftamt: bool) -> u32 {
-    let magnitude = if a < T::ZERO { !a.bits() & (u64::MAX >> (64 - T::BITS)) } else { a.bits() };
+    let magnitude = if a < T::ZERO {
+        !a.bits() & (u64::MAX >> (64 - T::BITS))
+    } else {
+        a.bits()
+    };
     if magnitude == 0 {
         return u32::MAX;
     }
     let position = 63 - magnitude.leading_zeros();
-    if shiftamt { T::BITS - 1 - position } else { position }
+    if shiftamt {
+        T::BITS - 1 - position
+    } else {
+        position
+    }
 }
 
 /// `bmsk.mode.b32 d, a, b`: `b` ones from position `a`; both modulo 32 with `.wrap`.
 #[inline(always)]
 pub fn bmsk(a: u32, b: u32, wrap: bool) -> u32 {
-    let (position, width) = if wrap { (a & 31, b & 31) } else { (a.min(32), b.min(32)) };
+    let (position, width) = if wrap {
+        (a & 31, b & 31)
+    } else {
+        (a.min(32), b.min(32))
+    };
     let ones = (1u64 << width) - 1;
     (ones << position) as u32
 }
@@ -75,10 +99,18 @@ pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
         return u32::MAX;
     }
     if offset == 0 {
-        return if mask >> base & 1 != 0 { base } else { u32::MAX };
+        return if mask >> base & 1 != 0 {
+            base
+        } else {
+            u32::MAX
+        };
     }
     // Downwards is upwards in the mirrored mask.
-    let (mask, base) = if offset < 0 { (mask.reverse_bits(), 31 - base) } else { (mask, base) };
+    let (mask, base) = if offset < 0 {
+        (mask.reverse_bits(), 31 - base)
+    } else {
+        (mask, base)
+    };
     let mut rest = mask & u32::MAX << base;
     let mut count = offset.unsigned_abs();
     while rest != 0 {
@@ -132,7 +164,11 @@ pub fn prmt(a: u32, b: u32, c: u32, mode: Permute) -> u32 {
     let bytes = u64::from(b) << 32 | u64::from(a);
     let byte = |selector: u32| {
         let byte = (bytes >> ((selector & 7) * 8)) as u8;
-        if selector & 8 != 0 { (byte as i8 >> 7) as u8 } else { byte }
+        if selector & 8 != 0 {
+            (byte as i8 >> 7) as u8
+        } else {
+            byte
+        }
     };
     u32::from_le_bytes(selectors(mode, c).map(byte))
 }

@@ -61,7 +61,11 @@ pub(crate) fn log2(x: f64) -> f64 {
 /// `±(2 π)^n / n!` for odd and for even `n`, highest power first.
 const fn turns<const N: usize>(first: u32) -> [f64; N] {
     let mut coefficients = [0.0; N];
-    let mut term = if first == 0 { 1.0 } else { core::f64::consts::TAU };
+    let mut term = if first == 0 {
+        1.0
+    } else {
+        core::f64::consts::TAU
+    };
     let mut n = first;
     let mut i = N;
     while i > 0 {

@@ -35,13 +35,20 @@ pub fn f16_to_f32(a: u16) -> f32 {
     f32::from_bits(sign | value)
 }
 
+#[inline(always)]
+fn f16_to_f64(a: u16) -> f64 {
+    f64::from(f16_to_f32(a))
+}
+
 /// An `f32` rounded to the nearest `.f16`.
 #[inline(always)]
 pub fn f32_to_f16(a: f32) -> u16 {
     let sign = (a.to_bits() >> 16) as u16 & 0x8000;
     let magnitude = a.to_bits() & 0x7fff_ffff;
     // 0.5 has its last place where the least subnormal .f16 has it: the sum is rounded there.
-    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let subnormal = (f32::from_bits(magnitude) + 0.5)
+        .to_bits()
+        .wrapping_sub(0.5f32.to_bits());
     // Half a unit less one, and one more where the last place is odd; a carry moves into the exponent, up to infinity.
     let rounding = 0xfff + (magnitude >> 13 & 1);
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(rounding) >> 13;
@@ -73,7 +80,11 @@ pub fn f32_to_bf16(a: f32) -> u16 {
 /// `.ftz` on an `.f16` operand.
 #[inline(always)]
 fn flush(a: u16, ftz: bool) -> u16 {
-    if ftz && a & 0x7c00 == 0 { a & 0x8000 } else { a }
+    if ftz && a & 0x7c00 == 0 {
+        a & 0x8000
+    } else {
+        a
+    }
 }
 
 /// `.relu`: what is not above zero becomes +0; a NaN stays.
@@ -94,7 +105,11 @@ fn finish_f16(exact: f32, ftz: bool, sat: bool) -> u16 {
 #[inline(always)]
 pub fn add_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
     // f32 has more than twice the bits: rounding twice gives what rounding once would.
-    finish_f16(f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)), ftz, sat)
+    finish_f16(
+        f16_to_f32(flush(a, ftz)) + f16_to_f32(flush(b, ftz)),
+        ftz,
+        sat,
+    )
 }
 
 /// `sub{.rnd}{.ftz}{.sat}.f16 d, a, b`
@@ -107,7 +122,11 @@ pub fn sub_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
 #[inline(always)]
 pub fn mul_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
     // Exact: 22 bits, and no f16 product leaves the range of f32.
-    finish_f16(f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)), ftz, sat)
+    finish_f16(
+        f16_to_f32(flush(a, ftz)) * f16_to_f32(flush(b, ftz)),
+        ftz,
+        sat,
+    )
 }
 
 /// `fma.rnd{.ftz}{.sat}{.relu}{.oob}.f16 d, a, b, c`
@@ -116,9 +135,11 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     if oob && out_of_bounds(a, b, c) {
         return 0;
     }
-    let [a, b, c] = [a, b, c].map(|v| f64::from(f16_to_f32(flush(v, ftz))));
-    // The product is exact. So is the sum wherever a bit of it could decide; see the tests.
-    let sum = round_f32_to_odd(add_to_odd(a * b, c));
+    let (a, b) = (f16_to_f64(flush(a, ftz)), f16_to_f64(flush(b, ftz)));
+    let c = f16_to_f64(flush(c, ftz));
+    // The product is exact, and a multiple of 2^-48. If the sum is not, it is 32 or more, where the middle between two
+    // f16 numbers is a multiple of 2^-6, and the product is less than 2^-14: so c would have to be that middle.
+    let sum = round_f32_to_odd(a * b + c);
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
 
@@ -155,8 +176,9 @@ pub fn fma_bf16(a: u16, b: u16, c: u16, relu: bool, oob: bool) -> u16 {
     if oob && out_of_bounds(a, b, c) {
         return 0;
     }
-    let [a, b, c] = [a, b, c].map(|v| f64::from(bf16_to_f32(v)));
-    self::relu(f32_to_bf16(round_f32_to_odd(add_to_odd(a * b, c))), relu)
+    let (a, b) = (f64::from(bf16_to_f32(a)), f64::from(bf16_to_f32(b)));
+    let sum = add_to_odd(a * b, f64::from(bf16_to_f32(c)));
+    self::relu(f32_to_bf16(round_f32_to_odd(sum)), relu)
 }
 
 /// Any NaN of a format whose infinity has these bits becomes [`NAN_HALF`].
@@ -193,11 +215,19 @@ pub fn abs_bf16(a: u16) -> u16 {
 #[inline(always)]
 fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: bool) -> u16 {
     let sign = (a ^ b) & 0x8000;
-    let (a, b) = if xorsign_abs { (a & 0x7fff, b & 0x7fff) } else { (a, b) };
+    let (a, b) = if xorsign_abs {
+        (a & 0x7fff, b & 0x7fff)
+    } else {
+        (a, b)
+    };
     let is_nan = |v: u16| v & 0x7fff > infinity;
     // -0 is less than +0: as integers, with negative numbers turned around.
     let key = |v: u16| (v ^ (((v as i16) >> 15) as u16 & 0x7fff)) as i16;
-    let a_first = if maximum { key(a) > key(b) } else { key(a) < key(b) };
+    let a_first = if maximum {
+        key(a) > key(b)
+    } else {
+        key(a) < key(b)
+    };
     let number = if a_first { a } else { b };
     let number = if is_nan(a) { b } else { number };
     let number = if is_nan(b) { a } else { number };
@@ -213,7 +243,14 @@ fn select(a: u16, b: u16, infinity: u16, nan: bool, xorsign_abs: bool, maximum: 
 /// `min{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. -0 is less than +0. One NaN operand: the other one, or with `.NaN` NaN.
 #[inline(always)]
 pub fn min_f16(a: u16, b: u16, ftz: bool, nan: bool, xorsign_abs: bool) -> u16 {
-    select(flush(a, ftz), flush(b, ftz), 0x7c00, nan, xorsign_abs, false)
+    select(
+        flush(a, ftz),
+        flush(b, ftz),
+        0x7c00,
+        nan,
+        xorsign_abs,
+        false,
+    )
 }
 
 /// `max{.ftz}{.NaN}{.xorsign.abs}.f16 d, a, b`. See [`min_f16`].
@@ -270,23 +307,43 @@ pub fn pack(low: u16, high: u16) -> u32 {
     u32::from(high) << 16 | u32::from(low)
 }
 
-/// An operation on both elements: `map(a, |a| neg_f16(a, false))` is `neg.f16x2`.
+/// The packed form of a function: the same on both elements.
+macro_rules! packed {
+    ($($doc:literal $name:ident = $element:ident($($operand:ident),*; $($modifier:ident),*);)*) => {$(
+        #[doc = concat!("`", $doc, "`: [`", stringify!($element), "`] on both elements.")]
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments)]
+        pub fn $name($($operand: u32,)* $($modifier: bool),*) -> u32 {
+            pack(
+                $element($($operand as u16,)* $($modifier),*),
+                $element($(($operand >> 16) as u16,)* $($modifier),*),
+            )
+        }
+    )*};
+}
+
+packed! {
+    "add{.rnd}{.ftz}{.sat}.f16x2 d, a, b" add_f16x2 = add_f16(a, b; ftz, sat);
+    "sub{.rnd}{.ftz}{.sat}.f16x2 d, a, b" sub_f16x2 = sub_f16(a, b; ftz, sat);
+    "mul{.rnd}{.ftz}{.sat}.f16x2 d, a, b" mul_f16x2 = mul_f16(a, b; ftz, sat);
+    "fma.rnd{.ftz}{.sat}{.relu}{.oob}.f16x2 d, a, b, c" fma_f16x2 = fma_f16(a, b, c; ftz, sat, relu, oob);
+    "neg{.ftz}.f16x2 d, a" neg_f16x2 = neg_f16(a; ftz);
+    "abs{.ftz}.f16x2 d, a" abs_f16x2 = abs_f16(a; ftz);
+    "min{.ftz}{.NaN}{.xorsign.abs}.f16x2 d, a, b" min_f16x2 = min_f16(a, b; ftz, nan, xorsign_abs);
+    "max{.ftz}{.NaN}{.xorsign.abs}.f16x2 d, a, b" max_f16x2 = max_f16(a, b; ftz, nan, xorsign_abs);
+    "add{.rnd}.bf16x2 d, a, b" add_bf16x2 = add_bf16(a, b;);
+    "sub{.rnd}.bf16x2 d, a, b" sub_bf16x2 = sub_bf16(a, b;);
+    "mul{.rnd}.bf16x2 d, a, b" mul_bf16x2 = mul_bf16(a, b;);
+    "fma.rnd{.relu}{.oob}.bf16x2 d, a, b, c" fma_bf16x2 = fma_bf16(a, b, c; relu, oob);
+    "neg.bf16x2 d, a" neg_bf16x2 = neg_bf16(a;);
+    "abs.bf16x2 d, a" abs_bf16x2 = abs_bf16(a;);
+    "min{.NaN}{.xorsign.abs}.bf16x2 d, a, b" min_bf16x2 = min_bf16(a, b; nan, xorsign_abs);
+    "max{.NaN}{.xorsign.abs}.bf16x2 d, a, b" max_bf16x2 = max_bf16(a, b; nan, xorsign_abs);
+}
+
+/// An operation on both elements: `map(a, ex2_approx_f16)` is `ex2.approx.f16x2`.
 #[inline(always)]
 pub fn map(a: u32, op: impl Fn(u16) -> u16) -> u32 {
-    let [a0, a1] = unpack(a);
-    pack(op(a0), op(a1))
-}
-
-/// An operation on both elements of two pairs: `map2(a, b, |a, b| add_f16(a, b, false, false))` is `add.f16x2`.
-#[inline(always)]
-pub fn map2(a: u32, b: u32, op: impl Fn(u16, u16) -> u16) -> u32 {
-    let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
-    pack(op(a0, b0), op(a1, b1))
-}
-
-/// An operation on both elements of three pairs.
-#[inline(always)]
-pub fn map3(a: u32, b: u32, c: u32, op: impl Fn(u16, u16, u16) -> u16) -> u32 {
-    let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
-    pack(op(a0, b0, c0), op(a1, b1, c1))
+    let [low, high] = unpack(a);
+    pack(op(low), op(high))
 }

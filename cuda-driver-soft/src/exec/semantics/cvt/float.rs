@@ -2,7 +2,9 @@
 
 use super::super::float::{NAN_F32, canonical_f32, flush_f32, saturate_f32};
 use super::super::half::{NAN_HALF, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
-use super::super::round::{BF16, F16, Format, integral_f32, integral_f64, round_f32, round_f32_to_odd, round_f64};
+use super::super::round::{
+    BF16, F16, Format, integral_f32, integral_f64, round_f32, round_f32_to_odd, round_f64,
+};
 use crate::ir::Rounding;
 
 /// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
@@ -42,7 +44,11 @@ pub fn cvt_f16(a: u16, int_rnd: Option<Rounding>, sat: bool) -> u16 {
         Some(rnd) => f32_to_f16(integral_f32(f16_to_f32(a), rnd)),
         None => a,
     };
-    if sat { f32_to_f16(saturate_f32(f16_to_f32(value))) } else { value }
+    if sat {
+        f32_to_f16(saturate_f32(f16_to_f32(value)))
+    } else {
+        value
+    }
 }
 
 /// `cvt{.irnd}.bf16.bf16 d, a`. Without modifiers a move, of NaNs too.
@@ -67,7 +73,11 @@ fn widen(a: f32) -> f64 {
     let bits = u64::from(a.to_bits());
     let nan = (bits & 0x8000_0000) << 32 | 0x7ff8 << 48 | (bits & 0x7f_ffff) << 29;
     // Not left to the host's instruction: the compiler may do the conversion elsewhere.
-    if a.is_nan() { f64::from_bits(nan) } else { f64::from(a) }
+    if a.is_nan() {
+        f64::from_bits(nan)
+    } else {
+        f64::from(a)
+    }
 }
 
 /// `cvt{.sat}.f64.f16 d, a`
@@ -86,7 +96,11 @@ pub fn cvt_f64_from_bf16(a: u16, sat: bool) -> f64 {
 #[inline(always)]
 pub fn cvt_f32_from_f16(a: u16, sat: bool) -> f32 {
     let value = f16_to_f32(a);
-    if sat { saturate_f32(value) } else { canonical_f32(value) }
+    if sat {
+        saturate_f32(value)
+    } else {
+        canonical_f32(value)
+    }
 }
 
 /// `cvt{.ftz}{.sat}.f32.bf16 d, a`. Without modifiers a shift, of NaNs too.
@@ -103,24 +117,49 @@ const TINY_F32: f64 = f64::from_bits(0x380f_ffff_f000_0000);
 pub fn cvt_f32_from_f64(a: f64, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     let value = round_f32(a, rnd);
     let tiny = ftz && a.abs() < TINY_F32;
-    let value = if tiny { f32::from_bits(value.to_bits() & 0x8000_0000) } else { value };
-    if sat { saturate_f32(value) } else { canonical_f32(value) }
+    let value = if tiny {
+        f32::from_bits(value.to_bits() & 0x8000_0000)
+    } else {
+        value
+    };
+    if sat {
+        saturate_f32(value)
+    } else {
+        canonical_f32(value)
+    }
 }
 
 /// The last step of a narrowing conversion: `.satfinite` takes an infinity back to the greatest number, `.relu` what is
 /// not above zero to +0. A NaN is the format's.
 #[inline(always)]
-pub(super) fn finish<const NAN: u16>(bits: u16, format: Format, nan: bool, relu: bool, satfinite: bool) -> u16 {
+pub(super) fn finish<const NAN: u16>(
+    bits: u16,
+    format: Format,
+    nan: bool,
+    relu: bool,
+    satfinite: bool,
+) -> u16 {
     let sign = 1u16 << format.sign;
     let infinity = format.infinity as u16;
-    let bits = if satfinite && bits & !sign >= infinity { bits & sign | (infinity - 1) } else { bits };
+    let bits = if satfinite && bits & !sign >= infinity {
+        bits & sign | (infinity - 1)
+    } else {
+        bits
+    };
     let bits = if relu && bits & sign != 0 { 0 } else { bits };
     if nan { NAN } else { bits }
 }
 
 /// `cvt.rnd{.ftz}{.sat}{.relu}{.satfinite}.f16.f32 d, a`
 #[inline(always)]
-pub fn cvt_f16_from_f32(a: f32, rnd: Rounding, ftz: bool, sat: bool, relu: bool, satfinite: bool) -> u16 {
+pub fn cvt_f16_from_f32(
+    a: f32,
+    rnd: Rounding,
+    ftz: bool,
+    sat: bool,
+    relu: bool,
+    satfinite: bool,
+) -> u16 {
     let a = flush_f32(a, ftz);
     let a = if sat { saturate_f32(a) } else { a };
     let bits = match rnd {
@@ -181,7 +220,11 @@ pub fn cvt_tf32_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> 
     if !a.is_finite() && rnd == Rounding::Rna {
         // The GPU's code for .rna only cuts here: a NaN whose payload lies in the low bits becomes an infinity.
         let cut = bits & CUT;
-        return if satfinite && cut & 0x7fff_ffff >= 0x7f80_0000 { cut.wrapping_sub(0x2000) } else { cut };
+        return if satfinite && cut & 0x7fff_ffff >= 0x7f80_0000 {
+            cut.wrapping_sub(0x2000)
+        } else {
+            cut
+        };
     }
     let rounded = match rnd {
         Rounding::Rn => bits.wrapping_add(0xfff + (bits >> 13 & 1)),
@@ -193,6 +236,10 @@ pub fn cvt_tf32_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> 
     } else {
         rounded
     };
-    let rounded = if relu && rounded >> 31 != 0 { 0 } else { rounded };
+    let rounded = if relu && rounded >> 31 != 0 {
+        0
+    } else {
+        rounded
+    };
     if a.is_nan() { NAN_F32 & CUT } else { rounded }
 }

@@ -22,7 +22,7 @@ pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
     match c.from {
         Type::U8 | Type::B8 => from_int::<u8>(c, a),
         Type::U16 | Type::B16 => from_int::<u16>(c, a),
-        Type::U32 | Type::B32 if c.to != Type::E4M3x2 => from_int::<u32>(c, a),
+        Type::U32 | Type::B32 => from_int::<u32>(c, a),
         Type::U64 | Type::B64 => from_int::<u64>(c, a),
         Type::S8 => from_int::<i8>(c, a),
         Type::S16 => from_int::<i16>(c, a),
@@ -57,8 +57,14 @@ pub fn cvt(c: Cvt, a: u64) -> Option<u64> {
 pub fn cvt_pair(c: Cvt, a: f32, b: f32) -> Option<u32> {
     let rnd = c.rnd.unwrap_or(Rounding::Rn);
     let (element, bits): (&dyn Fn(f32) -> u32, u32) = match c.to {
-        Type::F16x2 => (&|a| u32::from(cvt_f16_from_f32(a, rnd, c.ftz, false, c.relu, c.satfinite)), 16),
-        Type::BF16x2 => (&|a| u32::from(cvt_bf16_from_f32(a, rnd, c.relu, c.satfinite)), 16),
+        Type::F16x2 => (
+            &|a| u32::from(cvt_f16_from_f32(a, rnd, c.ftz, false, c.relu, c.satfinite)),
+            16,
+        ),
+        Type::BF16x2 => (
+            &|a| u32::from(cvt_bf16_from_f32(a, rnd, c.relu, c.satfinite)),
+            16,
+        ),
         Type::E4M3x2 => (&|a| u32::from(cvt_e4m3_from_f32(a, c.relu)), 8),
         Type::E5M2x2 => (&|a| u32::from(cvt_e5m2_from_f32(a, c.relu)), 8),
         _ => return None,

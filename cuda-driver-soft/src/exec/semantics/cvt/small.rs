@@ -10,7 +10,11 @@ const NAN_EIGHT: u16 = 0x7f;
 
 #[inline(always)]
 fn narrow(format: Format, a: f32, relu: bool) -> u8 {
-    let bits = if a.is_nan() { 0 } else { round_f64(format, f64::from(a), Rounding::Rn) };
+    let bits = if a.is_nan() {
+        0
+    } else {
+        round_f64(format, f64::from(a), Rounding::Rn)
+    };
     finish::<NAN_EIGHT>(bits as u16, format, a.is_nan(), relu, true) as u8
 }
 

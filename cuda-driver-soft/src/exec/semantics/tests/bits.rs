@@ -21,40 +21,87 @@ fn fields<T: Int>() {
     for _ in 0..ROUNDS {
         let (a, b) = (T::from_bits(random.int()), T::from_bits(random.int()));
         let (position, length) = (random.int() as u32, random.int() as u32);
-        let (position, length) = if random.next() % 4 == 0 { (position, length) } else { (position % 70, length % 70) };
+        let (position, length) = if random.next().is_multiple_of(4) {
+            (position, length)
+        } else {
+            (position % 70, length % 70)
+        };
         let (pos, len) = (position & 0xff, length & 0xff);
         let sign = T::SIGNED && len != 0 && bit(a.bits(), (pos + len - 1).min(width - 1));
         let expected = from_bits(width, |i| {
-            if i < len && pos + i < width { bit(a.bits(), pos + i) } else { sign }
+            if i < len && pos + i < width {
+                bit(a.bits(), pos + i)
+            } else {
+                sign
+            }
         });
-        assert_eq!(bfe(a, position, length).bits(), expected, "bfe {a:?} {position} {length}");
+        assert_eq!(
+            bfe(a, position, length).bits(),
+            expected,
+            "bfe {a:?} {position} {length}"
+        );
         let expected = from_bits(width, |i| {
-            if i >= pos && i - pos < len { bit(a.bits(), i - pos) } else { bit(b.bits(), i) }
+            if i >= pos && i - pos < len {
+                bit(a.bits(), i - pos)
+            } else {
+                bit(b.bits(), i)
+            }
         });
-        assert_eq!(bfi(a, b, position, length).bits(), expected, "bfi {a:?} {b:?} {position} {length}");
+        assert_eq!(
+            bfi(a, b, position, length).bits(),
+            expected,
+            "bfi {a:?} {b:?} {position} {length}"
+        );
 
-        let looked_at = if T::SIGNED && bit(a.bits(), width - 1) { !a.bits() } else { a.bits() };
+        let looked_at = if T::SIGNED && bit(a.bits(), width - 1) {
+            !a.bits()
+        } else {
+            a.bits()
+        };
         let highest = (0..width).rev().find(|&i| bit(looked_at, i));
         assert_eq!(bfind(a, false), highest.unwrap_or(u32::MAX));
         assert_eq!(bfind(a, true), highest.map_or(u32::MAX, |i| width - 1 - i));
-        assert_eq!(brev(a).bits(), from_bits(width, |i| bit(a.bits(), width - 1 - i)));
-        assert_eq!(clz(a), (0..width).rev().take_while(|&i| !bit(a.bits(), i)).count() as u32);
-        assert_eq!(popc(a), (0..width).filter(|&i| bit(a.bits(), i)).count() as u32);
+        assert_eq!(
+            brev(a).bits(),
+            from_bits(width, |i| bit(a.bits(), width - 1 - i))
+        );
+        assert_eq!(
+            clz(a),
+            (0..width).rev().take_while(|&i| !bit(a.bits(), i)).count() as u32
+        );
+        assert_eq!(
+            popc(a),
+            (0..width).filter(|&i| bit(a.bits(), i)).count() as u32
+        );
 
         // Carries: the flag is what 128 bits have beyond the width.
         let carry = random.next() & 1 != 0;
         let modulus = 1u128 << width;
         let check = |(d, flag): (T, bool), x: u128, y: u128, add: bool| {
-            let total = if add { x + y + u128::from(carry) } else { modulus + x - y - u128::from(carry) };
-            assert_eq!((u128::from(d.bits()), flag), (total % modulus, (total >= modulus) == add));
+            let total = if add {
+                x + y + u128::from(carry)
+            } else {
+                modulus + x - y - u128::from(carry)
+            };
+            assert_eq!(
+                (u128::from(d.bits()), flag),
+                (total % modulus, (total >= modulus) == add)
+            );
         };
         let [x, y] = [a, b].map(|v| u128::from(v.bits()));
         check(addc(a, b, carry), x, y, true);
         check(subc(a, b, carry), x, y, false);
-        assert_eq!((add_cc(a, b), sub_cc(a, b)), (addc(a, b, false), subc(a, b, false)));
+        assert_eq!(
+            (add_cc(a, b), sub_cc(a, b)),
+            (addc(a, b, false), subc(a, b, false))
+        );
         let low = (a.widen() as u128).wrapping_mul(b.widen() as u128);
         check(madc_lo(a, b, b, carry), low % modulus, y, true);
-        let high = if T::SIGNED { (a.widen() * b.widen() >> width) as u128 % modulus } else { x * y >> width };
+        let high = if T::SIGNED {
+            ((a.widen() * b.widen()) >> width) as u128 % modulus
+        } else {
+            (x * y) >> width
+        };
         check(madc_hi(a, b, b, carry), high, y, true);
     }
 }
@@ -95,7 +142,11 @@ fn masks_and_extensions() {
     for a in (0..70).chain([u32::MAX]) {
         for b in (0..70).chain([u32::MAX]) {
             for wrap in [false, true] {
-                assert_eq!(bmsk(a, b, wrap), bmsk_by_the_manual(a, b, !wrap), "bmsk {a} {b} {wrap}");
+                assert_eq!(
+                    bmsk(a, b, wrap),
+                    bmsk_by_the_manual(a, b, !wrap),
+                    "bmsk {a} {b} {wrap}"
+                );
             }
         }
     }
@@ -109,7 +160,11 @@ fn masks_and_extensions() {
             let sign = b1 != 0 && !too_large && a >> ((b1.wrapping_sub(1)) & 31) & 1 != 0;
             assert_eq!(szext(a, b, wrap), a & !mask, "szext.u32 {a:x} {b} {wrap}");
             let expected = a & !mask | if sign { mask } else { 0 };
-            assert_eq!(szext(a as i32, b, wrap) as u32, expected, "szext.s32 {a:x} {b} {wrap}");
+            assert_eq!(
+                szext(a as i32, b, wrap) as u32,
+                expected,
+                "szext.s32 {a:x} {b} {wrap}"
+            );
         }
     }
 }
@@ -117,7 +172,10 @@ fn masks_and_extensions() {
 #[test]
 fn nth_set_bit() {
     // The manual's examples.
-    assert_eq!([(3, 1), (3, -1), (2, 1), (2, -1)].map(|(b, o)| fns(0xaaaa_aaaa, b, o)), [3, 3, 3, 1]);
+    assert_eq!(
+        [(3, 1), (3, -1), (2, 1), (2, -1)].map(|(b, o)| fns(0xaaaa_aaaa, b, o)),
+        [3, 3, 3, 1]
+    );
     let mut random = Random::new();
     for _ in 0..ROUNDS {
         let (mask, base) = (random.int() as u32, (random.next() % 32) as u32);
@@ -125,7 +183,11 @@ fn nth_set_bit() {
         let step = if offset > 0 { 1 } else { -1 };
         let mut expected = u32::MAX;
         if offset == 0 {
-            expected = if mask >> base & 1 == 1 { base } else { expected };
+            expected = if mask >> base & 1 == 1 {
+                base
+            } else {
+                expected
+            };
         } else {
             let (mut position, mut count) = (base as i32, offset.abs() - 1);
             while (0..32).contains(&position) {
@@ -139,9 +201,16 @@ fn nth_set_bit() {
                 position += step;
             }
         }
-        assert_eq!(fns(mask, base, offset), expected, "{mask:x} {base} {offset}");
+        assert_eq!(
+            fns(mask, base, offset),
+            expected,
+            "{mask:x} {base} {offset}"
+        );
     }
-    assert_eq!((fns(u32::MAX, 32, 1), fns(u32::MAX, 0, i32::MIN)), (u32::MAX, u32::MAX));
+    assert_eq!(
+        (fns(u32::MAX, 32, 1), fns(u32::MAX, 0, i32::MIN)),
+        (u32::MAX, u32::MAX)
+    );
 }
 
 #[test]
@@ -151,23 +220,49 @@ fn bytes() {
     assert_eq!(prmt(a, b, 0xffff_0123, Permute::Generic), 0x8081_8283);
     assert_eq!(prmt(a, b, 0xb9f8, Permute::Generic), 0xffff_00ff);
     let modes = |mode| [0, 1, 2, 3].map(|c| prmt(0x0302_0100, b, c | 0xf0, mode));
-    assert_eq!(modes(Permute::F4e), [0x0302_0100, 0x0403_0201, 0x0504_0302, 0x0605_0403]);
-    assert_eq!(modes(Permute::B4e), [0x0506_0700, 0x0607_0001, 0x0700_0102, 0x0001_0203]);
-    assert_eq!(modes(Permute::Rc8), [0, 0x0101_0101, 0x0202_0202, 0x0303_0303]);
-    assert_eq!(modes(Permute::Ecl), [0x0302_0100, 0x0302_0101, 0x0302_0202, 0x0303_0303]);
-    assert_eq!(modes(Permute::Ecr), [0, 0x0101_0100, 0x0202_0100, 0x0302_0100]);
-    assert_eq!(modes(Permute::Rc16), [0x0100_0100, 0x0302_0302, 0x0100_0100, 0x0302_0302]);
+    assert_eq!(
+        modes(Permute::F4e),
+        [0x0302_0100, 0x0403_0201, 0x0504_0302, 0x0605_0403]
+    );
+    assert_eq!(
+        modes(Permute::B4e),
+        [0x0506_0700, 0x0607_0001, 0x0700_0102, 0x0001_0203]
+    );
+    assert_eq!(
+        modes(Permute::Rc8),
+        [0, 0x0101_0101, 0x0202_0202, 0x0303_0303]
+    );
+    assert_eq!(
+        modes(Permute::Ecl),
+        [0x0302_0100, 0x0302_0101, 0x0302_0202, 0x0303_0303]
+    );
+    assert_eq!(
+        modes(Permute::Ecr),
+        [0, 0x0101_0100, 0x0202_0100, 0x0302_0100]
+    );
+    assert_eq!(
+        modes(Permute::Rc16),
+        [0x0100_0100, 0x0302_0302, 0x0100_0100, 0x0302_0302]
+    );
 
     let mut random = Random::new();
     for _ in 0..ROUNDS {
         let [a, b, c] = [random.int(), random.int(), random.int()].map(|v| v as u32);
         let byte = |v: u32, i: usize, signed: bool| {
             let byte = v.to_le_bytes()[i];
-            if signed { i64::from(byte as i8) } else { i64::from(byte) }
+            if signed {
+                i64::from(byte as i8)
+            } else {
+                i64::from(byte)
+            }
         };
         let half = |v: u32, i: usize, signed: bool| {
             let half = (v >> (16 * i)) as u16;
-            if signed { i64::from(half as i16) } else { i64::from(half) }
+            if signed {
+                i64::from(half as i16)
+            } else {
+                i64::from(half)
+            }
         };
         for (s, t) in [(false, false), (false, true), (true, false), (true, true)] {
             let four: i64 = (0..4).map(|i| byte(a, i, s) * byte(b, i, t)).sum();

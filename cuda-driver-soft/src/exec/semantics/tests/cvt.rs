@@ -13,8 +13,14 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 const ROUNDS: u32 = 100_000;
 
 fn narrowed<S: Float + FloatConvert<D>, D: Float>(bits: u64, rnd: Rounding, nan: u64) -> u64 {
-    let value = S::from_bits(bits.into()).convert_r(referee(rnd), &mut false).value;
-    if value.is_nan() { nan } else { value.to_bits() as u64 }
+    let value = S::from_bits(bits.into())
+        .convert_r(referee(rnd), &mut false)
+        .value;
+    if value.is_nan() {
+        nan
+    } else {
+        value.to_bits() as u64
+    }
 }
 
 #[test]
@@ -34,15 +40,27 @@ fn float_to_float() {
             for rnd in MODES {
                 let at = format!("{rnd:?} {bits:016x} {s:08x}");
                 let expected = narrowed::<Double, Single>(bits, rnd, NAN_F32.into());
-                assert_eq!(u64::from(cvt_f32_from_f64(a, rnd, false, false).to_bits()), expected, "{at}");
+                assert_eq!(
+                    u64::from(cvt_f32_from_f64(a, rnd, false, false).to_bits()),
+                    expected,
+                    "{at}"
+                );
                 let expected = narrowed::<Double, Half>(bits, rnd, nan);
                 assert_eq!(u64::from(cvt_f16_from_f64(a, rnd, false)), expected, "{at}");
                 let expected = narrowed::<Double, BFloat>(bits, rnd, nan);
                 assert_eq!(u64::from(cvt_bf16_from_f64(a, rnd)), expected, "{at}");
                 let expected = narrowed::<Single, Half>(s.into(), rnd, nan);
-                assert_eq!(u64::from(cvt_f16_from_f32(single, rnd, false, false, false, false)), expected, "{at}");
+                assert_eq!(
+                    u64::from(cvt_f16_from_f32(single, rnd, false, false, false, false)),
+                    expected,
+                    "{at}"
+                );
                 let expected = narrowed::<Single, BFloat>(s.into(), rnd, nan);
-                assert_eq!(u64::from(cvt_bf16_from_f32(single, rnd, false, false)), expected, "{at}");
+                assert_eq!(
+                    u64::from(cvt_bf16_from_f32(single, rnd, false, false)),
+                    expected,
+                    "{at}"
+                );
             }
             if !single.is_nan() {
                 assert_eq!(cvt_f64_from_f32(single, false, false), f64::from(single));
@@ -53,9 +71,17 @@ fn float_to_float() {
         for rnd in MODES {
             let nan = NAN_HALF.into();
             let expected = narrowed::<Half, BFloat>(bits.into(), rnd, nan);
-            assert_eq!(u64::from(cvt_bf16_from_f16(bits, rnd)), expected, "{bits:04x} {rnd:?}");
+            assert_eq!(
+                u64::from(cvt_bf16_from_f16(bits, rnd)),
+                expected,
+                "{bits:04x} {rnd:?}"
+            );
             let expected = narrowed::<BFloat, Half>(bits.into(), rnd, nan);
-            assert_eq!(u64::from(cvt_f16_from_bf16(bits, rnd, false)), expected, "{bits:04x} {rnd:?}");
+            assert_eq!(
+                u64::from(cvt_f16_from_bf16(bits, rnd, false)),
+                expected,
+                "{bits:04x} {rnd:?}"
+            );
         }
     }
 }
@@ -63,13 +89,31 @@ fn float_to_float() {
 #[test]
 fn nan_payloads() {
     let nan = f32::from_bits(0x7fc1_2345);
-    assert_eq!(cvt_f64_from_f32(nan, false, false).to_bits(), 0x7ff8_2468_a000_0000);
-    assert_eq!(cvt_f64_from_f32(f32::from_bits(0xff80_0001), false, false).to_bits(), 0xfff8_0000_2000_0000);
-    assert_eq!(cvt_f32_from_f64(f64::from_bits(0x7ff8_2468_a000_0000), Rounding::Rn, false, false).to_bits(), NAN_F32);
+    assert_eq!(
+        cvt_f64_from_f32(nan, false, false).to_bits(),
+        0x7ff8_2468_a000_0000
+    );
+    assert_eq!(
+        cvt_f64_from_f32(f32::from_bits(0xff80_0001), false, false).to_bits(),
+        0xfff8_0000_2000_0000
+    );
+    assert_eq!(
+        cvt_f32_from_f64(
+            f64::from_bits(0x7ff8_2468_a000_0000),
+            Rounding::Rn,
+            false,
+            false
+        )
+        .to_bits(),
+        NAN_F32
+    );
     assert_eq!(cvt_f32(nan, None, false, false).to_bits(), 0x7fc1_2345);
     assert_eq!(cvt_f32(nan, None, true, false).to_bits(), NAN_F32);
     assert_eq!(cvt_f32(nan, None, false, true).to_bits(), 0);
-    assert_eq!(cvt_f32_from_bf16(0xffc1, false, false).to_bits(), 0xffc1_0000);
+    assert_eq!(
+        cvt_f32_from_bf16(0xffc1, false, false).to_bits(),
+        0xffc1_0000
+    );
 }
 
 fn int_sources<S: Int>(random: &mut Random) {
@@ -80,9 +124,17 @@ fn int_sources<S: Int>(random: &mut Random) {
             let at = format!("{} {a:?} {rnd:?}", std::any::type_name::<S>());
             let r = referee(rnd);
             let single = Single::from_i128_r(value, r).value.to_bits();
-            assert_eq!(u128::from(cvt_f32_from_int(a, rnd, false).to_bits()), single, "{at}");
+            assert_eq!(
+                u128::from(cvt_f32_from_int(a, rnd, false).to_bits()),
+                single,
+                "{at}"
+            );
             let double = Double::from_i128_r(value, r).value.to_bits();
-            assert_eq!(u128::from(cvt_f64_from_int(a, rnd, false).to_bits()), double, "{at}");
+            assert_eq!(
+                u128::from(cvt_f64_from_int(a, rnd, false).to_bits()),
+                double,
+                "{at}"
+            );
             let half = Half::from_i128_r(value, r).value.to_bits();
             assert_eq!(u128::from(cvt_f16_from_int(a, rnd, false)), half, "{at}");
             let bfloat = BFloat::from_i128_r(value, r).value.to_bits();
@@ -91,7 +143,10 @@ fn int_sources<S: Int>(random: &mut Random) {
         let unit = if value > 0 { 1.0 } else { 0.0 };
         assert_eq!(f64::from(cvt_f32_from_int(a, Rounding::Rn, true)), unit);
         assert_eq!(cvt_f64_from_int(a, Rounding::Rn, true), unit);
-        assert_eq!(cvt_f16_from_int(a, Rounding::Rn, true), if value > 0 { 0x3c00 } else { 0 });
+        assert_eq!(
+            cvt_f16_from_int(a, Rounding::Rn, true),
+            if value > 0 { 0x3c00 } else { 0 }
+        );
         int_pair::<S, u8>(a);
         int_pair::<S, u16>(a);
         int_pair::<S, u32>(a);
@@ -110,7 +165,10 @@ fn int_pair<S: Int, D: Int>(a: S) {
     } else {
         (0, (1i128 << D::BITS) - 1)
     };
-    assert_eq!(cvt_int::<S, D>(a, true).widen(), value.max(least).min(greatest));
+    assert_eq!(
+        cvt_int::<S, D>(a, true).widen(),
+        value.max(least).min(greatest)
+    );
     let wrapped = (value - least).rem_euclid(1i128 << D::BITS) + least;
     assert_eq!(cvt_int::<S, D>(a, false).widen(), wrapped, "{a:?}");
 }
@@ -131,7 +189,10 @@ fn integer_sources() {
 /// The integer that a number of `apfloat` rounds to, limited to the range of the type.
 fn limited<F: Float, D: Int>(a: F, rnd: Round) -> i128 {
     // 66 bits hold every integer of PTX with its sign; what does not fit is limited there and again here.
-    a.to_i128_r(66, rnd, &mut false).value.max(D::MIN.widen()).min(D::MAX.widen())
+    a.to_i128_r(66, rnd, &mut false)
+        .value
+        .max(D::MIN.widen())
+        .min(D::MAX.widen())
 }
 
 fn int_destinations<D: Int>(random: &mut Random) {
@@ -143,9 +204,17 @@ fn int_destinations<D: Int>(random: &mut Random) {
             let at = format!("{} {a:e} {s:e} {rnd:?}", std::any::type_name::<D>());
             if !a.is_nan() {
                 let double = Double::from_bits(a.to_bits().into());
-                assert_eq!(cvt_int_from_f64::<D>(a, rnd).widen(), limited::<_, D>(double, referee(rnd)), "{at}");
+                assert_eq!(
+                    cvt_int_from_f64::<D>(a, rnd).widen(),
+                    limited::<_, D>(double, referee(rnd)),
+                    "{at}"
+                );
                 let single = Single::from_bits(s.to_bits().into());
-                assert_eq!(cvt_int_from_f32::<D>(s, rnd, false).widen(), limited::<_, D>(single, referee(rnd)), "{at}");
+                assert_eq!(
+                    cvt_int_from_f32::<D>(s, rnd, false).widen(),
+                    limited::<_, D>(single, referee(rnd)),
+                    "{at}"
+                );
             }
         }
     }
@@ -153,10 +222,16 @@ fn int_destinations<D: Int>(random: &mut Random) {
         for rnd in MODES {
             let (half, bfloat) = (Half::from_bits(bits.into()), BFloat::from_bits(bits.into()));
             if !half.is_nan() {
-                assert_eq!(cvt_int_from_f16::<D>(bits, rnd).widen(), limited::<_, D>(half, referee(rnd)));
+                assert_eq!(
+                    cvt_int_from_f16::<D>(bits, rnd).widen(),
+                    limited::<_, D>(half, referee(rnd))
+                );
             }
             if !bfloat.is_nan() {
-                assert_eq!(cvt_int_from_bf16::<D>(bits, rnd).widen(), limited::<_, D>(bfloat, referee(rnd)));
+                assert_eq!(
+                    cvt_int_from_bf16::<D>(bits, rnd).widen(),
+                    limited::<_, D>(bfloat, referee(rnd))
+                );
             }
         }
     }
@@ -176,7 +251,10 @@ fn integer_destinations() {
     // The recorded answers for NaN.
     assert_eq!(cvt_int_from_f32::<i32>(f32::NAN, Rounding::Rz, false), 0);
     assert_eq!(cvt_int_from_f64::<u32>(f64::NAN, Rounding::Rz), 0x8000_0000);
-    assert_eq!(cvt_int_from_f32::<i64>(f32::NAN, Rounding::Rz, false), i64::MIN);
+    assert_eq!(
+        cvt_int_from_f32::<i64>(f32::NAN, Rounding::Rz, false),
+        i64::MIN
+    );
     // .ftz comes before the rounding.
     assert_eq!(cvt_int_from_f32::<i32>(1e-40, Rounding::Rp, false), 1);
     assert_eq!(cvt_int_from_f32::<i32>(1e-40, Rounding::Rp, true), 0);
@@ -194,10 +272,24 @@ fn integral_values() {
             if a.is_nan() {
                 continue;
             }
-            let expected = Double::from_bits(bits.into()).round_to_integral(referee(rnd)).value.to_bits();
-            assert_eq!(u128::from(cvt_f64(a, Some(rnd), false).to_bits()), expected, "{a:e} {rnd:?}");
-            let expected = Single::from_bits(s.to_bits().into()).round_to_integral(referee(rnd)).value.to_bits();
-            assert_eq!(u128::from(cvt_f32(s, Some(rnd), false, false).to_bits()), expected, "{s:e} {rnd:?}");
+            let expected = Double::from_bits(bits.into())
+                .round_to_integral(referee(rnd))
+                .value
+                .to_bits();
+            assert_eq!(
+                u128::from(cvt_f64(a, Some(rnd), false).to_bits()),
+                expected,
+                "{a:e} {rnd:?}"
+            );
+            let expected = Single::from_bits(s.to_bits().into())
+                .round_to_integral(referee(rnd))
+                .value
+                .to_bits();
+            assert_eq!(
+                u128::from(cvt_f32(s, Some(rnd), false, false).to_bits()),
+                expected,
+                "{s:e} {rnd:?}"
+            );
         }
     }
     for bits in 0..=u16::MAX {
@@ -205,11 +297,19 @@ fn integral_values() {
             let (half, bfloat) = (Half::from_bits(bits.into()), BFloat::from_bits(bits.into()));
             if !half.is_nan() {
                 let expected = half.round_to_integral(referee(rnd)).value.to_bits();
-                assert_eq!(u128::from(cvt_f16(bits, Some(rnd), false)), expected, "{bits:04x}");
+                assert_eq!(
+                    u128::from(cvt_f16(bits, Some(rnd), false)),
+                    expected,
+                    "{bits:04x}"
+                );
             }
             if !bfloat.is_nan() {
                 let expected = bfloat.round_to_integral(referee(rnd)).value.to_bits();
-                assert_eq!(u128::from(cvt_bf16(bits, Some(rnd))), expected, "{bits:04x}");
+                assert_eq!(
+                    u128::from(cvt_bf16(bits, Some(rnd))),
+                    expected,
+                    "{bits:04x}"
+                );
             }
         }
     }
@@ -218,11 +318,21 @@ fn integral_values() {
 #[test]
 fn eight_bit_formats() {
     for bits in 0..=u8::MAX {
-        let wide: Half = Float8E4M3FN::from_bits(bits.into()).convert(&mut false).value;
-        let expected = if wide.is_nan() { NAN_HALF } else { wide.to_bits() as u16 };
+        let wide: Half = Float8E4M3FN::from_bits(bits.into())
+            .convert(&mut false)
+            .value;
+        let expected = if wide.is_nan() {
+            NAN_HALF
+        } else {
+            wide.to_bits() as u16
+        };
         assert_eq!(cvt_f16_from_e4m3(bits, false), expected, "{bits:02x}");
         let wide: Half = Float8E5M2::from_bits(bits.into()).convert(&mut false).value;
-        let expected = if wide.is_nan() { NAN_HALF } else { wide.to_bits() as u16 };
+        let expected = if wide.is_nan() {
+            NAN_HALF
+        } else {
+            wide.to_bits() as u16
+        };
         assert_eq!(cvt_f16_from_e5m2(bits, false), expected, "{bits:02x}");
     }
     for bits in 0..=u16::MAX {
@@ -248,7 +358,11 @@ fn eight_bit_formats() {
             e5m2.to_bits() as u8
         };
         assert_eq!(cvt_e5m2_from_f16(bits, false), expected, "{bits:04x}");
-        let relu = if expected & 0x80 != 0 && !half.is_nan() { 0 } else { expected };
+        let relu = if expected & 0x80 != 0 && !half.is_nan() {
+            0
+        } else {
+            expected
+        };
         assert_eq!(cvt_e5m2_from_f16(bits, true), relu, "{bits:04x}");
     }
 }
@@ -263,20 +377,47 @@ fn tensor_float() {
     assert_eq!(cvt(0x3f80_3000, Rounding::Rn), 0x3f80_4000);
     assert_eq!(cvt(0x3f80_1fff, Rounding::Rz), 0x3f80_0000);
     assert_eq!(cvt(0x7f7f_ffff, Rounding::Rn), 0x7f80_0000);
-    assert_eq!(cvt_tf32_from_f32(f32::MAX, Rounding::Rn, false, true), 0x7f7f_e000);
-    assert_eq!(cvt_tf32_from_f32(f32::MAX, Rounding::Rna, false, true), 0x7f7f_e000);
+    assert_eq!(
+        cvt_tf32_from_f32(f32::MAX, Rounding::Rn, false, true),
+        0x7f7f_e000
+    );
+    assert_eq!(
+        cvt_tf32_from_f32(f32::MAX, Rounding::Rna, false, true),
+        0x7f7f_e000
+    );
     assert_eq!(cvt_tf32_from_f32(-1.0, Rounding::Rn, true, false), 0);
 }
 
 #[test]
 fn saturating_and_packing_forms() {
-    assert_eq!(cvt_f16_from_f32(1e9, Rounding::Rn, false, false, false, true), 0x7bff);
-    assert_eq!(cvt_f16_from_f32(f32::NEG_INFINITY, Rounding::Rz, false, false, false, true), 0xfbff);
-    assert_eq!(cvt_f16_from_f32(f32::INFINITY, Rounding::Rz, false, false, false, false), 0x7c00);
-    assert_eq!(cvt_f16_from_f32(-3.0, Rounding::Rn, false, false, true, false), 0);
-    assert_eq!(cvt_f16_from_f32(-3.0, Rounding::Rn, false, true, false, false), 0);
-    assert_eq!(cvt_bf16_from_f32(f32::MAX, Rounding::Rn, false, true), 0x7f7f);
-    assert_eq!(cvt_bf16_from_f32(f32::NAN, Rounding::Rn, true, true), NAN_HALF);
+    assert_eq!(
+        cvt_f16_from_f32(1e9, Rounding::Rn, false, false, false, true),
+        0x7bff
+    );
+    assert_eq!(
+        cvt_f16_from_f32(f32::NEG_INFINITY, Rounding::Rz, false, false, false, true),
+        0xfbff
+    );
+    assert_eq!(
+        cvt_f16_from_f32(f32::INFINITY, Rounding::Rz, false, false, false, false),
+        0x7c00
+    );
+    assert_eq!(
+        cvt_f16_from_f32(-3.0, Rounding::Rn, false, false, true, false),
+        0
+    );
+    assert_eq!(
+        cvt_f16_from_f32(-3.0, Rounding::Rn, false, true, false, false),
+        0
+    );
+    assert_eq!(
+        cvt_bf16_from_f32(f32::MAX, Rounding::Rn, false, true),
+        0x7f7f
+    );
+    assert_eq!(
+        cvt_bf16_from_f32(f32::NAN, Rounding::Rn, true, true),
+        NAN_HALF
+    );
     assert_eq!(cvt_pack(8, false, 300, -1, Some(0x1234_5678)), 0x5678_ff00);
     assert_eq!(cvt_pack(4, true, 100, -100, Some(0xff)), 0x0000_ff78);
     assert_eq!(cvt_pack(2, false, 2, 1, Some(0xffff_ffff)), 0xffff_fff9);
@@ -295,16 +436,40 @@ fn chosen_by_type() {
         relu: false,
         satfinite: false,
     };
-    assert_eq!(cvt(plain(Type::S32, Type::S8), 0x80), Some((-128i64) as u64));
+    assert_eq!(
+        cvt(plain(Type::S32, Type::S8), 0x80),
+        Some((-128i64) as u64)
+    );
     assert_eq!(cvt(plain(Type::U8, Type::S32), 0x1ff), Some(0xff));
-    let rn = |to, from| Cvt { rnd: Some(Rounding::Rn), ..plain(to, from) };
+    let rn = |to, from| Cvt {
+        rnd: Some(Rounding::Rn),
+        ..plain(to, from)
+    };
     assert_eq!(cvt(rn(Type::F32, Type::U64), u64::MAX), Some(0x5f80_0000));
-    assert_eq!(cvt(rn(Type::F16, Type::F64), 1.5f64.to_bits()), Some(0x3e00));
-    assert_eq!(cvt(rn(Type::F16x2, Type::E4M3x2), 0xb838), Some(0xbc00_3c00));
-    assert_eq!(cvt(rn(Type::E5M2x2, Type::F16x2), 0xbc00_3c00), Some(0xbc3c));
+    assert_eq!(
+        cvt(rn(Type::F16, Type::F64), 1.5f64.to_bits()),
+        Some(0x3e00)
+    );
+    assert_eq!(
+        cvt(rn(Type::F16x2, Type::E4M3x2), 0xb838),
+        Some(0xbc00_3c00)
+    );
+    assert_eq!(
+        cvt(rn(Type::E5M2x2, Type::F16x2), 0xbc00_3c00),
+        Some(0xbc3c)
+    );
     assert_eq!(cvt(rn(Type::F16x2, Type::F32), 0), None);
-    assert_eq!(cvt_pair(rn(Type::F16x2, Type::F32), 1.0, 2.0), Some(0x3c00_4000));
-    assert_eq!(cvt_pair(rn(Type::BF16x2, Type::F32), 1.0, 2.0), Some(0x3f80_4000));
-    assert_eq!(cvt_pair(rn(Type::E4M3x2, Type::F32), 1.0, -1.0), Some(0x38b8));
+    assert_eq!(
+        cvt_pair(rn(Type::F16x2, Type::F32), 1.0, 2.0),
+        Some(0x3c00_4000)
+    );
+    assert_eq!(
+        cvt_pair(rn(Type::BF16x2, Type::F32), 1.0, 2.0),
+        Some(0x3f80_4000)
+    );
+    assert_eq!(
+        cvt_pair(rn(Type::E4M3x2, Type::F32), 1.0, -1.0),
+        Some(0x38b8)
+    );
     assert_eq!(cvt_pair(rn(Type::F32, Type::F32), 1.0, 2.0), None);
 }
