@@ -1292,8 +1292,13 @@ const PARTS: [(Part, &str); 7] = [
 
 /// The scalar video instructions: every pair of types, selectors that vary with the form, each secondary operation.
 fn video(list: &mut List) {
-    let scalar: [(&str, fn(Video, u32, u32, u32) -> u32); 5] =
-        [("vadd", vadd), ("vsub", vsub), ("vabsdiff", vabsdiff), ("vmin", vmin), ("vmax", vmax)];
+    let scalar: [(&str, fn(Video, u32, u32, u32) -> u32); 5] = [
+        ("vadd", vadd),
+        ("vsub", vsub),
+        ("vabsdiff", vabsdiff),
+        ("vmin", vmin),
+        ("vmax", vmax),
+    ];
     let then = [
         (Then::Nothing, ""),
         (Then::Add, ".add"),
@@ -1311,7 +1316,13 @@ fn video(list: &mut List) {
                         for (then, t) in then {
                             turn += 1;
                             let ((a, p), (b, q)) = (PARTS[turn % 7], PARTS[turn / 3 % 7]);
-                            let v = Video { a: (a, a_signed), b: (b, b_signed), signed, sat, then };
+                            let v = Video {
+                                a: (a, a_signed),
+                                b: (b, b_signed),
+                                signed,
+                                sat,
+                                then,
+                            };
                             let to = match then {
                                 Then::Merge(Part::B1) => ".b1",
                                 Then::Merge(_) => ".h1",
@@ -1336,26 +1347,51 @@ fn video(list: &mut List) {
         }
         for (wrap, mode) in [(false, ".clamp"), (true, ".wrap")] {
             let types = types.replace('#', mode);
-            list.w32(&format!("vshl{types}{operands}"), move |a, b, c| vshl(v, wrap, a, b, c));
-            list.w32(&format!("vshr{types}{operands}"), move |a, b, c| vshr(v, wrap, a, b, c));
+            list.w32(&format!("vshl{types}{operands}"), move |a, b, c| {
+                vshl(v, wrap, a, b, c)
+            });
+            list.w32(&format!("vshr{types}{operands}"), move |a, b, c| {
+                vshr(v, wrap, a, b, c)
+            });
         }
     });
-    for (op, o) in [(Compare::Eq, "eq"), (Compare::Lt, "lt"), (Compare::Ge, "ge")] {
+    for (op, o) in [
+        (Compare::Eq, "eq"),
+        (Compare::Lt, "lt"),
+        (Compare::Ge, "ge"),
+    ] {
         for (a_signed, x) in SIGNS {
             for (b_signed, y) in SIGNS {
                 let (a, b) = ((Part::Word, a_signed), (Part::H1, b_signed));
-                let v = Video { a, b, signed: false, sat: false, then: Then::Add };
+                let v = Video {
+                    a,
+                    b,
+                    signed: false,
+                    sat: false,
+                    then: Then::Add,
+                };
                 let text = format!("vset.{x}.{y}.{o}.add %W, %w0, %w1.h1, %w2");
                 list.w32(&text, move |a, b, c| vset(v, op, a, b, c));
-                let v = Video { then: Then::Merge(Part::B2), ..v };
+                let v = Video {
+                    then: Then::Merge(Part::B2),
+                    ..v
+                };
                 let text = format!("vset.{x}.{y}.{o} %W.b2, %w0, %w1.h1, %w2");
                 list.w32(&text, move |a, b, c| vset(v, op, a, b, c));
             }
         }
     }
     video_mad(list);
-    video_packed_forms::<2>(list, &["h10", "h32", "h03", "h21"], &[("h10", 3), ("h1", 2)]);
-    video_packed_forms::<4>(list, &["b3210", "b7654", "b0527", "b4321"], &[("b3210", 15), ("b31", 10)]);
+    video_packed_forms::<2>(
+        list,
+        &["h10", "h32", "h03", "h21"],
+        &[("h10", 3), ("h1", 2)],
+    );
+    video_packed_forms::<4>(
+        list,
+        &["b3210", "b7654", "b0527", "b4321"],
+        &[("b3210", 15), ("b31", 10)],
+    );
 }
 
 fn video_mad(list: &mut List) {
@@ -1363,7 +1399,12 @@ fn video_mad(list: &mut List) {
         for (b_signed, y) in SIGNS {
             for (sat, s) in flags(".sat") {
                 for (shift, h) in [(0, ""), (7, ".shr7"), (15, ".shr15")] {
-                    for (mode, po, m, n) in [(0, "", "", ""), (1, "", "-", ""), (2, "", "", "-"), (3, ".po", "", "")] {
+                    for (mode, po, m, n) in [
+                        (0, "", "", ""),
+                        (1, "", "-", ""),
+                        (2, "", "", "-"),
+                        (3, ".po", "", ""),
+                    ] {
                         let v = VideoMad {
                             a: (Part::H0, a_signed),
                             b: (Part::B3, b_signed),
@@ -1373,10 +1414,19 @@ fn video_mad(list: &mut List) {
                             sat,
                             shift,
                         };
-                        let d = if a_signed || b_signed || mode == 1 || mode == 2 { "s32" } else { "u32" };
-                        let text = format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0.h0, %w1.b3, {n}%w2");
+                        let d = if a_signed || b_signed || mode == 1 || mode == 2 {
+                            "s32"
+                        } else {
+                            "u32"
+                        };
+                        let text =
+                            format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0.h0, %w1.b3, {n}%w2");
                         list.w32(&text, move |a, b, c| vmad(v, a, b, c));
-                        let v = VideoMad { a: (Part::Word, a_signed), b: (Part::Word, b_signed), ..v };
+                        let v = VideoMad {
+                            a: (Part::Word, a_signed),
+                            b: (Part::Word, b_signed),
+                            ..v
+                        };
                         let text = format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0, %w1, {n}%w2");
                         list.w32(&text, move |a, b, c| vmad(v, a, b, c));
                     }
@@ -1386,11 +1436,19 @@ fn video_mad(list: &mut List) {
     }
 }
 
-fn video_packed_forms<const N: usize>(list: &mut List, selectors: &[&'static str], masks: &[(&'static str, u8)]) {
+fn video_packed_forms<const N: usize>(
+    list: &mut List,
+    selectors: &[&'static str],
+    masks: &[(&'static str, u8)],
+) {
     // "h10" names the elements from the highest down.
     let elements = |s: &str| {
         let mut all = [0; N];
-        s.bytes().skip(1).rev().enumerate().for_each(|(i, digit)| all[i] = digit - b'0');
+        s.bytes()
+            .skip(1)
+            .rev()
+            .enumerate()
+            .for_each(|(i, digit)| all[i] = digit - b'0');
         all
     };
     let mut turn = 0;
@@ -1407,12 +1465,28 @@ fn video_packed_forms<const N: usize>(list: &mut List, selectors: &[&'static str
         for (a_signed, x) in SIGNS {
             for (b_signed, y) in SIGNS {
                 for (signed, d) in SIGNS {
-                    for (sat, add, s) in [(false, false, ""), (true, false, ".sat"), (false, true, ".add")] {
+                    for (sat, add, s) in [
+                        (false, false, ""),
+                        (true, false, ".sat"),
+                        (false, true, ".add"),
+                    ] {
                         turn += 1;
-                        let (p, q) = (selectors[turn % selectors.len()], selectors[turn / 3 % selectors.len()]);
+                        let (p, q) = (
+                            selectors[turn % selectors.len()],
+                            selectors[turn / 3 % selectors.len()],
+                        );
                         let (m, mask) = masks[turn / 2 % masks.len()];
                         let (a, b) = (elements(p), elements(q));
-                        let v = VideoPacked { a, b, a_signed, b_signed, signed, sat, mask, add };
+                        let v = VideoPacked {
+                            a,
+                            b,
+                            a_signed,
+                            b_signed,
+                            signed,
+                            sat,
+                            mask,
+                            add,
+                        };
                         let types = match op {
                             Packed::Set(_) if signed || sat => continue,
                             Packed::Set(Compare::Lt) => format!(".{x}.{y}.lt{s}"),

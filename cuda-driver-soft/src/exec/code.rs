@@ -1,7 +1,7 @@
 //! A function as the engine runs it.
 
 use super::isa::Handler;
-use super::registers::{PREDICATE_BYTES, Slot};
+use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use crate::ir::{FuncId, Special, VarId};
 use std::fmt;
 
@@ -156,8 +156,8 @@ pub(crate) enum Constant {
     Bits(u64),
     /// A special register that does not change while a block runs.
     Special(Special),
-    /// A value of the launch's parameters: offset and bytes.
-    Param(u32, u8),
+    /// A value of the launch's parameters: offset, bytes, and whether it is extended by its sign.
+    Param(u32, u8, bool),
     /// Address of a variable in its own space, plus an offset.
     Variable(VarId, i64),
     /// Address of a part of the frame in local space.
@@ -169,8 +169,12 @@ impl Constant {
     pub(crate) fn lifetime(&self) -> Lifetime {
         match self {
             Constant::Special(Special::Tid(_) | Special::Warpid) => Lifetime::Warp,
-            Constant::Special(Special::Ctaid(_) | Special::Smid | Special::Clusterid(_)) => Lifetime::Block,
-            Constant::Special(Special::ClusterCtaid(_) | Special::ClusterCtarank) => Lifetime::Block,
+            Constant::Special(Special::Ctaid(_) | Special::Smid | Special::Clusterid(_)) => {
+                Lifetime::Block
+            }
+            Constant::Special(Special::ClusterCtaid(_) | Special::ClusterCtarank) => {
+                Lifetime::Block
+            }
             Constant::Frame(_) => Lifetime::Frame,
             _ => Lifetime::Launch,
         }
@@ -217,14 +221,14 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// Checks what the unsafe code of handlers relies on: every slot is inside the frame.
-    ///
-    /// A slot that an instruction does not use is 0, and the first bytes of a frame hold any row.
+    /// Checks what the unsafe code of handlers relies on: every slot, read as the widest row, is inside the frame.
     pub(crate) fn check(self) -> Self {
-        let limit = self.frame_bytes;
         for inst in &self.insts {
             for slot in [inst.d, inst.a, inst.b, inst.c, inst.e] {
-                assert!(slot.0.is_multiple_of(PREDICATE_BYTES) && slot.0 < limit, "slot outside the frame");
+                let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
+                let inside =
+                    slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);
+                assert!(inside, "a slot outside the frame");
             }
         }
         self
@@ -233,6 +237,9 @@ impl Code {
 
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Code").field("id", &self.id).field("insts", &self.insts.len()).finish_non_exhaustive()
+        f.debug_struct("Code")
+            .field("id", &self.id)
+            .field("insts", &self.insts.len())
+            .finish_non_exhaustive()
     }
 }

@@ -24,13 +24,19 @@ impl Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(|| {
             let forced = std::env::var_os("CUDA_SOFT_ISA").is_some_and(|v| v == "baseline");
-            if !forced && has_wide() { Isa::Wide } else { Isa::Baseline }
+            if !forced && has_wide() {
+                Isa::Wide
+            } else {
+                Isa::Baseline
+            }
         })
     }
 
     /// All that this CPU has.
     pub fn available() -> impl Iterator<Item = Isa> {
-        [Isa::Baseline, Isa::Wide].into_iter().filter(|isa| *isa == Isa::Baseline || has_wide())
+        [Isa::Baseline, Isa::Wide]
+            .into_iter()
+            .filter(|isa| *isa == Isa::Baseline || has_wide())
     }
 }
 
@@ -100,15 +106,24 @@ pub(crate) trait Body {
 /// Compiles a body for all instruction sets, for full and for partial masks.
 pub(crate) fn compiled<B: Body>() -> Handlers {
     Handlers {
-        baseline: Entry { full: baseline::<B, true>, masked: baseline::<B, false> },
+        baseline: Entry {
+            full: baseline::<B, true>,
+            masked: baseline::<B, false>,
+        },
         #[cfg(target_arch = "x86_64")]
-        wide: Entry { full: wide::<B, true>, masked: wide::<B, false> },
+        wide: Entry {
+            full: wide::<B, true>,
+            masked: wide::<B, false>,
+        },
     }
 }
 
 /// Compiles a body once, for what is rare or slow anyway.
 pub(crate) fn compiled_once<B: Body>() -> Handlers {
-    let entry = Entry { full: baseline::<B, false>, masked: baseline::<B, false> };
+    let entry = Entry {
+        full: baseline::<B, false>,
+        masked: baseline::<B, false>,
+    };
     Handlers {
         baseline: entry,
         #[cfg(target_arch = "x86_64")]
@@ -129,7 +144,12 @@ unsafe fn baseline<B: Body, const FULL: bool>(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt")]
-unsafe fn wide<B: Body, const FULL: bool>(m: &mut Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> Flow {
+unsafe fn wide<B: Body, const FULL: bool>(
+    m: &mut Machine<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    mask: Mask,
+) -> Flow {
     // SAFETY: as promised by the caller.
     unsafe { B::run::<FULL, true>(m, regs, inst, mask) }
 }

@@ -2,8 +2,8 @@
 
 use super::fault::FaultKind;
 use super::lanes::Mask;
-use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 use crate::ir::Space;
+use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 
 /// The state of a worker that handlers use.
 #[derive(Debug)]
@@ -18,6 +18,16 @@ pub(crate) struct Machine<'m> {
     pub(crate) taken: Mask,
     /// What went wrong, and in which lane.
     pub(crate) fault: Option<(FaultKind, usize)>,
+    /// Jumps backwards that the running split may still do.
+    pub(crate) quantum: i64,
+    /// The kernel has loads that see what other threads do: a loop may be waiting for them.
+    pub(crate) spins: bool,
+    /// Bytes of local memory that a thread may have.
+    pub(crate) stack_limit: u64,
+    /// What threads have printed.
+    pub(crate) output: Vec<u8>,
+    /// The context that owns what threads allocate.
+    pub(crate) owner: u64,
     /// Loads that see what other threads do while they spin: volatile, relaxed, acquire.
     pub(crate) strong_loads: u64,
     /// Instructions of a warp that have been run, counted at branches.
@@ -38,16 +48,33 @@ impl Machine<'_> {
     /// Records a refused access as the fault.
     #[cold]
     pub(crate) fn refuse(&mut self, refusal: Refusal, size: u32, write: bool) {
-        let Refusal { why, lane, address, space } = refusal;
+        let Refusal {
+            why,
+            lane,
+            address,
+            space,
+        } = refusal;
         let kind = match (why, space) {
-            (Refused::Misaligned, _) => FaultKind::Misaligned { address, size, write, space },
-            (Refused::Outside, Space::Shared | Space::SharedCluster) => FaultKind::SharedOutOfRange {
+            (Refused::Misaligned, _) => FaultKind::Misaligned {
                 address,
                 size,
                 write,
-                available: self.spaces.shared.len() as u32,
+                space,
             },
-            (Refused::Outside, _) => FaultKind::IllegalAddress { address, size, write, space },
+            (Refused::Outside, Space::Shared | Space::SharedCluster) => {
+                FaultKind::SharedOutOfRange {
+                    address,
+                    size,
+                    write,
+                    available: self.spaces.shared.len() as u32,
+                }
+            }
+            (Refused::Outside, _) => FaultKind::IllegalAddress {
+                address,
+                size,
+                write,
+                space,
+            },
         };
         self.fault = Some((kind, lane));
     }

@@ -14,6 +14,9 @@ pub(crate) struct Slot(pub(crate) u32);
 /// Bytes of a predicate: its mask.
 pub(crate) const PREDICATE_BYTES: u32 = 4;
 
+/// Bytes of the widest row that a handler reads or writes at once.
+pub(crate) const WIDEST_ROW: u32 = 8 * 32;
+
 /// Bytes that a register of this class takes.
 pub(crate) const fn bytes_of(class: RegClass) -> u32 {
     match class {
@@ -38,29 +41,81 @@ pub(crate) struct RegFile {
 impl RegFile {
     /// Registers that are all zero; `bytes` is the code's [`frame_bytes`](super::code::Code::frame_bytes).
     pub(crate) fn new(bytes: u32) -> Self {
-        RegFile { lines: vec![Line([0; 64]); (bytes as usize).div_ceil(64)].into_boxed_slice() }
+        RegFile {
+            lines: vec![Line([0; 64]); (bytes as usize).div_ceil(64)].into_boxed_slice(),
+        }
     }
 
     /// Access for handlers.
     pub(crate) fn regs(&mut self) -> Regs<'_> {
-        Regs { base: self.lines.as_mut_ptr().cast(), _file: PhantomData }
+        Regs {
+            base: self.lines.as_mut_ptr().cast(),
+            _file: PhantomData,
+        }
+    }
+
+    /// Sets a row of values of `width` bytes (0 for a predicate: the low bits) by lane.
+    ///
+    /// This is how constants get to their slots; handlers go through [`Regs`].
+    pub(crate) fn set(&mut self, slot: Slot, width: u8, lanes: Mask, value: impl Fn(usize) -> u64) {
+        let bytes = self.bytes_mut();
+        let start = slot.0 as usize;
+        if width == 0 {
+            let Some(at) = bytes.get_mut(start..start + 4) else {
+                return;
+            };
+            let mut mask = u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
+            for lane in lanes::iter(lanes) {
+                mask = mask & !(1 << lane) | ((value(lane) as u32 & 1) << lane);
+            }
+            at.copy_from_slice(&mask.to_le_bytes());
+            return;
+        }
+        let width = usize::from(width);
+        for lane in lanes::iter(lanes) {
+            let start = start + lane * width;
+            if let Some(at) = bytes.get_mut(start..start + width) {
+                at.copy_from_slice(&value(lane).to_le_bytes()[..width]);
+            }
+        }
+    }
+
+    /// The value of one lane in a row of values of `width` bytes, or of a predicate.
+    pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
+        let width_bytes = if width == 0 { 4 } else { usize::from(width) };
+        let start = slot.0 as usize + if width == 0 { 0 } else { lane * width_bytes };
+        let mut value = [0; 8];
+        if let Some(at) = self.bytes_mut().get(start..start + width_bytes) {
+            value[..width_bytes].copy_from_slice(at);
+        }
+        let value = u64::from_le_bytes(value);
+        if width == 0 { value >> lane & 1 } else { value }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the lines are 64 initialised bytes each, and any bytes are valid for them.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len() * 64)
+        }
     }
 
     /// Sets a part to zero.
     pub(crate) fn clear(&mut self, start: u32, bytes: u32) {
-        let (start, bytes) = (start as usize, bytes as usize);
-        assert!(start + bytes <= self.lines.len() * 64);
-        // SAFETY: the range is inside the lines, as asserted; any bytes are valid for `Line`.
-        unsafe { self.lines.as_mut_ptr().cast::<u8>().add(start).write_bytes(0, bytes) };
+        if let Some(part) = self
+            .bytes_mut()
+            .get_mut(start as usize..(start + bytes) as usize)
+        {
+            part.fill(0);
+        }
     }
 }
 
 /// The registers of the frame that an instruction works on.
 ///
 /// A `Regs` does not know its size. All its functions are unsafe, with one condition: *the slot, read as a row of the
-/// given type, lies inside the frame's registers*. It holds because slots are only made when a function is decoded,
-/// inside `Code::frame_bytes` (`Code::new` checks each instruction's), and because a frame's `RegFile` has the size that
-/// its code asks for (`Frame` keeps the two together).
+/// given type, lies inside the frame's registers and is aligned*. It holds because slots are only made when a function is
+/// decoded, inside `Code::frame_bytes` (`Code::check` checks each instruction's, as the widest row), rows at multiples
+/// of 64; and because a frame's `RegFile` has the size that its code asks for (`Frame` keeps the two together).
 #[derive(Clone, Copy)]
 pub(crate) struct Regs<'a> {
     base: *mut u8,

@@ -54,7 +54,9 @@ impl Buffer {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Buffer").field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Buffer")
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,9 +97,23 @@ impl LocalMemory {
 
     /// The bytes of one thread's stack from `offset` on.
     pub(crate) fn lane(&mut self, lane: usize, offset: u64, bytes: u64) -> Option<&mut [u8]> {
-        let end = offset.checked_add(bytes).filter(|end| *end <= self.stride)?;
+        let end = offset
+            .checked_add(bytes)
+            .filter(|end| *end <= self.stride)?;
         let start = lane as u64 * self.stride;
-        self.buffer.as_mut_slice().get_mut((start + offset) as usize..(start + end) as usize)
+        self.buffer
+            .as_mut_slice()
+            .get_mut((start + offset) as usize..(start + end) as usize)
+    }
+
+    /// Copies bytes inside one thread's stack.
+    pub(crate) fn copy(&mut self, lane: usize, from: u64, to: u64, bytes: u64) {
+        let Some(source) = self.lane(lane, from, bytes).map(|s| s.to_vec()) else {
+            return;
+        };
+        if let Some(target) = self.lane(lane, to, bytes) {
+            target.copy_from_slice(&source);
+        }
     }
 
     /// Sets the same part of every thread's stack to zero.

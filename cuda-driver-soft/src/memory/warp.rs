@@ -134,7 +134,12 @@ impl<'m> AccessCache<'m> {
     /// Where the access goes, if it is to global memory and all is as remembered. `bytes` is the size of one lane's
     /// access, a power of two.
     #[inline(always)]
-    pub(crate) fn global<const FULL: bool>(&self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<*mut u8> {
+    pub(crate) fn global<const FULL: bool>(
+        &self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+    ) -> Option<*mut u8> {
         let anchor = self.anchor::<FULL>(addresses, mask)?;
         let length = self.record?.length();
         let offset = anchor.wrapping_sub(self.base);
@@ -231,10 +236,13 @@ impl<'m> Spaces<'m> {
         }
         let first_space = resolve(space, addresses[mask.trailing_zeros() as usize % LANES]).0;
         // A pattern must lie in one piece of memory that is the same for all lanes.
-        if one_record && first_space != Space::Local
+        if one_record
+            && first_space != Space::Local
             && let Some(lowest) = cache.learn(addresses, mask, bytes)
         {
-            let lane = lanes::iter(mask).find(|i| addresses[*i] == lowest).unwrap_or(0);
+            let lane = lanes::iter(mask)
+                .find(|i| addresses[*i] == lowest)
+                .unwrap_or(0);
             cache.record = seen.flatten();
             (cache.base, cache.to_host) = cache.record.map_or((0, 0), |r| (r.base(), r.delta()));
             return Ok(Placed::Pattern(each[lane]));
@@ -243,7 +251,7 @@ impl<'m> Spaces<'m> {
     }
 
     /// Where one lane's access goes, and the allocation if it is in global memory.
-    fn place_lane(
+    pub(crate) fn place_lane(
         &mut self,
         space: Space,
         address: u64,
@@ -252,7 +260,12 @@ impl<'m> Spaces<'m> {
         align: u64,
     ) -> Result<(*mut u8, Option<&'m Record>), Refusal> {
         let (space, address) = resolve(space, address);
-        let refused = |why| Refusal { why, lane, address, space };
+        let refused = |why| Refusal {
+            why,
+            lane,
+            address,
+            space,
+        };
         if address & (align - 1) != 0 {
             return Err(refused(Refused::Misaligned));
         }
@@ -270,9 +283,10 @@ impl<'m> Spaces<'m> {
                 Ok((self.params.host().wrapping_add(address as usize), None))
             }
             Space::Global | Space::Const | Space::Generic => match flight.lookup(address) {
-                Some(record) if fits(record.length(), address.wrapping_sub(record.base())) => {
-                    Ok((address.wrapping_add(record.delta()) as usize as *mut u8, Some(record)))
-                }
+                Some(record) if fits(record.length(), address.wrapping_sub(record.base())) => Ok((
+                    address.wrapping_add(record.delta()) as usize as *mut u8,
+                    Some(record),
+                )),
                 _ => Err(refused(Refused::Outside)),
             },
             _ => Err(refused(Refused::Outside)),

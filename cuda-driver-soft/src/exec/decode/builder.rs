@@ -4,7 +4,7 @@ use super::super::code::{Action, Code, Constant, Inst};
 use super::super::isa::{Handlers, Isa};
 use super::super::ops::{Form, control};
 use super::super::program::Image;
-use super::super::registers::{PREDICATE_BYTES, Slot, bytes_of};
+use super::super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
 use crate::exec::window;
 use crate::ir::{self, Address, Body, FuncId, Operand, Reg, RegClass};
 use std::collections::HashMap;
@@ -13,6 +13,7 @@ use std::collections::HashMap;
 pub(super) struct Builder<'b> {
     pub(super) image: &'b Image,
     pub(super) body: &'b Body,
+    id: FuncId,
     isa: Isa,
     insts: Vec<Inst>,
     lines: Vec<u32>,
@@ -30,19 +31,27 @@ pub(super) struct Builder<'b> {
 /// The first predicate of a frame takes what is written to the sink `_`.
 const SINK_PREDICATE: Slot = Slot(0);
 
-/// Any slot may be read as a row of 64-bit values, so the last one needs room behind it.
-const PADDING: u32 = 8 * 32;
+/// Any slot may be read as the widest row, so the last one needs room behind it.
+const PADDING: u32 = WIDEST_ROW;
 
 /// Predicates that constants may take, beside those of the function.
 const PREDICATE_CONSTANTS: u32 = 4;
 
 impl<'b> Builder<'b> {
-    pub(super) fn new(image: &'b Image, body: &'b Body, isa: Isa) -> Self {
-        let predicates = body.registers.iter().filter(|c| **c == RegClass::Pred).count() as u32;
+    pub(super) fn new(image: &'b Image, id: FuncId, body: &'b Body, isa: Isa) -> Self {
+        let predicates = body
+            .registers
+            .iter()
+            .filter(|c| **c == RegClass::Pred)
+            .count() as u32;
         let mut next_predicate = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
         let mut next_row = (next_predicate + PREDICATE_BYTES * predicates).next_multiple_of(64);
         let registers = body.registers.iter().map(|class| {
-            let next = if *class == RegClass::Pred { &mut next_predicate } else { &mut next_row };
+            let next = if *class == RegClass::Pred {
+                &mut next_predicate
+            } else {
+                &mut next_row
+            };
             let slot = Slot(*next);
             *next += bytes_of(*class);
             slot
@@ -51,6 +60,7 @@ impl<'b> Builder<'b> {
         Builder {
             image,
             body,
+            id,
             isa,
             insts: Vec::new(),
             lines: Vec::new(),
@@ -126,7 +136,11 @@ impl<'b> Builder<'b> {
         }
         let slot = if class == RegClass::Pred {
             // Only false and true.
-            let number = self.filled.iter().filter(|(_, width, _)| *width == 0).count() as u32;
+            let number = self
+                .filled
+                .iter()
+                .filter(|(_, width, _)| *width == 0)
+                .count() as u32;
             Slot(PREDICATE_BYTES * (1 + number))
         } else {
             self.row(class)
@@ -151,7 +165,9 @@ impl<'b> Builder<'b> {
             Operand::Address(Address::Variable { var, offset }) => Constant::Variable(var, offset),
             Operand::Address(Address::Frame { offset }) => Constant::Frame(offset),
             Operand::Address(Address::Param { offset }) => Constant::Bits(offset as u64),
-            Operand::Address(Address::Function(id)) => Constant::Bits(window::function_address(id.0)),
+            Operand::Address(Address::Function(id)) => {
+                Constant::Bits(window::function_address(id.0))
+            }
         })
     }
 
@@ -181,7 +197,14 @@ impl<'b> Builder<'b> {
         let (swap, mods) = form.mods.take_swap();
         let source = |i: usize| srcs.get(i).copied().unwrap_or(Slot(0));
         self.push(form.handlers, line, |inst| {
-            (inst.d, inst.e) = (dsts[0], if form.dsts[1].is_some() { dsts[1] } else { source(3) });
+            (inst.d, inst.e) = (
+                dsts[0],
+                if form.dsts[1].is_some() {
+                    dsts[1]
+                } else {
+                    source(3)
+                },
+            );
             (inst.a, inst.b, inst.c) = (source(0), source(1), source(2));
             if swap {
                 (inst.a, inst.b) = (inst.b, inst.a);
@@ -191,7 +214,12 @@ impl<'b> Builder<'b> {
     }
 
     /// Adds a branch or jump, whose target is set later, or the guard of an instruction.
-    pub(super) fn push_control(&mut self, handlers: Handlers, guard: Option<(Slot, bool)>, line: u32) {
+    pub(super) fn push_control(
+        &mut self,
+        handlers: Handlers,
+        guard: Option<(Slot, bool)>,
+        line: u32,
+    ) {
         self.push(handlers, line, |inst| {
             if let Some((slot, negated)) = guard {
                 inst.a = slot;
@@ -218,6 +246,19 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Bytes of the parameter buffer of the kernel, if this is one.
+    pub(super) fn param_bytes(&self) -> u32 {
+        let function = &self.image.module.functions[self.id.0 as usize];
+        let kernel = function.kind == ir::FunctionKind::Entry;
+        let bytes = function
+            .params
+            .iter()
+            .map(|p| p.offset + p.size)
+            .max()
+            .filter(|_| kernel);
+        bytes.and_then(|b| u32::try_from(b).ok()).unwrap_or(0)
+    }
+
     pub(super) fn set_target(&mut self, inst: usize, target: u32) {
         self.insts[inst].aux = target;
     }
@@ -240,11 +281,11 @@ impl<'b> Builder<'b> {
         }
     }
 
-    pub(super) fn finish(self, id: FuncId) -> Code {
+    pub(super) fn finish(self) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
         Code {
-            id,
+            id: self.id,
             params: self.body.params.iter().map(|p| self.formal(p)).collect(),
             returns: self.body.returns.iter().map(|p| self.formal(p)).collect(),
             insts: self.insts,

@@ -5,17 +5,14 @@ use super::super::ops::memory::{self, Access};
 use super::super::ops::{self, Form, control, mov};
 use super::super::registers::Slot;
 use super::super::window;
-use super::CannotRun;
 use super::builder::Builder;
-use crate::ir::{Address, BarOp, CallSlot, Callee, Inst, InstId, MemMods, Op, Operand, Reg, RegClass, Space, Type};
+use super::{CannotRun, is_control};
+use crate::ir::{
+    Address, BarOp, CallSlot, Callee, Inst, MemMods, Op, Operand, Reg, RegClass, Space, Type,
+};
 
-/// Adds the instructions for `inst`. `targets` is told of each label of a jump table, by the instruction's number in the
-/// body.
-pub(super) fn lower(
-    b: &mut Builder<'_>,
-    inst: &Inst,
-    _targets: &mut dyn FnMut(&Builder<'_>, InstId),
-) -> Result<(), CannotRun> {
+/// Adds the instructions for `inst`.
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
     let start = b.here();
     let done = one(b, inst);
     if done.is_none() {
@@ -23,10 +20,13 @@ pub(super) fn lower(
             Op::Unsupported { opcode } => opcode.clone(),
             op => format!("{op:?}"),
         };
-        return Err(CannotRun { opcode, line: inst.line });
+        return Err(CannotRun {
+            opcode,
+            line: inst.line,
+        });
     }
     if let Some((reg, negated)) = inst.guard
-        && !inst.op.is_control()
+        && !is_control(&inst.op)
     {
         let predicate = b.register(reg);
         b.guard_from(start, (predicate, negated), inst.line);
@@ -51,7 +51,9 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             let targets = targets.iter().map(|t| t.0).collect();
             b.push_action(Action::Branch { index, targets }, inst.line);
         }
-        Op::Call { callee, args, rets, .. } => call(b, inst, callee, args, rets)?,
+        Op::Call {
+            callee, args, rets, ..
+        } => call(b, inst, callee, args, rets)?,
         Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
         Op::Ld(m) => load(b, inst, m)?,
         Op::St(m) => store(b, inst, m)?,
@@ -79,12 +81,29 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             let op = if window == 0 {
                 Op::Mov { ty: *ty }
             } else if *to {
-                Op::Sub { ty: Type::U64, sat: false }
+                Op::Sub {
+                    ty: Type::U64,
+                    sat: false,
+                }
             } else {
-                Op::Add { ty: Type::U64, sat: false }
+                Op::Add {
+                    ty: Type::U64,
+                    sat: false,
+                }
             };
-            let srcs = inst.srcs.iter().copied().chain((window != 0).then_some(Operand::Imm(window)));
-            simple(b, &Inst { op, srcs: srcs.collect(), ..inst.clone() })?;
+            let srcs = inst
+                .srcs
+                .iter()
+                .copied()
+                .chain((window != 0).then_some(Operand::Imm(window)));
+            simple(
+                b,
+                &Inst {
+                    op,
+                    srcs: srcs.collect(),
+                    ..inst.clone()
+                },
+            )?;
         }
         _ => simple(b, inst)?,
     }
@@ -177,7 +196,12 @@ fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
         _ => (RegClass::B32, RegClass::B32),
     };
     let source = inst.srcs.first().and_then(reg).map_or(from, |r| b.class(r));
-    let destination = inst.dsts.first().copied().flatten().map_or(to, |r| b.class(r));
+    let destination = inst
+        .dsts
+        .first()
+        .copied()
+        .flatten()
+        .map_or(to, |r| b.class(r));
     (source, destination)
 }
 
@@ -196,13 +220,23 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             // The destination may be a part of a source only if they are the same register, which have other widths.
             for (half, operand) in (0..).zip(parts) {
                 let a = source(b, operand, RegClass::B64, inst.line)?;
-                b.push_form(&mov::of_class(RegClass::B64)?, [half_of(d, half), Slot(0)], &[a], inst.line);
+                b.push_form(
+                    &mov::of_class(RegClass::B64)?,
+                    [half_of(d, half), Slot(0)],
+                    &[a],
+                    inst.line,
+                );
             }
         }
         (_, [low, high]) => {
             let low = source(b, low, part(whole), inst.line)?;
             let high = source(b, high, part(whole), inst.line)?;
-            b.push_form(&mov::pack(part(whole))?, [d, Slot(0)], &[low, high], inst.line);
+            b.push_form(
+                &mov::pack(part(whole))?,
+                [d, Slot(0)],
+                &[low, high],
+                inst.line,
+            );
         }
         (RegClass::B64, [p0, p1, p2, p3]) => {
             let mut halves = [Slot(0); 2];
@@ -210,7 +244,12 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 let low = source(b, low, RegClass::B16, inst.line)?;
                 let high = source(b, high, RegClass::B16, inst.line)?;
                 halves[half] = b.scratch(RegClass::B32, half as u32);
-                b.push_form(&mov::pack(RegClass::B16)?, [halves[half], Slot(0)], &[low, high], inst.line);
+                b.push_form(
+                    &mov::pack(RegClass::B16)?,
+                    [halves[half], Slot(0)],
+                    &[low, high],
+                    inst.line,
+                );
             }
             b.push_form(&mov::pack(RegClass::B32)?, [d, Slot(0)], &halves, inst.line);
         }
@@ -221,7 +260,9 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
 
 /// `mov.b64 {d, e}, a` and its kin.
 fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
-    let Op::Unpack { ty } = inst.op else { return None };
+    let Op::Unpack { ty } = inst.op else {
+        return None;
+    };
     let whole = match ty.size() {
         4 => RegClass::B32,
         8 => RegClass::B64,
@@ -244,23 +285,41 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
 }
 
 /// The address operand of a memory instruction: its slot, whether it has 64 bits, and what is added to it.
-fn address(b: &mut Builder<'_>, operand: &Operand, m: &MemMods, line: u32) -> Option<(Slot, bool, u64)> {
+fn address(
+    b: &mut Builder<'_>,
+    operand: &Operand,
+    m: &MemMods,
+    line: u32,
+) -> Option<(Slot, bool, u64)> {
     match *operand {
-        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => Some((b.register(reg), false, m.offset as u64)),
-        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => Some((b.register(reg), true, m.offset as u64)),
+        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => {
+            Some((b.register(reg), false, m.offset as u64))
+        }
+        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => {
+            Some((b.register(reg), true, m.offset as u64))
+        }
         Operand::Reg(_) => None,
-        _ => Some((source(b, operand, RegClass::B64, line)?, true, m.offset as u64)),
+        _ => Some((
+            source(b, operand, RegClass::B64, line)?,
+            true,
+            m.offset as u64,
+        )),
     }
 }
 
 /// The elements of an access as the engine moves them: type, how many, class of their registers.
 fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> (u32, RegClass) {
-    let class = regs.iter().flatten().map(|r| b.class(*r)).next().unwrap_or(match m.ty.size() {
-        1 | 2 => RegClass::B16,
-        4 => RegClass::B32,
-        8 => RegClass::B64,
-        _ => RegClass::B128,
-    });
+    let class = regs
+        .iter()
+        .flatten()
+        .map(|r| b.class(*r))
+        .next()
+        .unwrap_or(match m.ty.size() {
+            1 | 2 => RegClass::B16,
+            4 => RegClass::B32,
+            8 => RegClass::B64,
+            _ => RegClass::B128,
+        });
     (m.ty.size().min(8), class)
 }
 
@@ -298,10 +357,13 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
 
 /// `ld.param` of a kernel at a known offset: a constant of the launch.
 fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?) else {
+    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
+    else {
         return None;
     };
-    let offset = offset.checked_add(m.offset).and_then(|o| u32::try_from(o).ok())?;
+    let offset = offset
+        .checked_add(m.offset)
+        .and_then(|o| u32::try_from(o).ok())?;
     let size = m.ty.size();
     // A read past the parameters is left to the checks of a real load.
     let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
@@ -343,7 +405,13 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     Some(())
 }
 
-fn call(b: &mut Builder<'_>, inst: &Inst, callee: &Callee, args: &[CallSlot], rets: &[CallSlot]) -> Option<()> {
+fn call(
+    b: &mut Builder<'_>,
+    inst: &Inst,
+    callee: &Callee,
+    args: &[CallSlot],
+    rets: &[CallSlot],
+) -> Option<()> {
     let target = match callee {
         Callee::Direct(id) => {
             let function = b.image.module.functions.get(id.0 as usize)?;
@@ -356,17 +424,30 @@ fn call(b: &mut Builder<'_>, inst: &Inst, callee: &Callee, args: &[CallSlot], re
                 (None, _) => return None,
             }
         }
-        Callee::Indirect { .. } => Target::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?),
+        Callee::Indirect { .. } => {
+            Target::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?)
+        }
     };
-    let mut places = |slots: &[CallSlot]| -> Option<Vec<Place>> { slots.iter().map(|s| place(b, s)).collect() };
+    let mut places =
+        |slots: &[CallSlot]| -> Option<Vec<Place>> { slots.iter().map(|s| place(b, s)).collect() };
     let (args, rets) = (places(args)?, places(rets)?);
-    b.push_action(Action::Call(Box::new(Call { callee: target, args, rets })), inst.line);
+    b.push_action(
+        Action::Call(Box::new(Call {
+            callee: target,
+            args,
+            rets,
+        })),
+        inst.line,
+    );
     Some(())
 }
 
 fn place(b: &mut Builder<'_>, slot: &CallSlot) -> Option<Place> {
     Some(match slot {
-        CallSlot::Frame { offset, size } => Place::Frame { offset: *offset, size: *size },
+        CallSlot::Frame { offset, size } => Place::Frame {
+            offset: *offset,
+            size: *size,
+        },
         CallSlot::Value(Operand::Reg(reg)) => b.place(*reg),
         CallSlot::Value(operand) => {
             // As wide as can be: who reads it takes the low bits.
@@ -377,14 +458,18 @@ fn place(b: &mut Builder<'_>, slot: &CallSlot) -> Option<Place> {
 }
 
 fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option<()> {
-    let mut value = |b: &mut Builder<'_>, operand: &Operand| -> Option<Value> {
+    let value = |b: &mut Builder<'_>, operand: &Operand| -> Option<Value> {
         match operand {
             Operand::Imm(bits) => Some(Value::Is(*bits as u32)),
             operand => Some(Value::In(source(b, operand, RegClass::B32, inst.line)?)),
         }
     };
     let is_red = matches!(op, BarOp::Red(_) | BarOp::Popc);
-    let (last, rest) = if is_red { inst.srcs.split_last().map(|(l, r)| (Some(l), r))? } else { (None, inst.srcs.as_slice()) };
+    let (last, rest) = if is_red {
+        inst.srcs.split_last().map(|(l, r)| (Some(l), r))?
+    } else {
+        (None, inst.srcs.as_slice())
+    };
     let id = value(b, rest.first()?)?;
     let count = match rest.get(1) {
         Some(operand) => Some(value(b, operand)?),
@@ -402,11 +487,25 @@ fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option
     };
     let result = match inst.dsts.first() {
         Some(d) => {
-            let class = if op == BarOp::Popc { RegClass::B32 } else { RegClass::Pred };
+            let class = if op == BarOp::Popc {
+                RegClass::B32
+            } else {
+                RegClass::Pred
+            };
             Some(b.destination(*d, class))
         }
         None => None,
     };
-    b.push_action(Action::Barrier(Barrier { op, aligned, id, count, predicate, result }), inst.line);
+    b.push_action(
+        Action::Barrier(Barrier {
+            op,
+            aligned,
+            id,
+            count,
+            predicate,
+            result,
+        }),
+        inst.line,
+    );
     Some(())
 }

@@ -38,7 +38,11 @@ enum Step<'b> {
     /// An instruction that goes on to the next step, or ends its lanes.
     Plain(&'b Inst),
     /// A branch to a step, if the predicate (negated) holds.
-    Branch { to: usize, guard: Option<(Reg, bool)>, line: u32 },
+    Branch {
+        to: usize,
+        guard: Option<(Reg, bool)>,
+        line: u32,
+    },
 }
 
 /// A run of steps with one entry.
@@ -52,8 +56,13 @@ struct Block {
 pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result<Code, CannotRun> {
     let (steps, first_step) = steps(body);
     let (blocks, block_of) = blocks(&steps, &first_step);
-    let order = order::order(&blocks.iter().map(|b| b.successors.clone()).collect::<Vec<_>>());
-    let mut builder = Builder::new(image, body, isa);
+    let order = order::order(
+        &blocks
+            .iter()
+            .map(|b| b.successors.clone())
+            .collect::<Vec<_>>(),
+    );
+    let mut builder = Builder::new(image, id, body, isa);
     // Where each block begins, and which instructions must be told.
     let mut begins = vec![u32::MAX; blocks.len()];
     let mut fixups: Vec<(usize, usize)> = Vec::new();
@@ -66,14 +75,16 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
         for step in &steps[start..end] {
             match *step {
                 Step::Plain(inst) => {
-                    lower::lower(&mut builder, inst, &mut |builder, step| {
-                        fixups.push((builder.here() as usize, block_of[first_step[step.0 as usize]]));
-                    })?;
+                    lower::lower(&mut builder, inst)?;
                     if matches!(inst.op, Op::Ret { .. } | Op::Exit | Op::Brx { .. }) {
                         falls_to = Some(usize::MAX);
                     }
                 }
-                Step::Branch { to, guard: None, line } => {
+                Step::Branch {
+                    to,
+                    guard: None,
+                    line,
+                } => {
                     let target = block_of[to];
                     if next != Some(target) {
                         fixups.push((builder.here() as usize, target));
@@ -81,7 +92,11 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
                     }
                     falls_to = Some(usize::MAX);
                 }
-                Step::Branch { to, guard: Some((reg, negated)), line } => {
+                Step::Branch {
+                    to,
+                    guard: Some((reg, negated)),
+                    line,
+                } => {
                     let mut target = block_of[to];
                     let mut negated = negated;
                     if let Some(after) = falls_to
@@ -110,7 +125,7 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
     for (inst, block) in fixups {
         builder.set_target(inst, begins[block]);
     }
-    let mut code = builder.finish(id);
+    let mut code = builder.finish();
     for action in &mut code.actions {
         if let super::code::Action::Branch { targets, .. } = action {
             for target in targets {
@@ -121,11 +136,19 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
     Ok(code.check())
 }
 
+/// What the scheduler runs: with a guard, a branch goes around it.
+fn is_control(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Brx { .. } | Op::Call { .. } | Op::Ret { .. } | Op::Exit | Op::Bar { .. }
+    )
+}
+
 /// The steps of a body, and for each instruction the step that it begins with (one more for the end).
 fn steps(body: &Body) -> (Vec<Step<'_>>, Vec<usize>) {
     let mut first = Vec::with_capacity(body.insts.len() + 1);
     let mut count = 0;
-    let goes_around = |inst: &Inst| inst.guard.is_some() && inst.op.is_control();
+    let goes_around = |inst: &Inst| inst.guard.is_some() && is_control(&inst.op);
     for inst in &body.insts {
         first.push(count);
         count += if goes_around(inst) { 2 } else { 1 };
@@ -136,10 +159,18 @@ fn steps(body: &Body) -> (Vec<Step<'_>>, Vec<usize>) {
         match (&inst.op, inst.guard) {
             (Op::Bra { target, .. }, guard) => {
                 let to = first.get(target.0 as usize).copied().unwrap_or(count);
-                steps.push(Step::Branch { to, guard, line: inst.line });
+                steps.push(Step::Branch {
+                    to,
+                    guard,
+                    line: inst.line,
+                });
             }
             (_, Some((reg, negated))) if goes_around(inst) => {
-                steps.push(Step::Branch { to: first[i + 1], guard: Some((reg, !negated)), line: inst.line });
+                steps.push(Step::Branch {
+                    to: first[i + 1],
+                    guard: Some((reg, !negated)),
+                    line: inst.line,
+                });
                 steps.push(Step::Plain(inst));
             }
             _ => steps.push(Step::Plain(inst)),
@@ -160,7 +191,9 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
             }
             Step::Plain(inst) => match &inst.op {
                 Op::Brx { targets, .. } => {
-                    targets.iter().for_each(|t| leads[first_step[t.0 as usize]] = true);
+                    targets
+                        .iter()
+                        .for_each(|t| leads[first_step[t.0 as usize]] = true);
                     leads[i + 1] = true;
                 }
                 Op::Ret { .. } | Op::Exit => leads[i + 1] = true,
@@ -173,7 +206,9 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
     let to_the_end = |step: &Step<'_>| match step {
         Step::Branch { to, .. } => *to == steps.len(),
         Step::Plain(inst) => match &inst.op {
-            Op::Brx { targets, .. } => targets.iter().any(|t| first_step[t.0 as usize] == steps.len()),
+            Op::Brx { targets, .. } => targets
+                .iter()
+                .any(|t| first_step[t.0 as usize] == steps.len()),
             _ => false,
         },
     };
@@ -186,23 +221,35 @@ fn blocks(steps: &[Step<'_>], first_step: &[usize]) -> (Vec<Block>, Vec<usize>) 
         block_of.resize(end.max(*start), block);
     }
     // Without an empty block at the end, there is no step there.
-    block_of.truncate(if starts.last() == Some(&steps.len()) { steps.len() + 1 } else { steps.len() });
+    block_of.truncate(if starts.last() == Some(&steps.len()) {
+        steps.len() + 1
+    } else {
+        steps.len()
+    });
     let blocks = starts.iter().enumerate().map(|(block, start)| {
         let end = starts.get(block + 1).copied().unwrap_or(steps.len());
         let after = block_of.get(end).copied().filter(|_| end > *start);
         let successors = match steps[*start..end].last() {
-            Some(Step::Branch { to, guard: None, .. }) => vec![block_of[*to]],
+            Some(Step::Branch {
+                to, guard: None, ..
+            }) => vec![block_of[*to]],
             Some(Step::Branch { to, .. }) => std::iter::once(block_of[*to]).chain(after).collect(),
             Some(Step::Plain(inst)) => match &inst.op {
-                Op::Brx { targets, .. } => {
-                    targets.iter().rev().map(|t| block_of[first_step[t.0 as usize]]).collect()
-                }
+                Op::Brx { targets, .. } => targets
+                    .iter()
+                    .rev()
+                    .map(|t| block_of[first_step[t.0 as usize]])
+                    .collect(),
                 Op::Ret { .. } | Op::Exit => Vec::new(),
                 _ => after.into_iter().collect(),
             },
             None => Vec::new(),
         };
-        Block { start: *start, end, successors }
+        Block {
+            start: *start,
+            end,
+            successors,
+        }
     });
     (blocks.collect(), block_of)
 }

@@ -13,14 +13,22 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
     // Which region a block is in now: only edges inside a region count.
     let mut region_of = vec![0u32; successors.len()];
     let mut regions = 1;
-    let mut tasks = vec![Task::Region { roots: vec![0], region: 0, nesting: 0 }];
+    let mut tasks = vec![Task::Region {
+        roots: vec![0],
+        region: 0,
+        nesting: 0,
+    }];
     while let Some(task) = tasks.pop() {
         let (roots, region, nesting) = match task {
             Task::Emit(block) => {
                 out.push(block);
                 continue;
             }
-            Task::Region { roots, region, nesting } => (roots, region, nesting),
+            Task::Region {
+                roots,
+                region,
+                nesting,
+            } => (roots, region, nesting),
         };
         // Components complete in reverse topological order, which is the order in which a stack wants them.
         for component in components(successors, &roots, &region_of, region) {
@@ -39,7 +47,11 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
             region_of[head] = u32::MAX;
             let mut roots = successors[head].clone();
             roots.extend(&component[1..]);
-            tasks.push(Task::Region { roots, region: inner, nesting: nesting + 1 });
+            tasks.push(Task::Region {
+                roots,
+                region: inner,
+                nesting: nesting + 1,
+            });
             tasks.push(Task::Emit(head));
         }
     }
@@ -48,12 +60,21 @@ pub(super) fn order(successors: &[Vec<usize>]) -> Vec<usize> {
 
 enum Task {
     Emit(usize),
-    Region { roots: Vec<usize>, region: u32, nesting: u32 },
+    Region {
+        roots: Vec<usize>,
+        region: u32,
+        nesting: u32,
+    },
 }
 
 /// Strongly connected components of a region (Tarjan, without recursion), in reverse topological order; in each the
 /// block that was reached first comes first.
-fn components(successors: &[Vec<usize>], roots: &[usize], region_of: &[u32], region: u32) -> Vec<Vec<usize>> {
+fn components(
+    successors: &[Vec<usize>],
+    roots: &[usize],
+    region_of: &[u32],
+    region: u32,
+) -> Vec<Vec<usize>> {
     const NEW: u32 = u32::MAX;
     let mut number = std::collections::HashMap::new();
     let mut low: Vec<u32> = Vec::new();
@@ -74,7 +95,9 @@ fn components(successors: &[Vec<usize>], roots: &[usize], region_of: &[u32], reg
                 stack.push(block);
                 path.push((block, 0));
             }
-            let Some((block, next)) = path.last_mut() else { break };
+            let Some((block, next)) = path.last_mut() else {
+                break;
+            };
             let (block, me) = (*block, number[&*block] as usize);
             if let Some(to) = successors[block].get(*next) {
                 *next += 1;
@@ -141,7 +164,9 @@ mod tests {
     #[test]
     fn deep_nesting_takes_no_stack() {
         let n = 20_000;
-        let chain: Vec<Vec<usize>> = (0..n).map(|i| if i + 1 < n { vec![0, i + 1] } else { vec![0] }).collect();
+        let chain: Vec<Vec<usize>> = (0..n)
+            .map(|i| if i + 1 < n { vec![0, i + 1] } else { vec![0] })
+            .collect();
         assert_eq!(order(&chain).len(), n);
     }
 }

@@ -9,13 +9,26 @@ use crate::ir::{BoolOp, Compare, Inst, Op, Operand, Type, Type::*};
 
 pub(super) fn form(inst: &Inst) -> Option<Form> {
     Some(match inst.op {
-        Op::Setp { cmp, ty, ftz, bool_op } => {
+        Op::Setp {
+            cmp,
+            ty,
+            ftz,
+            bool_op,
+        } => {
             let second = inst.dsts.get(1).is_some_and(|q| q.is_some());
             setp(cmp, ty, ftz, bool_op, negated(inst, 2), second)?
         }
-        Op::Set { cmp, dty, ty, ftz, bool_op } => {
-            set(dty, ty, Mods::of_compare(cmp, bool_op, negated(inst, 2), false, ftz))?
-        }
+        Op::Set {
+            cmp,
+            dty,
+            ty,
+            ftz,
+            bool_op,
+        } => set(
+            dty,
+            ty,
+            Mods::of_compare(cmp, bool_op, negated(inst, 2), false, ftz),
+        )?,
         Op::Selp { ty } => match ty.size() {
             2 => ternary(logic::selp::<u16>),
             4 => ternary(logic::selp::<u32>),
@@ -28,9 +41,15 @@ pub(super) fn form(inst: &Inst) -> Option<Form> {
                 (2, S32) => ternary(logic::slct_s32::<u16>),
                 (4, S32) => ternary(logic::slct_s32::<u32>),
                 (8, S32) => ternary(logic::slct_s32::<u64>),
-                (2, F32) => ternary_rare(mods, |m, _, a: u16, b, c| logic::slct_f32(a, b, c, m.ftz())),
-                (4, F32) => ternary_rare(mods, |m, _, a: u32, b, c| logic::slct_f32(a, b, c, m.ftz())),
-                (8, F32) => ternary_rare(mods, |m, _, a: u64, b, c| logic::slct_f32(a, b, c, m.ftz())),
+                (2, F32) => {
+                    ternary_rare(mods, |m, _, a: u16, b, c| logic::slct_f32(a, b, c, m.ftz()))
+                }
+                (4, F32) => {
+                    ternary_rare(mods, |m, _, a: u32, b, c| logic::slct_f32(a, b, c, m.ftz()))
+                }
+                (8, F32) => {
+                    ternary_rare(mods, |m, _, a: u64, b, c| logic::slct_f32(a, b, c, m.ftz()))
+                }
                 _ => return None,
             }
         }
@@ -42,7 +61,14 @@ fn negated(inst: &Inst, source: usize) -> bool {
     matches!(inst.srcs.get(source), Some(Operand::NotReg(_)))
 }
 
-fn setp(cmp: Compare, ty: Type, ftz: bool, op: Option<BoolOp>, negated: bool, second: bool) -> Option<Form> {
+fn setp(
+    cmp: Compare,
+    ty: Type,
+    ftz: bool,
+    op: Option<BoolOp>,
+    negated: bool,
+    second: bool,
+) -> Option<Form> {
     use Compare::*;
     // `a > b` is `b < a`: half the handlers do.
     let (cmp, swap) = match cmp {
@@ -100,7 +126,9 @@ fn set(dty: Type, ty: Type, mods: Mods) -> Option<Form> {
     macro_rules! form {
         (|$m:ident, $a:ident: $t:ty, $b:ident| $compare:expr, $write:expr) => {
             if has_op {
-                ternary_rare(mods, |$m: Mods, _, $a: $t, $b: $t, c: bool| $write($m.combine_one($compare, c)))
+                ternary_rare(mods, |$m: Mods, _, $a: $t, $b: $t, c: bool| {
+                    $write($m.combine_one($compare, c))
+                })
             } else {
                 binary_rare(mods, |$m: Mods, _, $a: $t, $b: $t| $write($compare))
             }
@@ -150,8 +178,14 @@ fn set(dty: Type, ty: Type, mods: Mods) -> Option<Form> {
         (F64, _) => to_type!(|m, a: f64, b| compare_f64(m.compare(), a, b)),
         (F16, _) => to_type!(|m, a: u16, b| compare_f16(m.compare(), a, b, m.ftz())),
         (BF16, _) => to_type!(|m, a: u16, b| compare_bf16(m.compare(), a, b)),
-        (F16x2, F16x2) => pair!(|m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()), set_f16),
-        (F16x2, _) => pair!(|m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()), ones),
+        (F16x2, F16x2) => pair!(
+            |m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()),
+            set_f16
+        ),
+        (F16x2, _) => pair!(
+            |m: Mods, a, b| compare_f16(m.compare(), a, b, m.ftz()),
+            ones
+        ),
         (BF16x2, BF16x2) => pair!(|m: Mods, a, b| compare_bf16(m.compare(), a, b), set_bf16),
         (BF16x2, _) => pair!(|m: Mods, a, b| compare_bf16(m.compare(), a, b), ones),
         _ => return None,

@@ -103,8 +103,12 @@ fn pair(c: &Cvt) -> Option<Form> {
     cvt_pair(*c, 0.0, 0.0)?;
     let mods = Mods::of_cvt(c);
     Some(match c.to {
-        F16x2 | BF16x2 => binary_rare(mods, |m: Mods, _, a: f32, b: f32| cvt_pair(m.cvt(), a, b).unwrap_or(0)),
-        _ => binary_rare(mods, |m: Mods, _, a: f32, b: f32| cvt_pair(m.cvt(), a, b).unwrap_or(0) as u16),
+        F16x2 | BF16x2 => binary_rare(mods, |m: Mods, _, a: f32, b: f32| {
+            cvt_pair(m.cvt(), a, b).unwrap_or(0)
+        }),
+        _ => binary_rare(mods, |m: Mods, _, a: f32, b: f32| {
+            cvt_pair(m.cvt(), a, b).unwrap_or(0) as u16
+        }),
     })
 }
 
@@ -113,7 +117,9 @@ fn pack_form(to: Type, c: Option<Type>) -> Option<Form> {
     macro_rules! form {
         ($bits:literal, $signed:literal) => {
             match c {
-                None => binary_rare(Mods(0), |_: Mods, _, a: i32, b: i32| cvt_pack($bits, $signed, a, b, None)),
+                None => binary_rare(Mods(0), |_: Mods, _, a: i32, b: i32| {
+                    cvt_pack($bits, $signed, a, b, None)
+                }),
                 Some(_) => ternary_rare(Mods(0), |_: Mods, _, a: i32, b: i32, c: u32| {
                     cvt_pack($bits, $signed, a, b, Some(c))
                 }),

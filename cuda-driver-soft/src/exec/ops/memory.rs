@@ -49,7 +49,13 @@ const SPACES: [Space; 7] = [
 
 impl Access {
     /// That of an instruction; the decoder has split what has more than 4 elements.
-    pub(crate) fn new(m: &MemMods, element: u32, count: u32, wide_address: bool, class: RegClass) -> Self {
+    pub(crate) fn new(
+        m: &MemMods,
+        element: u32,
+        count: u32,
+        wide_address: bool,
+        class: RegClass,
+    ) -> Self {
         Access {
             space: m.space,
             wide_address,
@@ -59,7 +65,10 @@ impl Access {
             signed: m.ty.is_signed(),
             class,
             strong: !matches!(m.order, Order::Weak),
-            fence: matches!(m.order, Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)),
+            fence: matches!(
+                m.order,
+                Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)
+            ),
         }
     }
 
@@ -71,7 +80,10 @@ impl Access {
             RegClass::B64 | RegClass::B128 => 2,
         };
         let flags = [self.wide_address, self.signed, self.strong, self.fence];
-        let flags = flags.iter().enumerate().fold(0, |bits, (i, f)| bits | u32::from(*f) << i);
+        let flags = flags
+            .iter()
+            .enumerate()
+            .fold(0, |bits, (i, f)| bits | u32::from(*f) << i);
         space
             | self.element.trailing_zeros() << 3
             | self.count.trailing_zeros() << 5
@@ -211,7 +223,9 @@ unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
     match shape {
         Shape::Row if FULL => {
             // SAFETY: a row without gaps, all of it valid.
-            unsafe { access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize) }
+            unsafe {
+                access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize)
+            }
         }
         Shape::Same => {
             // SAFETY: one valid place for all.
@@ -252,7 +266,9 @@ unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
 ) {
     if FULL && shape == Shape::Row {
         // SAFETY: a row without gaps, all of it valid.
-        unsafe { access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize) };
+        unsafe {
+            access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize)
+        };
         return;
     }
     // SAFETY: the source as promised.
@@ -315,10 +331,22 @@ macro_rules! fast {
     };
 }
 
-fast!(LoadGlobal<E>, u64, |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
-    load_pattern, d, load_slow);
-fast!(StoreGlobal<E>, u64, |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
-    store_pattern, b, store_slow);
+fast!(
+    LoadGlobal<E>,
+    u64,
+    |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
+    load_pattern,
+    d,
+    load_slow
+);
+fast!(
+    StoreGlobal<E>,
+    u64,
+    |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
+    store_pattern,
+    b,
+    store_slow
+);
 fast!(LoadShared<E, A>, A, |m, cache, addresses, mask, FULL| {
     cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
 }, load_pattern, d, load_slow);
@@ -404,7 +432,10 @@ fn places(
     };
     let placed = match fast {
         Some(host) => Placed::Pattern(host),
-        None => match m.spaces.place(cache, access.space, addresses, mask, bytes, align) {
+        None => match m
+            .spaces
+            .place(cache, access.space, addresses, mask, bytes, align)
+        {
             Ok(placed) => placed,
             Err(refusal) => {
                 m.refuse(refusal, access.align, write);
@@ -430,7 +461,9 @@ unsafe fn load_slow(
 ) -> Flow {
     let access = Access::unpack(inst.mods);
     m.strong_loads += u64::from(access.strong);
-    let Some(places) = places(m, inst, &access, addresses, mask, false) else { return Flow::Fault };
+    let Some(places) = places(m, inst, &access, addresses, mask, false) else {
+        return Flow::Fault;
+    };
     let slots = [inst.d, inst.b, inst.c, inst.e];
     for (k, slot) in slots.into_iter().enumerate().take(access.count as usize) {
         let offset = k * access.element as usize;
@@ -479,7 +512,9 @@ unsafe fn store_slow(
     if access.fence {
         fence(Ordering::SeqCst);
     }
-    let Some(places) = places(m, inst, &access, addresses, mask, true) else { return Flow::Fault };
+    let Some(places) = places(m, inst, &access, addresses, mask, true) else {
+        return Flow::Fault;
+    };
     let slots = [inst.b, inst.d, inst.c, inst.e];
     for (k, slot) in slots.into_iter().enumerate().take(access.count as usize) {
         let offset = k * access.element as usize;

@@ -19,7 +19,13 @@ impl Mods {
     const COMPARE_SHIFT: u32 = 5;
 
     /// Those of `setp` and `set`.
-    pub(crate) fn of_compare(compare: Compare, op: Option<BoolOp>, negated: bool, second: bool, ftz: bool) -> Self {
+    pub(crate) fn of_compare(
+        compare: Compare,
+        op: Option<BoolOp>,
+        negated: bool,
+        second: bool,
+        ftz: bool,
+    ) -> Self {
         let op = match op {
             None => 0,
             Some(BoolOp::And) => 1,
@@ -153,7 +159,10 @@ impl Mods {
         let ty = |ty: Type| TYPES.iter().position(|t| *t == ty).unwrap_or(0) as u32;
         let rnd = |r: Option<Rounding>| r.map_or(7, rounding_bits);
         let flags = [c.ftz, c.sat, c.relu, c.satfinite];
-        let flags = flags.iter().enumerate().fold(0, |bits, (i, f)| bits | u32::from(*f) << i);
+        let flags = flags
+            .iter()
+            .enumerate()
+            .fold(0, |bits, (i, f)| bits | u32::from(*f) << i);
         Mods(ty(c.to) | ty(c.from) << 5 | rnd(c.rnd) << 10 | rnd(c.int_rnd) << 13 | flags << 16)
     }
 
@@ -213,14 +222,16 @@ fn rounding(bits: u32) -> Rounding {
 
 const COMPARES: [Compare; 18] = {
     use Compare::*;
-    [Eq, Ne, Lt, Le, Gt, Ge, Lo, Ls, Hi, Hs, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan]
+    [
+        Eq, Ne, Lt, Le, Gt, Ge, Lo, Ls, Hi, Hs, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan,
+    ]
 };
 
 const TYPES: [Type; 27] = {
     use Type::*;
     [
-        Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64, BF16, BF16x2, TF32,
-        U16x2, S16x2, E4M3, E5M2, E4M3x2, E5M2x2,
+        Pred, B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F16, F16x2, F32, F64,
+        BF16, BF16x2, TF32, U16x2, S16x2, E4M3, E5M2, E4M3x2, E5M2x2,
     ]
 };
 
@@ -231,7 +242,11 @@ mod tests {
     #[test]
     fn a_conversion_survives_packing() {
         for (i, to) in TYPES.into_iter().enumerate() {
-            let rnd = (i % 3 > 0).then_some(if i % 3 == 1 { Rounding::Rz } else { Rounding::Rna });
+            let rnd = (i % 3 > 0).then_some(if i % 3 == 1 {
+                Rounding::Rz
+            } else {
+                Rounding::Rna
+            });
             let flag = |n: usize| i >> n & 1 == 1;
             let c = Cvt {
                 to,
@@ -245,6 +260,10 @@ mod tests {
             };
             assert_eq!(Mods::of_cvt(&c).cvt(), c);
         }
-        assert!(COMPARES.into_iter().all(|c| Mods::of_compare(c, None, false, false, true).compare() == c));
+        assert!(
+            COMPARES
+                .into_iter()
+                .all(|c| Mods::of_compare(c, None, false, false, true).compare() == c)
+        );
     }
 }

@@ -61,8 +61,12 @@ pub(crate) fn pack(part: RegClass) -> Option<Form> {
 pub(crate) fn extract(whole: RegClass, part: RegClass, shift: u32) -> Option<Form> {
     let mods = Mods(shift);
     Some(match (whole, part) {
-        (RegClass::B32, RegClass::B16) => unary_rare(mods, |m: Mods, _, a: u32| (a >> (m.0 & 31)) as u16),
-        (RegClass::B64, RegClass::B16) => unary_rare(mods, |m: Mods, _, a: u64| (a >> (m.0 & 63)) as u16),
+        (RegClass::B32, RegClass::B16) => {
+            unary_rare(mods, |m: Mods, _, a: u32| (a >> (m.0 & 31)) as u16)
+        }
+        (RegClass::B64, RegClass::B16) => {
+            unary_rare(mods, |m: Mods, _, a: u64| (a >> (m.0 & 63)) as u16)
+        }
         (RegClass::B64, RegClass::B32) if shift == 0 => unary(|a: u64| a as u32),
         (RegClass::B64, RegClass::B32) => unary(|a: u64| (a >> 32) as u32),
         _ => return None,

@@ -28,7 +28,11 @@ pub(crate) struct Form {
 impl Form {
     /// With the sources `a` and `b` of the instruction exchanged.
     pub(crate) fn swapped(mut self, swap: bool) -> Self {
-        self.mods = if swap { self.mods.with_swap() } else { self.mods };
+        self.mods = if swap {
+            self.mods.with_swap()
+        } else {
+            self.mods
+        };
         self
     }
 
@@ -56,7 +60,12 @@ impl<F: Copy + 'static> Pure for F {}
 /// # Safety
 /// See [`Regs`].
 #[inline(always)]
-unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: [T; LANES], mask: Mask) {
+unsafe fn put<T: Lane, const FULL: bool>(
+    regs: Regs<'_>,
+    slot: Slot,
+    values: [T; LANES],
+    mask: Mask,
+) {
     if FULL {
         // SAFETY: as promised by the caller.
         unsafe { T::write(regs, slot, values) }
@@ -115,7 +124,12 @@ fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]) -> Form {
     for (to, from) in srcs.iter_mut().zip(sources) {
         *to = Some(*from);
     }
-    Form { handlers, dsts: [d, None], srcs, mods: Mods(0) }
+    Form {
+        handlers,
+        dsts: [d, None],
+        srcs,
+        mods: Mods(0),
+    }
 }
 
 shape!(
@@ -196,7 +210,12 @@ impl<A: Lane, F: Fn(Mods, A, A) -> bool + Pure> Body for Test<A, F> {
 fn test_form(handlers: Handlers, a: RegClass, mods: Mods) -> Form {
     let c = mods.has_bool_op().then_some(RegClass::Pred);
     let q = mods.has_second().then_some(RegClass::Pred);
-    Form { handlers, dsts: [Some(RegClass::Pred), q], srcs: [Some(a), Some(a), c, None], mods }
+    Form {
+        handlers,
+        dsts: [Some(RegClass::Pred), q],
+        srcs: [Some(a), Some(a), c, None],
+        mods,
+    }
 }
 
 /// `p|q = f(a, b)`
@@ -276,5 +295,9 @@ impl<F: Fn(Mask, Mask, Mask) -> Mask + Pure> Body for Masks<F> {
 
 /// `d = f(a, b, c)` on masks; `sources` of them are used.
 pub(crate) fn masks<F: Fn(Mask, Mask, Mask) -> Mask + Pure>(sources: usize, _f: F) -> Form {
-    form(compiled_once::<Masks<F>>(), Some(RegClass::Pred), &[RegClass::Pred; 3][..sources])
+    form(
+        compiled_once::<Masks<F>>(),
+        Some(RegClass::Pred),
+        &[RegClass::Pred; 3][..sources],
+    )
 }

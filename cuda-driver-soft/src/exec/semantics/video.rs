@@ -100,13 +100,33 @@ impl Video {
             Then::Merge(part) => part.place(),
             _ => (0, 32),
         };
-        let result = if self.sat { limit(result, width, self.signed) } else { result } as u32;
-        let less = if self.signed { (result as i32) < c as i32 } else { result < c };
+        let result = if self.sat {
+            limit(result, width, self.signed)
+        } else {
+            result
+        } as u32;
+        let less = if self.signed {
+            (result as i32) < c as i32
+        } else {
+            result < c
+        };
         match self.then {
             Then::Nothing => result,
             Then::Add => result.wrapping_add(c),
-            Then::Min => if less { result } else { c },
-            Then::Max => if less { c } else { result },
+            Then::Min => {
+                if less {
+                    result
+                } else {
+                    c
+                }
+            }
+            Then::Max => {
+                if less {
+                    c
+                } else {
+                    result
+                }
+            }
             Then::Merge(_) => {
                 let mask = (u32::MAX >> (32 - width)) << position;
                 c & !mask | result << position & mask
@@ -206,9 +226,17 @@ pub fn vmad(v: VideoMad, a: u32, b: u32, c: u32) -> u32 {
     // c has the sign of the product; the result also where c is negated.
     let signed_product = v.a.1 || v.b.1 || v.negate_product;
     let addend = extract(c, (0, 32), signed_product || v.negate_c);
-    let addend = if v.negate_c { -i128::from(addend) } else { addend.into() };
+    let addend = if v.negate_c {
+        -i128::from(addend)
+    } else {
+        addend.into()
+    };
     let sum = (product + addend + i128::from(v.plus_one)) >> v.shift;
-    (if v.sat { limit(sum, 32, signed_product || v.negate_c) } else { sum }) as u32
+    (if v.sat {
+        limit(sum, 32, signed_product || v.negate_c)
+    } else {
+        sum
+    }) as u32
 }
 
 /// The operation of a packed video instruction on each element.
@@ -278,7 +306,11 @@ pub fn video_packed<const N: usize>(op: Packed, v: VideoPacked<N>, a: u32, b: u3
             Packed::Max => x.max(y),
             Packed::Set(compare) => compare_int(compare, x, y).into(),
         };
-        let t = if v.sat { limit(t.into(), width, v.signed) as u32 } else { t as u32 };
+        let t = if v.sat {
+            limit(t.into(), width, v.signed) as u32
+        } else {
+            t as u32
+        };
         if v.add {
             result = result.wrapping_add(t);
         } else {
