@@ -17,6 +17,7 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 mod epochs;
+pub(crate) mod host;
 mod pages;
 mod reserve;
 mod space;
