@@ -33,13 +33,23 @@ pub(crate) enum Width {
     B64,
 }
 
+/// How far results may be from those of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Not at all.
+    Same,
+    /// In the last places.
+    Near,
+    /// Anything: the driver expands the instruction to code that departs from the manual.
+    Apart,
+}
+
 /// An instruction with all modifiers.
 pub(crate) struct Form {
     pub(crate) text: String,
     pub(crate) kind: Kind,
     pub(crate) width: Width,
-    /// A difference in the last places is no fault.
-    pub(crate) approximate: bool,
+    pub(crate) expect: Expect,
     pub(crate) eval: Box<dyn Fn(u64, u64, u64) -> u64>,
 }
 
@@ -220,7 +230,7 @@ impl List {
             text,
             kind,
             width,
-            approximate: false,
+            expect: Expect::Same,
             eval: Box::new(eval),
         });
     }
@@ -236,7 +246,7 @@ impl List {
             text,
             kind,
             width,
-            approximate: true,
+            expect: Expect::Near,
             eval: Box::new(eval),
         });
     }
@@ -247,6 +257,11 @@ impl List {
             let [a, b, c] = [a, b, c].map(|v| f32::from_bits(v as u32));
             eval(a, b, c).to_bits().into()
         });
+    }
+
+    /// Marks the last form.
+    fn expect(&mut self, expect: Expect) {
+        self.0.last_mut().expect("a form was added").expect = expect;
     }
 
     /// Takes away the operands that the last form does not have.
