@@ -2,22 +2,18 @@
 //!
 //! `cargo run --release --example referee [-- --ptx | FILTER]`: on the driver that the loader finds (`CUDA_DRIVER_LIBRARY`
 //! names another). `--ptx` prints the module instead, for `ptxas`. A filter runs the forms whose text contains it.
-//! Each line is a form: how many results differ, the largest difference in units of the last place, and the first
-//! operands that show it. Exit code 1 if a form that should not differ does.
+//! Each line is a form: how many results differ, the largest difference in units of the last place, a fingerprint of
+//! the driver's results, and the first operands that show a difference. Exit code 1 if a form that should not differ does.
 
 mod driver;
 mod forms;
 #[path = "../../src/exec/semantics/tests/random.rs"]
 mod random;
 
-use forms::{Expect, Form, Kind, Width};
-use random::Random;
+use forms::{COUNT, Expect, Form, Kind, Width, operands};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::process::ExitCode;
-
-/// Operand triples for each form.
-const COUNT: usize = 1 << 19;
 
 fn main() -> ExitCode {
     let argument = std::env::args().nth(1);
@@ -75,38 +71,6 @@ fn module(forms: &[Form]) -> String {
     ptx
 }
 
-/// Operands of a kind: all pairs and many triples of the special values, then random ones.
-fn operands(kind: Kind) -> Vec<[u64; 3]> {
-    let mut random = Random::new();
-    let special = kind.special();
-    let n = special.len();
-    let mut all = Vec::with_capacity(COUNT);
-    for i in 0..n * n {
-        all.push([
-            special[i % n],
-            special[i / n],
-            special[random.next() as usize % n],
-        ]);
-    }
-    for _ in 0..n * n {
-        all.push([0; 3].map(|_| special[random.next() as usize % n]));
-    }
-    if matches!(kind, Kind::F16 | Kind::BF16) {
-        // Every value in each place.
-        for value in 0..0x1_0000 {
-            for place in 0..3 {
-                let mut operands = [0; 3].map(|_| special[random.next() as usize % n]);
-                operands[place] = value;
-                all.push(operands);
-            }
-        }
-    }
-    while all.len() < COUNT {
-        all.push(kind.random(&mut random));
-    }
-    all
-}
-
 fn run(forms: &[Form]) -> Result<usize, String> {
     let driver = driver::Driver::start(&module(forms))?;
     println!("{}", driver.description());
@@ -161,8 +125,9 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         (_, Expect::Apart) => "apart",
         (_, Expect::Same) => "DIFFERS",
     };
+    let hash = forms::fingerprint(results.iter().copied());
     println!(
-        "{verdict} {count}/{} worst {worst}: {}",
+        "{verdict} {count}/{} worst {worst} fingerprint {hash:016x}: {}",
         operands.len(),
         form.text
     );
