@@ -70,3 +70,6 @@ pub use module::{Global, JitError, JitOptions, Module};
 pub use pending::Pending;
 pub use primary_context::PrimaryContext;
 pub use stream::Stream;
+
+#[cfg(test)]
+mod tests;

@@ -230,12 +230,8 @@ mod tests {
                 .contains("section table")
         );
         assert!(check(b"\x7fELF").is_err());
-        for cut in 0..0x80 {
-            assert!(
-                check(&elf(0, 0)[..cut]).is_ok()
-                    == (cut < 4 && !b"\x7fEL"[..cut.min(3)].contains(&0x7f)),
-                "{cut}"
-            );
+        for cut in 4..0x80 {
+            assert!(check(&elf(0, 0)[..cut]).is_err(), "{cut}");
         }
     }
 }

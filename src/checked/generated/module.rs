@@ -98,16 +98,16 @@ pub struct LinkComplete {
 #[inline]
 #[track_caller]
 pub unsafe fn link_complete(state: sys::CUlinkState) -> Result<LinkComplete> {
-    let mut cubin = MaybeUninit::<*mut c_void>::zeroed();
-    let mut size = MaybeUninit::<usize>::zeroed();
+    let mut cubin_out = MaybeUninit::<*mut c_void>::zeroed();
+    let mut size_out = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLinkComplete(state, cubin.as_mut_ptr(), size.as_mut_ptr()) };
+    let status = unsafe { sys::cuLinkComplete(state, cubin_out.as_mut_ptr(), size_out.as_mut_ptr()) };
     check(status, Function::cuLinkComplete)?;
     Ok(LinkComplete {
         // SAFETY: zeroed before the call, and the call succeeded.
-        cubin: unsafe { cubin.assume_init() },
+        cubin: unsafe { cubin_out.assume_init() },
         // SAFETY: zeroed before the call, and the call succeeded.
-        size: unsafe { size.assume_init() },
+        size: unsafe { size_out.assume_init() },
     })
 }
 
@@ -129,19 +129,19 @@ pub unsafe fn link_create(
 ) -> Result<sys::CUlinkState> {
     same_length(option_values.len(), options.len(), Function::cuLinkCreate_v2)?;
     let num_options: u32 = count(options.len(), Function::cuLinkCreate_v2)?;
-    let mut state = MaybeUninit::<sys::CUlinkState>::zeroed();
+    let mut state_out = MaybeUninit::<sys::CUlinkState>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuLinkCreate_v2(
             num_options,
             slice(options).cast_mut(),
             slice_mut(option_values),
-            state.as_mut_ptr(),
+            state_out.as_mut_ptr(),
         )
     };
     check(status, Function::cuLinkCreate_v2)?;
     // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state.assume_init() })
+    Ok(unsafe { state_out.assume_init() })
 }
 
 /// Destroys a linker and the image that it made.
@@ -476,18 +476,18 @@ pub(super) mod legacy {
     ) -> Result<sys::CUlinkState> {
         same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkCreate)?;
         let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkCreate)?;
-        let mut state = MaybeUninit::<sys::CUlinkState>::zeroed();
+        let mut state_out = MaybeUninit::<sys::CUlinkState>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
             sys::legacy::cuLinkCreate(
                 num_options,
                 slice(options).cast_mut(),
                 slice_mut(option_values),
-                state.as_mut_ptr(),
+                state_out.as_mut_ptr(),
             )
         };
         check(status, sys::legacy::Function::cuLinkCreate)?;
         // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { state.assume_init() })
+        Ok(unsafe { state_out.assume_init() })
     }
 }

@@ -90,7 +90,7 @@ pub unsafe fn stream_begin_capture_to_graph(
     mode: sys::CUstreamCaptureMode,
 ) -> Result<()> {
     if let Some(dependency_data) = &dependency_data {
-        same_length(dependency_data.len() + 0, dependencies.len(), Function::cuStreamBeginCaptureToGraph)?;
+        same_length(dependency_data.len(), dependencies.len(), Function::cuStreamBeginCaptureToGraph)?;
     }
     let num_dependencies = dependencies.len();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
@@ -629,7 +629,7 @@ pub unsafe fn stream_update_capture_dependencies_v2(
     flags: u32,
 ) -> Result<()> {
     if let Some(dependency_data) = &dependency_data {
-        same_length(dependency_data.len() + 0, dependencies.len(), Function::cuStreamUpdateCaptureDependencies_v2)?;
+        same_length(dependency_data.len(), dependencies.len(), Function::cuStreamUpdateCaptureDependencies_v2)?;
     }
     let num_dependencies = dependencies.len();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.

@@ -56,21 +56,24 @@ fn imports(text: &str, checked: &str) -> String {
         "text",
         "zeroed",
     ];
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let uses = |name: &str| {
         text.match_indices(name).any(|(at, _)| {
-            let is_part = |c: char| c.is_alphanumeric() || c == '_';
             let before = text[..at].chars().next_back();
-            let after = text[at + name.len()..].chars().next();
-            // Functions of `give` are called, or passed on; `]` ends an array's length.
+            let rest = &text[at + name.len()..];
+            let after: &[&str] = match name {
+                // An array's length.
+                "TEXT" => &["]"],
+                // Called, or passed on as a function.
+                "slice" | "slice_mut" => &["(", ")"],
+                "zeroed" => &["::<"],
+                // The others are called, or types.
+                _ if FFI.contains(&name) => &[""],
+                _ => &["("],
+            };
             !before.is_some_and(|c| is_part(c) || matches!(c, '.' | '`' | ':'))
-                && after.is_some_and(|c| {
-                    if FFI.contains(&name) {
-                        !is_part(c)
-                    } else {
-                        matches!(c, '(' | ')' | ']' | ':')
-                    }
-                })
-                && (after != Some(':') || text[at + name.len()..].starts_with("::"))
+                && !rest.starts_with(is_part)
+                && after.iter().any(|after| rest.starts_with(after))
         })
     };
     let used = |names: &[&str]| {
@@ -153,6 +156,18 @@ impl<'a> Emitter<'a> {
             emitter.parameter(parameter)?;
         }
         emitter.list_query();
+        let mut names: Vec<String> = call
+            .parameters
+            .iter()
+            .map(|parameter| names::parameter(&parameter.name))
+            .collect();
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!(
+                "{}: two parameters would be {}",
+                call.symbol, pair[0]
+            ));
+        }
         Ok(emitter)
     }
 
@@ -167,84 +182,39 @@ impl<'a> Emitter<'a> {
 
     /// Statements that compute the counts from the slices.
     fn counts(&mut self) -> Result<(), String> {
+        let function = self.function();
         for counter in &self.call.parameters {
             if !self.call.is_counted(&counter.name) {
                 continue;
             }
-            let count = names::parameter(&counter.name);
-            let ty = counter.ty.base();
-            let mut first: Option<String> = None;
-            for parameter in &self.call.parameters {
-                let slice = names::parameter(&parameter.name);
-                let length = match &parameter.kind {
-                    Kind::String { count: counted } if *counted == counter.name => {
-                        self.before.push(format!("let mut {slice} = [0u8; TEXT];"));
-                        format!("{slice}.len()")
-                    }
-                    Kind::Slice {
-                        count: Count::Parameter { name, less },
-                        optional,
-                    }
-                    | Kind::SliceMut {
-                        count: Count::Parameter { name, less },
-                        optional,
-                    } if *name == counter.name => {
-                        if *optional {
-                            let Some(first) = &first else {
-                                return Err(format!(
-                                    "{}: nothing but an optional slice gives {name}",
-                                    self.call.symbol
-                                ));
-                            };
-                            self.before.push(format!(
-                                "if let Some({slice}) = &{slice} {{\n    same_length({slice}.len() + {less}, {first}, {})?;\n}}",
-                                self.function()
-                            ));
-                            continue;
-                        }
-                        if *less == 0 {
-                            format!("{slice}.len()")
-                        } else {
-                            format!("{slice}.len() + {less}")
-                        }
-                    }
-                    Kind::Bytes {
-                        count: Count::Parameter { name, .. } | Count::Pointer { name },
-                    }
-                    | Kind::Buffer {
-                        count: Count::Parameter { name, .. } | Count::Pointer { name },
-                    }
-                    | Kind::SliceMut {
-                        count: Count::Pointer { name },
-                        ..
-                    } if *name == counter.name => match parameter.kind {
-                        Kind::SliceMut { .. } => format!("{slice}.len()"),
-                        _ => format!("size_of_val({slice})"),
-                    },
-                    _ => continue,
-                };
-                match &first {
-                    None => {
-                        first = Some(length);
-                    }
-                    Some(first) => {
-                        let function = self.function();
-                        self.before
-                            .push(format!("same_length({length}, {first}, {function})?;"));
-                    }
+            let (lengths, optional) = self.lengths(&counter.name);
+            let Some((length, others)) = lengths.split_first() else {
+                // A list's count is asked of the driver; see `list_query`.
+                if optional.is_empty() {
+                    continue;
                 }
-            }
-            let Some(length) = first else { continue };
-            let mutable = if counter.ty.pointers > 0 { "mut " } else { "" };
-            if ty == "usize" {
+                return Err(format!(
+                    "{}: only optional slices give {}",
+                    self.call.symbol, counter.name
+                ));
+            };
+            for other in others {
                 self.before
-                    .push(format!("let {mutable}{count} = {length};"));
-            } else {
-                let function = self.function();
+                    .push(format!("same_length({other}, {length}, {function})?;"));
+            }
+            for (slice, other) in optional {
                 self.before.push(format!(
-                    "let {mutable}{count}: {ty} = count({length}, {function})?;"
+                    "if let Some({slice}) = &{slice} {{\n    same_length({other}, {length}, {function})?;\n}}"
                 ));
             }
+            let count = names::parameter(&counter.name);
+            let ty = counter.ty.base();
+            let mutable = if counter.ty.pointers > 0 { "mut " } else { "" };
+            self.before.push(if ty == "usize" {
+                format!("let {mutable}{count} = {length};")
+            } else {
+                format!("let {mutable}{count}: {ty} = count({length}, {function})?;")
+            });
             if counter.ty.pointers > 0 {
                 self.outputs.push(Output {
                     field: count.clone(),
@@ -254,6 +224,41 @@ impl<'a> Emitter<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The lengths that a counter has to agree with, and those of slices that may be absent, with their names.
+    fn lengths(&mut self, counter: &str) -> (Vec<String>, Vec<(String, String)>) {
+        let mut lengths = Vec::new();
+        let mut absent = Vec::new();
+        for parameter in &self.call.parameters {
+            let slice = names::parameter(&parameter.name);
+            match &parameter.kind {
+                Kind::String { count } if count == counter => {
+                    self.before.push(format!("let mut {slice} = [0u8; TEXT];"));
+                    lengths.push(format!("{slice}.len()"));
+                }
+                Kind::Slice { count, optional } | Kind::SliceMut { count, optional }
+                    if count.is(counter) =>
+                {
+                    let length = match count {
+                        Count::Parameter { less, .. } if *less > 0 => {
+                            format!("{slice}.len() + {less}")
+                        }
+                        _ => format!("{slice}.len()"),
+                    };
+                    if *optional {
+                        absent.push((slice, length));
+                    } else {
+                        lengths.push(length);
+                    }
+                }
+                Kind::Bytes { count } | Kind::Buffer { count } if count.is(counter) => {
+                    lengths.push(format!("size_of_val({slice})"));
+                }
+                _ => {}
+            }
+        }
+        (lengths, absent)
     }
 
     fn parameter(&mut self, parameter: &Parameter) -> Result<(), String> {
@@ -301,10 +306,16 @@ impl<'a> Emitter<'a> {
                 self.arguments
                     .push(format!("{name}.map_or(ptr::null(), ptr::from_ref){cast}"));
             }
-            Kind::InOut => {
+            Kind::InOut { optional: false } => {
                 self.signature
                     .push(format!("{name}: &mut {}", ty.pointee()));
                 self.arguments.push(format!("ptr::from_mut({name})"));
+            }
+            Kind::InOut { optional: true } => {
+                self.signature
+                    .push(format!("{name}: Option<&mut {}>", ty.pointee()));
+                self.arguments
+                    .push(format!("{name}.map_or(ptr::null_mut(), ptr::from_mut)"));
             }
             Kind::Str { optional: false } => {
                 self.signature.push(format!("{name}: &CStr"));
@@ -340,7 +351,7 @@ impl<'a> Emitter<'a> {
                 self.arguments
                     .push(format!("{name}.as_ptr().cast::<c_void>(){cast}"));
             }
-            Kind::Buffer { .. } => {
+            Kind::Buffer { count } => {
                 let element = if ty.base == "char" {
                     "u8"
                 } else {
@@ -348,8 +359,13 @@ impl<'a> Emitter<'a> {
                     "T"
                 };
                 self.signature.push(format!("{name}: &mut [{element}]"));
+                // A count behind a pointer can be asked for with null.
+                let address = match count {
+                    Count::Pointer { .. } => format!("slice_mut({name})"),
+                    _ => format!("{name}.as_mut_ptr()"),
+                };
                 self.arguments
-                    .push(format!("{name}.as_mut_ptr().cast::<{}>()", ty.base()));
+                    .push(format!("{address}.cast::<{}>()", ty.base()));
             }
             Kind::Out { name: field, .. } => {
                 self.before.push(format!(
@@ -400,9 +416,9 @@ impl<'a> Emitter<'a> {
                 });
             }
             Kind::Vector { count } => {
-                let count = names::parameter(count);
+                let count = self.as_usize(count);
                 self.before.push(format!(
-                    "let mut {name} = zeroed::<{}>({count} as usize);",
+                    "let mut {name} = zeroed::<{}>({count});",
                     ty.pointee()
                 ));
                 self.arguments
@@ -414,17 +430,32 @@ impl<'a> Emitter<'a> {
                 });
             }
             Kind::List { count } => {
-                let count = names::parameter(count);
+                let count = self.as_usize(count);
                 self.arguments
                     .push(format!("{name}.as_mut_ptr().cast::<{}>()", ty.pointee()));
                 self.outputs.push(Output {
                     field: name.clone(),
                     ty: format!("Vec<{}>", ty.pointee()),
-                    value: format!("unsafe {{ filled_to({name}, {count} as usize) }}"),
+                    value: format!("unsafe {{ filled_to({name}, {count}) }}"),
                 });
             }
         }
         Ok(())
+    }
+
+    /// A counter as a `usize`.
+    fn as_usize(&self, counter: &str) -> String {
+        let name = names::parameter(counter);
+        let is_usize = self
+            .call
+            .parameters
+            .iter()
+            .any(|parameter| parameter.name == counter && parameter.ty.base() == "usize");
+        if is_usize {
+            name
+        } else {
+            format!("{name} as usize")
+        }
     }
 
     fn slice(&mut self, name: &str, element: &str, optional: bool, cast: &str) {
@@ -540,12 +571,13 @@ impl<'a> Emitter<'a> {
                 self.raw_call(query, "    ")
             );
             for parameter in &self.call.parameters {
-                if let Kind::List { .. } = parameter.kind {
+                if let Kind::List { count: c_count } = &parameter.kind {
                     let name = names::parameter(&parameter.name);
                     let _ = writeln!(
                         out,
-                        "    let mut {name} = zeroed::<{}>({count} as usize);",
-                        parameter.ty.pointee()
+                        "    let mut {name} = zeroed::<{}>({});",
+                        parameter.ty.pointee(),
+                        self.as_usize(c_count)
                     );
                 }
             }
@@ -620,7 +652,13 @@ impl<'a> Emitter<'a> {
         } else {
             ", Copy"
         };
-        let _ = writeln!(out, "#[derive(Debug, Clone{copy})]");
+        // These hold a union, so they print nothing.
+        let silent = self.outputs.iter().any(|o| o.ty == "sys::CUdevResource");
+        let debug = if silent { "" } else { "Debug, " };
+        if silent {
+            out.push_str("#[allow(missing_debug_implementations)]\n");
+        }
+        let _ = writeln!(out, "#[derive({debug}Clone{copy})]");
         let _ = writeln!(out, "pub struct {} {{", self.struct_name());
         for output in &self.outputs {
             let _ = writeln!(out, "    /// C's `{}`.", self.c_name(&output.field));

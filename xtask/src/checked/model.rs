@@ -56,7 +56,7 @@ pub(super) enum Kind {
     Destroyed,
     Raw,
     In { optional: bool },
-    InOut,
+    InOut { optional: bool },
     Out { name: Option<String>, created: bool },
     OutArray(usize),
     Text,
@@ -211,12 +211,7 @@ impl Call {
                 Kind::Slice { count, .. }
                 | Kind::SliceMut { count, .. }
                 | Kind::Bytes { count }
-                | Kind::Buffer { count } => match count {
-                    Count::Parameter { name: counted, .. } | Count::Pointer { name: counted } => {
-                        counted == name
-                    }
-                    Count::Fixed(_) => false,
-                },
+                | Kind::Buffer { count } => count.is(name),
                 _ => false,
             })
     }
@@ -231,9 +226,10 @@ impl Call {
                 Kind::Destroyed => ty.pointers == 0,
                 Kind::Raw => ty.pointers > 0,
                 Kind::In { .. } => ty.pointers == 1 && ty.base != "void",
-                Kind::InOut | Kind::OutArray(_) | Kind::List { .. } | Kind::Vector { .. } => {
-                    ty.pointers == 1 && !ty.constant && ty.base != "void"
-                }
+                Kind::InOut { .. }
+                | Kind::OutArray(_)
+                | Kind::List { .. }
+                | Kind::Vector { .. } => ty.pointers == 1 && !ty.constant && ty.base != "void",
                 // `const T **` gives a pointer to constant data.
                 Kind::Out { .. } => {
                     (ty.pointers == 1 && !ty.constant && ty.base != "void") || ty.pointers == 2
@@ -368,7 +364,7 @@ impl Kind {
             ("destroyed", None) => Self::Destroyed,
             ("raw", None) => Self::Raw,
             ("in", None) => Self::In { optional },
-            ("inout", None) => Self::InOut,
+            ("inout", None) => Self::InOut { optional },
             ("text", None) => Self::Text,
             ("str", None) => Self::Str { optional },
             ("string", Some(count)) => Self::String {
@@ -415,13 +411,25 @@ impl Kind {
         };
         let may_be_optional = matches!(
             kind,
-            Self::In { .. } | Self::Str { .. } | Self::Slice { .. } | Self::SliceMut { .. }
+            Self::In { .. }
+                | Self::InOut { .. }
+                | Self::Str { .. }
+                | Self::Slice { .. }
+                | Self::SliceMut { .. }
         );
         (may_be_optional || !optional).then_some(kind)
     }
 }
 
 impl Count {
+    /// Whether this parameter says the count.
+    pub(super) fn is(&self, parameter: &str) -> bool {
+        match self {
+            Self::Parameter { name, .. } | Self::Pointer { name } => name == parameter,
+            Self::Fixed(_) => false,
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         if let Ok(count) = text.parse() {
             return Some(Self::Fixed(count));

@@ -78,11 +78,7 @@ pub(super) fn parameter(name: &str) -> String {
             .filter(|rest| rest.starts_with(|letter: char| letter.is_uppercase()))
     });
     let bare = bare.unwrap_or(name);
-    let name = snake(
-        bare.strip_suffix("_out")
-            .or_else(|| bare.strip_suffix("Out"))
-            .unwrap_or(bare),
-    );
+    let name = snake(bare.strip_suffix("_out").unwrap_or(bare));
     match name.as_str() {
         "type" | "fn" | "mod" | "struct" | "move" | "in" | "ref" => format!("{name}_"),
         _ => name,
