@@ -303,3 +303,58 @@ fn pointers_passed() {
         high.wrapping_sub(low)
     });
 }
+
+#[test]
+fn jump_tables() {
+    check("jump.ptx", "jump_table", &words(1000, 12), |x| {
+        match x & 3 {
+            0 => x.wrapping_add(10),
+            1 => x.wrapping_mul(x),
+            2 => x.wrapping_sub(7),
+            _ => !x,
+        }
+    });
+}
+
+#[test]
+fn lanes_that_leave_one_by_one() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("jump.ptx", "leave_one_by_one");
+    let out = gpu.alloc(128);
+    gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![out]);
+    let expected: Vec<u32> = (1..=32).collect();
+    compare("leave_one_by_one", &gpu.read::<u32>(out, 32), &expected);
+}
+
+#[test]
+fn predicates() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("jump.ptx", "predicates");
+    let (mut a, mut b) = (words(1000, 13), words(1000, 14));
+    // Equal pairs, and the constants that the kernel compares with.
+    a.extend([7, 7, 0, 5, u32::MAX, 0x8000_0000]);
+    b.extend([7, 0, 0, 5, 0x7fff_ffff, 0x7fff_ffff]);
+    let seen: Vec<u32> = gpu.table(kernel, &[&a, &b], 8);
+    let expected: Vec<u32> = a
+        .iter()
+        .zip(&b)
+        .flat_map(|(&x, &y)| {
+            let (sx, sy) = (x.cast_signed(), y.cast_signed());
+            let p1 = sx < sy;
+            let p3 = x > y && !p1;
+            let p4 = x == 7 || !p1;
+            let p5 = (y != 0) ^ p1;
+            [
+                if p1 { 1 } else { 2 },
+                if p3 { x } else { y },
+                if p4 { u32::MAX } else { 1 },
+                if p5 { 5 } else { 6 },
+                if sx >= 0 { x } else { y },
+                if p1 { 101 } else { 102 },
+                if p1 { u32::MAX } else { 0 },
+                if x >= y { 1.0_f32.to_bits() } else { 0 },
+            ]
+        })
+        .collect();
+    compare("predicates", &seen, &expected);
+}

@@ -8,12 +8,12 @@ use std::process::Command;
 use crate::{generate, root};
 
 /// A package of PyPI at one version, and a file that must be in it.
-struct Package {
-    name: &'static str,
-    version: &'static str,
-    holds: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) holds: &'static str,
     /// SHA-256 of that file, where it is the same on every platform.
-    sha256: Option<&'static str>,
+    pub(crate) sha256: Option<&'static str>,
 }
 
 /// The header that the bindings are made from.
@@ -126,7 +126,7 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
 }
 
 /// The named file of a package, downloaded if it is not there; three tries.
-fn fetch(package: &Package) -> Result<PathBuf, String> {
+pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let Package {
         name,
         version,

@@ -3,6 +3,7 @@
 mod api;
 mod bindings;
 mod checked;
+mod every_header;
 // Written for the older compiler that the binding crates support, which has no let-chains.
 #[allow(clippy::collapsible_if)]
 #[path = "../../cuda-driver-sys/build/generate.rs"]
@@ -24,6 +25,11 @@ const TASKS: &[Task] = &[
         "headers",
         "fetch the pinned CUDA headers and libclang into .cache/",
         headers::run,
+    ),
+    (
+        "every-header",
+        "fetch the header packages of CUDA 11.7 to 13.5 into .cache/",
+        every_header::run,
     ),
     ("api", "write cuda-driver-sys/api/functions.toml", api::run),
     (

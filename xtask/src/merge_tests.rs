@@ -138,3 +138,18 @@ fn a_header_that_says_otherwise_is_refused() {
         ]
     );
 }
+
+#[test]
+fn generated_files_name_the_bindgen_that_is_locked() {
+    let lock = read(&root().join("Cargo.lock")).expect("the lock file is committed");
+    let package = lock
+        .split("\n\n")
+        .find(|package| package.contains("name = \"bindgen\"\n"));
+    let version =
+        package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
+    let version = version.expect("the lock file has bindgen");
+    assert!(
+        generate::GENERATOR.ends_with(&format!("(bindgen {version})")),
+        "bindgen is {version} now"
+    );
+}

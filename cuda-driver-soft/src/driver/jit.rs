@@ -7,6 +7,9 @@ use super::error::{Error, Result};
 use crate::image::{Image, fatbin};
 use crate::{ir, ptx, settings};
 
+/// What a real driver's log says of an image that is neither PTX nor machine code.
+const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
+
 /// What the options ask of the compiler.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -63,11 +66,7 @@ pub(crate) fn compile(
         },
         Image::Elf(bytes) => match crate::image::soft_cubin(bytes) {
             Some(text) => text_module(&text, device, log),
-            None if bytes.len() < 64 => fail(
-                log,
-                Error::INVALID_IMAGE,
-                "Binary format for key='0', ident='' is not recognized",
-            ),
+            None if bytes.len() < 64 => fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED),
             None => fail(
                 log,
                 Error::NO_BINARY_FOR_GPU,
@@ -93,6 +92,9 @@ fn text_module(text: &[u8], device: &Device, log: &mut Log) -> Result<Arc<ir::Mo
         Ok(loaded) => {
             log.info.push_str(&loaded.info_log);
             Ok(loaded.module)
+        }
+        Err(failure) if matches!(failure.kind, ptx::FailureKind::NotPtx) => {
+            fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED)
         }
         Err(failure) => {
             log.error.push_str(&failure.log);

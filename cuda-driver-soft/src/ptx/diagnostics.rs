@@ -70,7 +70,7 @@ pub(super) struct Diagnostics {
 }
 
 /// More messages than this are counted only.
-const MOST: usize = 1000;
+const MOST: usize = 100_000;
 
 impl Diagnostics {
     pub(super) fn push(&mut self, severity: Severity, line: u32, column: u32, message: String) {

@@ -22,7 +22,8 @@ pub trait Interposer: Send + Sync {
         call.forward()
     }
 
-    /// Whether the library shall look as if it did not export this function. Asked when the function is first used.
+    /// Whether the library shall look as if it did not export this function. Asked whenever it is looked up, which for a function
+    /// that is not hidden is once.
     fn hides(&self, function: Function) -> bool {
         _ = function;
         false

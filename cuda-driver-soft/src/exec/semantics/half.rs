@@ -35,6 +35,11 @@ pub fn f16_to_f32(a: u16) -> f32 {
     f32::from_bits(sign | value)
 }
 
+#[inline(always)]
+fn f16_to_f64(a: u16) -> f64 {
+    f64::from(f16_to_f32(a))
+}
+
 /// An `f32` rounded to the nearest `.f16`.
 #[inline(always)]
 pub fn f32_to_f16(a: f32) -> u16 {
@@ -130,9 +135,11 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     if oob && out_of_bounds(a, b, c) {
         return 0;
     }
-    let [a, b, c] = [a, b, c].map(|v| f64::from(f16_to_f32(flush(v, ftz))));
-    // The product is exact. So is the sum wherever a bit of it could decide; see the tests.
-    let sum = round_f32_to_odd(add_to_odd(a * b, c));
+    let (a, b) = (f16_to_f64(flush(a, ftz)), f16_to_f64(flush(b, ftz)));
+    let c = f16_to_f64(flush(c, ftz));
+    // The product is exact, and a multiple of 2^-48. If the sum is not, it is 32 or more, where the middle between two
+    // f16 numbers is a multiple of 2^-6, and the product is less than 2^-14: so c would have to be that middle.
+    let sum = round_f32_to_odd(a * b + c);
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
 
@@ -169,8 +176,9 @@ pub fn fma_bf16(a: u16, b: u16, c: u16, relu: bool, oob: bool) -> u16 {
     if oob && out_of_bounds(a, b, c) {
         return 0;
     }
-    let [a, b, c] = [a, b, c].map(|v| f64::from(bf16_to_f32(v)));
-    self::relu(f32_to_bf16(round_f32_to_odd(add_to_odd(a * b, c))), relu)
+    let (a, b) = (f64::from(bf16_to_f32(a)), f64::from(bf16_to_f32(b)));
+    let sum = add_to_odd(a * b, f64::from(bf16_to_f32(c)));
+    self::relu(f32_to_bf16(round_f32_to_odd(sum)), relu)
 }
 
 /// Any NaN of a format whose infinity has these bits becomes [`NAN_HALF`].
@@ -299,23 +307,43 @@ pub fn pack(low: u16, high: u16) -> u32 {
     u32::from(high) << 16 | u32::from(low)
 }
 
-/// An operation on both elements: `map(a, |a| neg_f16(a, false))` is `neg.f16x2`.
+/// The packed form of a function: the same on both elements.
+macro_rules! packed {
+    ($($doc:literal $name:ident = $element:ident($($operand:ident),*; $($modifier:ident),*);)*) => {$(
+        #[doc = concat!("`", $doc, "`: [`", stringify!($element), "`] on both elements.")]
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments)]
+        pub fn $name($($operand: u32,)* $($modifier: bool),*) -> u32 {
+            pack(
+                $element($($operand as u16,)* $($modifier),*),
+                $element($(($operand >> 16) as u16,)* $($modifier),*),
+            )
+        }
+    )*};
+}
+
+packed! {
+    "add{.rnd}{.ftz}{.sat}.f16x2 d, a, b" add_f16x2 = add_f16(a, b; ftz, sat);
+    "sub{.rnd}{.ftz}{.sat}.f16x2 d, a, b" sub_f16x2 = sub_f16(a, b; ftz, sat);
+    "mul{.rnd}{.ftz}{.sat}.f16x2 d, a, b" mul_f16x2 = mul_f16(a, b; ftz, sat);
+    "fma.rnd{.ftz}{.sat}{.relu}{.oob}.f16x2 d, a, b, c" fma_f16x2 = fma_f16(a, b, c; ftz, sat, relu, oob);
+    "neg{.ftz}.f16x2 d, a" neg_f16x2 = neg_f16(a; ftz);
+    "abs{.ftz}.f16x2 d, a" abs_f16x2 = abs_f16(a; ftz);
+    "min{.ftz}{.NaN}{.xorsign.abs}.f16x2 d, a, b" min_f16x2 = min_f16(a, b; ftz, nan, xorsign_abs);
+    "max{.ftz}{.NaN}{.xorsign.abs}.f16x2 d, a, b" max_f16x2 = max_f16(a, b; ftz, nan, xorsign_abs);
+    "add{.rnd}.bf16x2 d, a, b" add_bf16x2 = add_bf16(a, b;);
+    "sub{.rnd}.bf16x2 d, a, b" sub_bf16x2 = sub_bf16(a, b;);
+    "mul{.rnd}.bf16x2 d, a, b" mul_bf16x2 = mul_bf16(a, b;);
+    "fma.rnd{.relu}{.oob}.bf16x2 d, a, b, c" fma_bf16x2 = fma_bf16(a, b, c; relu, oob);
+    "neg.bf16x2 d, a" neg_bf16x2 = neg_bf16(a;);
+    "abs.bf16x2 d, a" abs_bf16x2 = abs_bf16(a;);
+    "min{.NaN}{.xorsign.abs}.bf16x2 d, a, b" min_bf16x2 = min_bf16(a, b; nan, xorsign_abs);
+    "max{.NaN}{.xorsign.abs}.bf16x2 d, a, b" max_bf16x2 = max_bf16(a, b; nan, xorsign_abs);
+}
+
+/// An operation on both elements: `map(a, ex2_approx_f16)` is `ex2.approx.f16x2`.
 #[inline(always)]
 pub fn map(a: u32, op: impl Fn(u16) -> u16) -> u32 {
-    let [a0, a1] = unpack(a);
-    pack(op(a0), op(a1))
-}
-
-/// An operation on both elements of two pairs: `map2(a, b, |a, b| add_f16(a, b, false, false))` is `add.f16x2`.
-#[inline(always)]
-pub fn map2(a: u32, b: u32, op: impl Fn(u16, u16) -> u16) -> u32 {
-    let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
-    pack(op(a0, b0), op(a1, b1))
-}
-
-/// An operation on both elements of three pairs.
-#[inline(always)]
-pub fn map3(a: u32, b: u32, c: u32, op: impl Fn(u16, u16, u16) -> u16) -> u32 {
-    let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
-    pack(op(a0, b0, c0), op(a1, b1, c1))
+    let [low, high] = unpack(a);
+    pack(op(low), op(high))
 }

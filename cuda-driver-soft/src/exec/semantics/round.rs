@@ -163,6 +163,16 @@ pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, sum_error(a, b, sum))
 }
 
+/// The next number below one that is neither a NaN nor the negative infinity.
+#[inline(always)]
+fn step_down(a: f32) -> f32 {
+    let bits = a.to_bits();
+    let negative = bits.wrapping_add(1);
+    let positive = bits.wrapping_sub(1);
+    let down = if bits >> 31 != 0 { negative } else { positive };
+    f32::from_bits(if a == 0.0 { 0x8000_0001 } else { down })
+}
+
 /// An `.f32` from an exact (or rounded to odd) `.f64`.
 #[inline(always)]
 pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
@@ -179,14 +189,14 @@ pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
         }
         Rounding::Rm => {
             if back > x {
-                nearest.next_down()
+                step_down(nearest)
             } else {
                 nearest
             }
         }
         Rounding::Rp => {
             if back < x {
-                nearest.next_up()
+                -step_down(-nearest)
             } else {
                 nearest
             }

@@ -4,70 +4,29 @@ use super::mods::op;
 use super::{Made, Mods, Reject, Row, row};
 use crate::ir::*;
 
+#[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
-    row("add{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| {
-        op(Op::FAdd(m.float()))
-    }),
-    row("add{<rnd>}.f64 d, a, b", 10, 13, |m| {
-        op(Op::FAdd(m.float()))
-    }),
-    row("add{.rn}{.ftz}{.sat}<half> d, a, b", 42, 53, |m| {
-        op(Op::FAdd(m.float()))
-    }),
-    row("add{.rn}<bhalf> d, a, b", 78, 90, |m| {
-        op(Op::FAdd(m.float()))
-    }),
-    row("sub{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| {
-        op(Op::FSub(m.float()))
-    }),
-    row("sub{<rnd>}.f64 d, a, b", 10, 13, |m| {
-        op(Op::FSub(m.float()))
-    }),
-    row("sub{.rn}{.ftz}{.sat}<half> d, a, b", 42, 53, |m| {
-        op(Op::FSub(m.float()))
-    }),
-    row("sub{.rn}<bhalf> d, a, b", 78, 90, |m| {
-        op(Op::FSub(m.float()))
-    }),
-    row("mul{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| {
-        op(Op::FMul(m.float()))
-    }),
-    row("mul{<rnd>}.f64 d, a, b", 10, 13, |m| {
-        op(Op::FMul(m.float()))
-    }),
-    row("mul{.rn}{.ftz}{.sat}<half> d, a, b", 42, 53, |m| {
-        op(Op::FMul(m.float()))
-    }),
-    row("mul{.rn}<bhalf> d, a, b", 78, 90, |m| {
-        op(Op::FMul(m.float()))
-    }),
-    row("fma<rnd>{.ftz}{.sat}.f32 d, a, b, c", 20, 20, |m| {
-        op(Op::Fma(m.float()))
-    }),
-    row("fma<rnd>.f64 d, a, b, c", 14, 13, |m| {
-        op(Op::Fma(m.float()))
-    }),
-    row("fma.rn{.ftz}{.sat}<half> d, a, b, c", 42, 53, |m| {
-        op(Op::Fma(m.float()))
-    }),
-    row("fma.rn{.ftz}.relu<half> d, a, b, c", 70, 80, |m| {
-        op(Op::Fma(m.float()))
-    }),
-    row("fma.rn{.relu}<bhalf> d, a, b, c", 70, 80, |m| {
-        op(Op::Fma(m.float()))
-    }),
-    row(
-        "fma.rn.oob{.relu}(.f16|.f16x2|.bf16|.bf16x2) d, a, b, c",
-        81,
-        90,
-        |m| op(Op::Fma(m.float())),
-    ),
-    row("mad<rnd>{.ftz}{.sat}.f32 d, a, b, c", 20, 20, |m| {
-        op(Op::Fma(m.float()))
-    }),
-    row("mad<rnd>.f64 d, a, b, c", 14, 13, |m| {
-        op(Op::Fma(m.float()))
-    }),
+    row("add{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| op(Op::FAdd(m.float()))),
+    row("add{<rnd>}.f64 d, a, b", 10, 13, |m| op(Op::FAdd(m.float()))),
+    row("add{.rn}{.ftz}{.sat}<half> d, a, b", 42, 53, |m| op(Op::FAdd(m.float()))),
+    row("add{.rn}<bhalf> d, a, b", 78, 90, |m| op(Op::FAdd(m.float()))),
+    row("sub{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| op(Op::FSub(m.float()))),
+    row("sub{<rnd>}.f64 d, a, b", 10, 13, |m| op(Op::FSub(m.float()))),
+    row("sub{.rn}{.ftz}{.sat}<half> d, a, b", 42, 53, |m| op(Op::FSub(m.float()))),
+    row("sub{.rn}<bhalf> d, a, b", 78, 90, |m| op(Op::FSub(m.float()))),
+    row("mul{<rnd>}{.ftz}{.sat}.f32 d, a, b", 10, 0, |m| op(Op::FMul(m.float()))),
+    row("mul{<rnd>}.f64 d, a, b", 10, 13, |m| op(Op::FMul(m.float()))),
+    row("mul{.rn}{.ftz}{.sat}<half> d, a, b", 42, 53, |m| op(Op::FMul(m.float()))),
+    row("mul{.rn}<bhalf> d, a, b", 78, 90, |m| op(Op::FMul(m.float()))),
+    row("fma<rnd>{.ftz}{.sat}.f32 d, a, b, c", 20, 20, |m| op(Op::Fma(m.float()))),
+    row("fma<rnd>.f64 d, a, b, c", 14, 13, |m| op(Op::Fma(m.float()))),
+    row("fma.rn{.ftz}{.sat}<half> d, a, b, c", 42, 53, |m| op(Op::Fma(m.float()))),
+    row("fma.rn{.ftz}.relu<half> d, a, b, c", 70, 80, |m| op(Op::Fma(m.float()))),
+    row("fma<rnd>{.relu}<bhalf> d, a, b, c", 70, 80, |m| op(Op::Fma(m.float()))),
+    row("fma<rnd>.oob{.relu}<bhalf> d, a, b, c", 81, 90, |m| op(Op::Fma(m.float()))),
+    row("fma.rn.oob{.relu|.sat}<half> d, a, b, c", 81, 90, |m| op(Op::Fma(m.float()))),
+    row("mad<rnd>{.ftz}{.sat}.f32 d, a, b, c", 20, 20, |m| op(Op::Fma(m.float()))),
+    row("mad<rnd>.f64 d, a, b, c", 14, 13, |m| op(Op::Fma(m.float()))),
     row("neg{.ftz}.f32 d, a", 10, 0, neg),
     row("neg.f64 d, a", 10, 13, neg),
     row("neg{.ftz}<half> d, a", 60, 53, neg),
@@ -92,7 +51,8 @@ pub(super) const ROWS: &[Row] = &[
     row("max{.ftz}{.NaN}.xorsign.abs<half> d, a, b", 72, 86, max),
     row("max{.NaN}<bhalf> d, a, b", 70, 80, max),
     row("max{.NaN}.xorsign.abs<bhalf> d, a, b", 72, 86, max),
-    row("div(.approx|.full){.ftz}.f32 d, a, b", 10, 0, div),
+    row("div.approx{.ftz}.f32 d, a, b", 10, 0, div),
+    row("div(.full){.ftz}.f32 d, a, b", 10, 0, div),
     row("div<rnd>{.ftz}.f32 d, a, b", 20, 20, div),
     row("div<rnd>.f64 d, a, b", 14, 13, div),
     row("sqrt.approx{.ftz}.f32 d, a", 10, 0, sqrt),
@@ -100,20 +60,14 @@ pub(super) const ROWS: &[Row] = &[
     row("sqrt<rnd>.f64 d, a", 14, 13, sqrt),
     row("rcp.approx{.ftz}.f32 d, a", 10, 0, rcp),
     row("rcp<rnd>{.ftz}.f32 d, a", 20, 20, rcp),
-    row("rcp<rnd>.f64 d, a", 14, 13, rcp),
+    row("rcp<rnd>{.ftz}.f64 d, a", 14, 13, rcp),
     row("rcp.approx.ftz.f64 d, a", 21, 20, rcp),
     row("rsqrt.approx{.ftz}.f32 d, a", 10, 0, rsqrt),
     row("rsqrt.approx.f64 d, a", 10, 13, rsqrt),
     row("rsqrt.approx.ftz.f64 d, a", 40, 20, rsqrt),
-    row("sin.approx{.ftz}.f32 d, a", 10, 0, |m| {
-        op(Op::Sin { ftz: m.has(".ftz") })
-    }),
-    row("cos.approx{.ftz}.f32 d, a", 10, 0, |m| {
-        op(Op::Cos { ftz: m.has(".ftz") })
-    }),
-    row("lg2.approx{.ftz}.f32 d, a", 10, 0, |m| {
-        op(Op::Lg2 { ftz: m.has(".ftz") })
-    }),
+    row("sin.approx{.ftz}.f32 d, a", 10, 0, |m| op(Op::Sin { ftz: m.has(".ftz") })),
+    row("cos.approx{.ftz}.f32 d, a", 10, 0, |m| op(Op::Cos { ftz: m.has(".ftz") })),
+    row("lg2.approx{.ftz}.f32 d, a", 10, 0, |m| op(Op::Lg2 { ftz: m.has(".ftz") })),
     row("ex2.approx{.ftz}.f32 d, a", 10, 0, ex2),
     row("ex2.approx<half> d, a", 70, 75, ex2),
     row("ex2.approx.ftz<bhalf> d, a", 78, 90, ex2),

@@ -15,7 +15,7 @@
 //! |--|--|
 //! | `d`, `e` | destination register |
 //! | `a`, `b`, `c` | source: register or constant |
-//! | `p`, `p\|q` | destination predicate, perhaps two |
+//! | `p`, `p\|q`, `d\|p` | destination predicate; a pair whose second may be missing |
 //! | `!c` | source predicate that may be negated; `!a`, `!b`: source of the type, negated only as a predicate |
 //! | `#i` | constant |
 //! | `[a]` | address |
@@ -25,6 +25,8 @@
 //! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
 //! | `{, x}` | may be left out |
 
+mod bits;
+mod control;
 mod float;
 mod integer;
 mod later;
@@ -35,7 +37,7 @@ mod movement;
 pub(super) use mods::Mods;
 
 use super::names::FastMap;
-use crate::ir::{Op, Type};
+use crate::ir::{BoolOp, Op, Space, Type};
 use std::sync::OnceLock;
 
 /// A line of the table.
@@ -71,10 +73,17 @@ const fn row(
 pub(super) enum Made {
     /// This operation, whose operands are those written.
     Op(Op),
-    /// `ld`, `st`, `ldu`: the address operand's space and offset go into the operation.
+    /// `ld`, `st`, `atom` …: the address operand's space and offset go into the operation.
     Memory(Op),
+    /// Operands are checked, then nothing is done. The space is that of the address, if there is one.
+    Hint(Space),
     /// `mov`: of registers, addresses, special registers; packing and unpacking.
-    Mov(Type),
+    Mov {
+        ty: Type,
+        vec: u8,
+    },
+    /// `lop3`, whose table is a constant operand.
+    Lop3(Option<BoolOp>),
     /// `cvta space d, a`, whose source may be a variable.
     Cvta(Op),
     Bra {
@@ -151,10 +160,12 @@ pub(super) struct Candidate {
     pub(super) made: Made,
 }
 
-/// Classes of modifiers. Those whose members are types are named after them.
+/// Classes of modifiers. A class has types only, or none.
 const CLASSES: &[(&str, &str)] = &[
     ("int", ".u16|.u32|.u64|.s16|.s32|.s64"),
+    ("int8", ".u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64"),
     ("int32", ".u32|.s32"),
+    ("int3264", ".u32|.u64|.s32|.s64"),
     ("signed", ".s16|.s32|.s64"),
     ("bits", ".b16|.b32|.b64"),
     ("bits3264", ".b32|.b64"),
@@ -164,26 +175,49 @@ const CLASSES: &[(&str, &str)] = &[
     ),
     (
         "mem",
-        ".b8|.b16|.b32|.b64|.u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64|.f32|.f64",
+        ".b8|.b16|.b32|.b64|.b128|.u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64|.f32|.f64",
     ),
     ("half", ".f16|.f16x2"),
     ("bhalf", ".bf16|.bf16x2"),
+    ("f8x2", ".e4m3x2|.e5m2x2"),
+    ("size", ".u32|.u64"),
     ("rnd", ".rn|.rz|.rm|.rp"),
     ("irnd", ".rni|.rzi|.rmi|.rpi"),
-    ("mode", ".lo|.hi|.wide"),
     (
         "cmp",
         ".eq|.ne|.lt|.le|.gt|.ge|.lo|.ls|.hi|.hs|.equ|.neu|.ltu|.leu|.gtu|.geu|.num|.nan",
     ),
     ("bool", ".and|.or|.xor"),
-    ("size", ".u32|.u64"),
     ("scope", ".cta|.cluster|.gpu|.sys"),
     ("vec", ".v2|.v4|.v8"),
+    ("shared", ".shared|.shared::cta|.shared::cluster"),
     (
-        "cvt",
-        ".u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64|.f16|.f32|.f64",
+        "l1",
+        ".L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate",
     ),
+    ("pf", ".L2::64B|.L2::128B|.L2::256B"),
 ];
+
+/// Modifiers that are younger than the instructions they go with: PTX version times ten, lowest architecture.
+const SINCE: &[(&str, u32, u32)] = &[
+    (".L1::evict_normal", 74, 70),
+    (".L1::evict_unchanged", 74, 70),
+    (".L1::evict_first", 74, 70),
+    (".L1::evict_last", 74, 70),
+    (".L1::no_allocate", 74, 70),
+    (".L2::64B", 74, 75),
+    (".L2::128B", 74, 75),
+    (".L2::256B", 74, 80),
+    (".L2::cache_hint", 74, 80),
+    (".cluster", 78, 90),
+    (".shared::cta", 78, 30),
+    (".shared::cluster", 78, 90),
+    (".param::entry", 83, 0),
+    (".b128", 83, 70),
+];
+
+/// Modifiers that are part of an opcode's name to ptxas: they follow the root at once.
+const FIRST: &[&str] = &[".lo", ".hi", ".wide", ".full"];
 
 /// An element of a compiled row's modifiers.
 #[derive(Debug)]
@@ -192,6 +226,8 @@ struct Element {
     required: bool,
     /// The alternatives are types.
     types: bool,
+    /// Stands right after the root.
+    first: bool,
 }
 
 #[derive(Debug)]
@@ -211,7 +247,14 @@ struct Table {
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let groups = [integer::ROWS, float::ROWS, memory::ROWS, movement::ROWS];
+        let groups = [
+            integer::ROWS,
+            bits::ROWS,
+            float::ROWS,
+            memory::ROWS,
+            movement::ROWS,
+            control::ROWS,
+        ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
         let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();
         for (index, row) in rows.iter().enumerate() {
@@ -267,10 +310,12 @@ fn compile(syntax: &'static str, row: usize) -> (&'static str, Compiled) {
             }
         }
         let types = alternatives.iter().all(|a| mods::type_of(a).is_some());
+        let first = elements.is_empty() && alternatives.iter().all(|a| FIRST.contains(a));
         elements.push(Element {
             alternatives,
             required,
             types,
+            first,
         });
         rest = next;
     }
@@ -320,7 +365,8 @@ fn fit(elements: &[Element], modifiers: &[&str]) -> bool {
             let next = candidates.find(|&i| mods::type_of(modifiers[i]).is_some());
             next.filter(|&i| element.alternatives.contains(&modifiers[i]))
         } else {
-            candidates.find(|&i| element.alternatives.contains(&modifiers[i]))
+            let found = candidates.find(|&i| element.alternatives.contains(&modifiers[i]));
+            found.filter(|&i| i == 0 || !element.first)
         };
         if let Some(i) = found {
             used[i] = true;
@@ -369,8 +415,11 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
                 continue;
             }
         };
-        (form.ptx, form.sm) = (form.ptx.min(row.ptx), form.sm.min(row.sm));
-        form.any_operands |= made == Made::Unsupported;
+        let young = SINCE.iter().filter(|(name, _, _)| mods.has(name));
+        let (ptx, sm) = young.fold((row.ptx, row.sm), |(ptx, sm), since| {
+            (ptx.max(since.1), sm.max(since.2))
+        });
+        (form.ptx, form.sm) = (form.ptx.min(ptx), form.sm.min(sm));
         for list in &compiled.operands {
             let specs = list.iter().map(|text| spec(text, &mods)).collect();
             form.candidates.push(Candidate {
@@ -398,7 +447,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     let (name, ty) = bare.split_once(':').unwrap_or((bare, ""));
     let role = match name {
         "d" | "e" | "p" => Role::Dest,
-        "p|q" => Role::DestPair,
+        "p|q" | "d|p" => Role::DestPair,
         _ if name.starts_with('!') => Role::Predicate,
         _ if name.starts_with('#') => Role::Constant,
         _ if name.starts_with('[') => Role::Address,
@@ -406,7 +455,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     };
     let last = mods.types().last().copied().unwrap_or(Type::B32);
     let ty = match ty {
-        _ if role == Role::DestPair || matches!(name, "p" | "!c") => Type::Pred,
+        _ if matches!(name, "p" | "p|q" | "!c") => Type::Pred,
         "" => last,
         "w" => mods::wide(last),
         "1" => mods.ty(0),

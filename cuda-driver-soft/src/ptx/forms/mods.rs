@@ -83,10 +83,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
 
 /// Modifiers of the rows, other than types.
 const KNOWN: &[&str] = &[
-    ".sat",
-    ".lo",
-    ".hi",
-    ".wide",
+    // rounding, saturation, special values
     ".rn",
     ".rz",
     ".rm",
@@ -97,22 +94,27 @@ const KNOWN: &[&str] = &[
     ".rzi",
     ".rmi",
     ".rpi",
-    ".ftz",
-    ".relu",
+    ".sat",
     ".satfinite",
+    ".ftz",
+    ".noftz",
+    ".relu",
     ".NaN",
     ".xorsign",
     ".abs",
     ".approx",
     ".full",
     ".oob",
+    // comparison
     ".eq",
     ".ne",
     ".lt",
     ".le",
     ".gt",
     ".ge",
+    ".lo",
     ".ls",
+    ".hi",
     ".hs",
     ".equ",
     ".neu",
@@ -125,7 +127,32 @@ const KNOWN: &[&str] = &[
     ".and",
     ".or",
     ".xor",
-    ".popc",
+    // parts, modes
+    ".wide",
+    ".cc",
+    ".pack",
+    ".u2",
+    ".s2",
+    ".u4",
+    ".s4",
+    ".clamp",
+    ".wrap",
+    ".l",
+    ".r",
+    ".shiftamt",
+    ".f4e",
+    ".b4e",
+    ".rc8",
+    ".ecl",
+    ".ecr",
+    ".rc16",
+    ".finite",
+    ".infinite",
+    ".number",
+    ".notanumber",
+    ".normal",
+    ".subnormal",
+    // memory
     ".v2",
     ".v4",
     ".v8",
@@ -134,9 +161,9 @@ const KNOWN: &[&str] = &[
     ".relaxed",
     ".acquire",
     ".release",
-    ".mmio",
     ".acq_rel",
     ".sc",
+    ".mmio",
     ".cta",
     ".cluster",
     ".gpu",
@@ -165,46 +192,18 @@ const KNOWN: &[&str] = &[
     ".L1::evict_last",
     ".L1::no_allocate",
     ".L2::evict_normal",
-    ".L2::evict_first",
     ".L2::evict_last",
     ".L2::cache_hint",
     ".L2::64B",
     ".L2::128B",
     ".L2::256B",
+    ".L1",
+    ".L2",
+    ".tensormap",
     ".to",
-    ".uni",
-    ".idx",
-    ".sync",
-    ".arrive",
-    ".red",
-    ".aligned",
-    ".pack",
-    ".cc",
-    ".clamp",
-    ".wrap",
-    ".l",
-    ".r",
-    ".shiftamt",
-    ".finite",
-    ".infinite",
-    ".number",
-    ".notanumber",
-    ".normal",
-    ".subnormal",
-    ".f4e",
-    ".b4e",
-    ".rc8",
-    ".ecl",
-    ".ecr",
-    ".rc16",
-    ".x",
-    ".up",
-    ".down",
-    ".bfly",
-    ".idx",
-    ".all",
-    ".any",
-    ".ballot",
+    ".proxy",
+    ".alias",
+    // atomic operations
     ".add",
     ".inc",
     ".dec",
@@ -212,13 +211,22 @@ const KNOWN: &[&str] = &[
     ".max",
     ".exch",
     ".cas",
-    ".noftz",
+    // control, barriers, warps
+    ".uni",
+    ".idx",
+    ".sync",
+    ".arrive",
+    ".red",
+    ".popc",
+    ".aligned",
     ".warp",
-    ".b",
-    ".u",
-    ".fn",
-    ".unified",
-    ".level::eviction_priority",
+    ".up",
+    ".down",
+    ".bfly",
+    ".all",
+    ".any",
+    ".ballot",
+    ".mask",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.
@@ -353,6 +361,80 @@ impl<'a> Mods<'a> {
     pub(super) fn vec(&self) -> u8 {
         self.pick(&[(".v2", 2), (".v4", 4), (".v8", 8)])
             .unwrap_or(1)
+    }
+
+    pub(super) fn atom_op(&self) -> AtomOp {
+        use AtomOp::*;
+        self.pick(&[
+            (".and", And),
+            (".or", Or),
+            (".xor", Xor),
+            (".add", Add),
+            (".inc", Inc),
+            (".dec", Dec),
+            (".min", Min),
+            (".max", Max),
+            (".exch", Exch),
+            (".cas", Cas),
+        ])
+        .unwrap_or(Add)
+    }
+
+    /// The memory ordering that the modifiers name.
+    pub(super) fn order(&self) -> Order {
+        if self.has(".volatile") {
+            Order::Volatile
+        } else if self.has(".mmio") {
+            Order::Mmio
+        } else if self.has(".relaxed") {
+            Order::Relaxed(self.scope())
+        } else if self.has(".acquire") {
+            Order::Acquire(self.scope())
+        } else if self.has(".release") {
+            Order::Release(self.scope())
+        } else if self.has(".acq_rel") {
+            Order::AcqRel(self.scope())
+        } else {
+            Order::Weak
+        }
+    }
+
+    pub(super) fn prmt_mode(&self) -> PrmtMode {
+        use PrmtMode::*;
+        self.pick(&[
+            (".f4e", F4e),
+            (".b4e", B4e),
+            (".rc8", Rc8),
+            (".ecl", Ecl),
+            (".ecr", Ecr),
+            (".rc16", Rc16),
+        ])
+        .unwrap_or(Index)
+    }
+
+    pub(super) fn float_test(&self) -> FloatTest {
+        use FloatTest::*;
+        self.pick(&[
+            (".finite", Finite),
+            (".infinite", Infinite),
+            (".number", Number),
+            (".notanumber", NotANumber),
+            (".normal", Normal),
+            (".subnormal", Subnormal),
+        ])
+        .unwrap_or(Number)
+    }
+
+    pub(super) fn shfl_mode(&self) -> ShflMode {
+        use ShflMode::*;
+        self.pick(&[(".up", Up), (".down", Down), (".bfly", Bfly)])
+            .unwrap_or(Idx)
+    }
+
+    pub(super) fn vote_mode(&self) -> VoteMode {
+        use VoteMode::*;
+        self.pick(&[(".all", All), (".any", Any), (".uni", Uni)])
+            .unwrap_or(Ballot)
     }
 
     /// The modifiers of a floating-point operation of the last type.

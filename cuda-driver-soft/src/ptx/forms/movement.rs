@@ -1,53 +1,61 @@
-//! Data movement, conversion, and control.
+//! `mov`, address conversion, and `cvt`.
 
 use super::mods::{bad_types, op};
 use super::{Made, Mods, Reject, Row, row};
 use crate::ir::*;
 
+#[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
-    row(
-        "mov(.pred|.b16|.b32|.b64|.u16|.u32|.u64|.s16|.s32|.s64|.f32|.f64) d, a",
-        10,
-        0,
-        |m| Ok(Made::Mov(m.ty(0))),
-    ),
-    row(
-        "cvta(.global|.shared|.local|.const|.param)<size> d, a",
-        20,
-        20,
-        cvta,
-    ),
-    row(
-        "cvta.to(.global|.shared|.local|.const|.param)<size> d, a",
-        20,
-        20,
-        cvta,
-    ),
-    row(
-        "isspacep(.global|.shared|.local|.const|.param) p, a:u64",
-        20,
-        20,
-        |m| op(Op::Isspacep { space: m.space() }),
-    ),
-    row(
-        "cvt{<rnd>|<irnd>}{.ftz}{.sat}(<cvt>)(<cvt>) d:1~, a:2~",
-        10,
-        0,
-        cvt,
-    ),
-    row("bra{.uni} #a", 10, 0, |m| {
-        Ok(Made::Bra { uni: m.has(".uni") })
-    }),
-    row("brx.idx{.uni} a:u32, #b", 60, 30, |m| {
-        Ok(Made::Brx { uni: m.has(".uni") })
-    }),
-    row("call{.uni} #a", 10, 0, |m| {
-        Ok(Made::Call { uni: m.has(".uni") })
-    }),
-    row("ret{.uni}", 10, 0, |m| op(Op::Ret { uni: m.has(".uni") })),
-    row("exit", 10, 0, |_| op(Op::Exit)),
-    row("trap", 10, 0, |_| op(Op::Trap)),
+    row("mov(.pred|.b16|.b32|.b64|.b128|.u16|.u32|.u64|.s16|.s32|.s64|.f32|.f64) d, a", 10, 0, mov),
+    row("mov(.v2|.v4)<plain> d*, a*", 10, 0, mov),
+    row("cvta(.global|.local|.const|.param|.param::entry|<shared>)<size> d, a", 20, 20, cvta),
+    row("cvta.to(.global|.local|.const|.param|.param::entry|<shared>)<size> d, a", 20, 20, cvta),
+    row("isspacep(.global|.local|.const|.param|.param::entry|<shared>) p, a:u64", 20, 20, isspacep),
+    row("isspacep(.global|.local|.const|.param|.param::entry|<shared>) p, a:u32", 20, 20, isspacep),
+    // --- integer to integer
+    row("cvt{.sat}<int8><int8> d:1~, a:2~", 10, 0, cvt),
+    // --- float to integer
+    row("cvt<irnd>{.ftz}{.sat}<int8>.f32 d:1~, a:2~", 10, 0, cvt),
+    row("cvt<irnd>{.sat}<int8>(.f16|.f64) d:1~, a:2~", 10, 0, cvt),
+    row("cvt<irnd><int8>.bf16 d:1~, a:2~", 78, 90, cvt),
+    // --- integer to float
+    row("cvt<rnd>{.ftz}{.sat}.f32<int8> d:1~, a:2~", 10, 0, cvt),
+    row("cvt<rnd>{.sat}(.f16|.f64)<int8> d:1~, a:2~", 10, 0, cvt),
+    row("cvt<rnd>.bf16<int8> d:1~, a:2~", 78, 90, cvt),
+    // --- float to float
+    row("cvt{<irnd>}{.ftz}{.sat}.f32.f32 d:1~, a:2~", 10, 0, cvt),
+    row("cvt{<irnd>}{.sat}.f16.f16 d:1~, a:2~", 10, 0, cvt),
+    row("cvt{<irnd>}{.sat}.f64.f64 d:1~, a:2~", 10, 0, cvt),
+    row("cvt{<irnd>}.bf16.bf16 d:1~, a:2~", 78, 90, cvt),
+    row("cvt<rnd>{.ftz}{.sat}(.f16|.f32)(.f32|.f64) d:1~, a:2~", 10, 0, cvt),
+    row("cvt{.ftz}{.sat}(.f32|.f64)(.f16|.f32) d:1~, a:2~", 10, 0, cvt),
+    row("cvt(.rn|.rz){.relu}{.satfinite}.f16.f32 d:1~, a:2~", 70, 80, cvt),
+    row("cvt(.rn|.rz){.relu}{.satfinite}.bf16.f32 d:1~, a:2~", 70, 80, cvt),
+    row("cvt<rnd>{.ftz}.bf16.f32 d:1~, a:2~", 78, 90, cvt),
+    row("cvt<rnd>.bf16(.f16|.f64) d:1~, a:2~", 78, 90, cvt),
+    row("cvt{<rnd>}{.ftz}.f32.bf16 d:1~, a:2~", 71, 80, cvt),
+    row("cvt{<rnd>}(.f16|.f64).bf16 d:1~, a:2~", 78, 90, cvt),
+    row("cvt.bf16.f16 d:1~, a:2~", 78, 90, cvt),
+    row("cvt(.rn|.rz){.relu}{.satfinite}(.f16x2|.bf16x2).f32 d:1, a:2, b:2", 70, 80, cvt),
+    row("cvt.rna{.satfinite}.tf32.f32 d:1, a:2", 70, 80, cvt),
+    row("cvt(.rn|.rz){.relu}.tf32.f32 d:1, a:2", 78, 90, cvt),
+    row("cvt.rn.satfinite{.relu}<f8x2>.f32 d:1, a:2, b:2", 78, 89, cvt),
+    row("cvt.rn.satfinite{.relu}<f8x2>.f16x2 d:1, a:2", 78, 89, cvt),
+    row("cvt.rn{.relu}.f16x2<f8x2> d:1, a:2", 78, 89, cvt),
+    row("cvt.pack.sat(.u16|.s16).s32 d:u32, a:s32, b:s32", 65, 72, cvt_pack),
+    row("cvt.pack.sat(.u8|.s8).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 72, cvt_pack),
+    row("cvt.pack.sat(.u2|.s2|.u4|.s4).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 75, |_| Ok(Made::Unsupported)),
 ];
+
+fn mov(m: &Mods) -> Result<Made, Reject> {
+    if m.vec() > 1 && u32::from(m.vec()) * m.ty(0).size() > 16 {
+        return bad_types("mov");
+    }
+    Ok(Made::Mov {
+        ty: m.ty(0),
+        vec: m.vec(),
+    })
+}
 
 fn cvta(m: &Mods) -> Result<Made, Reject> {
     Ok(Made::Cvta(Op::Cvta {
@@ -57,18 +65,33 @@ fn cvta(m: &Mods) -> Result<Made, Reject> {
     }))
 }
 
+fn isspacep(m: &Mods) -> Result<Made, Reject> {
+    op(Op::Isspacep { space: m.space() })
+}
+
+/// Whether a value of one integer type can lie outside another.
+fn clamps(to: Type, from: Type) -> bool {
+    let (wider, signed) = (from.size() > to.size(), from.is_signed());
+    wider || (signed && !to.is_signed()) || (from.size() == to.size() && signed != to.is_signed())
+}
+
 fn cvt(m: &Mods) -> Result<Made, Reject> {
     let (to, from) = (m.ty(0), m.ty(1));
     let (rnd, int_rnd) = (m.rounding(), m.int_rounding());
-    let rounds = match (from.is_float(), to.is_float()) {
-        (false, false) => rnd.is_none() && int_rnd.is_none(),
-        (false, true) => rnd.is_some() && int_rnd.is_none(),
-        (true, false) => rnd.is_none() && int_rnd.is_some(),
-        (true, true) if to.size() < from.size() => rnd.is_some() && int_rnd.is_none(),
-        (true, true) if to == from => rnd.is_none(),
-        (true, true) => rnd.is_none() && int_rnd.is_none(),
-    };
-    if !rounds {
+    let integers = !to.is_float() && !from.is_float();
+    if integers && m.has(".sat") && !clamps(to, from) {
+        return bad_types("cvt");
+    }
+    let narrows = to.size() < from.size();
+    let widens = to.size() > from.size();
+    let plain = |ty| matches!(ty, Type::F16 | Type::F32 | Type::F64);
+    // Between IEEE formats a rounding is written exactly where the result is narrower; the row of two formats takes
+    // more pairs than there are.
+    if plain(to) && plain(from) && (narrows != rnd.is_some() || (widens && int_rnd.is_some())) {
+        return bad_types("cvt");
+    }
+    // Flushing needs an f32 on one side.
+    if m.has(".ftz") && to != Type::F32 && from != Type::F32 {
         return bad_types("cvt");
     }
     op(Op::Cvt(Cvt {
@@ -81,4 +104,12 @@ fn cvt(m: &Mods) -> Result<Made, Reject> {
         relu: m.has(".relu"),
         satfinite: m.has(".satfinite"),
     }))
+}
+
+fn cvt_pack(m: &Mods) -> Result<Made, Reject> {
+    op(Op::CvtPack {
+        to: m.ty(0),
+        from: m.ty(1),
+        c: m.types().get(2).copied(),
+    })
 }

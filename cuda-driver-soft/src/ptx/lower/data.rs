@@ -7,11 +7,14 @@ use crate::ptx::forms::Spec;
 use crate::ptx::symbols;
 
 impl Walker<'_> {
-    pub(super) fn mov(&mut self, inst: &Inst, operands: &[Source], ty: Type) {
+    pub(super) fn mov(&mut self, inst: &Inst, operands: &[Source], ty: Type, vec: u8) {
         let [to, from] = operands else {
             self.faults.mismatch = true;
             return self.note_unknown(operands);
         };
+        if vec > 1 {
+            return self.mov_vector(inst, to, from, ty, vec);
+        }
         match (to.kind, from.kind) {
             (OperandKind::Vector(to), OperandKind::Vector(from)) => {
                 let _ = (to, from);
@@ -49,6 +52,59 @@ impl Walker<'_> {
                 self.mov_source(inst, from, ty);
                 self.emit(inst, Op::Mov { ty });
             }
+        }
+    }
+
+    /// `mov.v4.u32 {a, b, c, d}, %tid`, or of vectors of registers: one move per element.
+    fn mov_vector(&mut self, inst: &Inst, to: &Source, from: &Source, ty: Type, vec: u8) {
+        self.operand(
+            to,
+            &Spec {
+                vec,
+                ..dest(ty, true)
+            },
+        );
+        let special = match from.kind {
+            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => {
+                self.unit.specials.get(&name)
+            }
+            _ => None,
+        };
+        match special {
+            Some(special) if special.vector && vec == 4 => {
+                self.faults.mismatch |= !fits(ty, special.ty, false);
+                let elements = (0..vec).map(|i| symbols::element(special.register, i));
+                self.srcs
+                    .extend(elements.map(|e| e.map_or(Operand::Imm(0), Operand::Special)));
+            }
+            Some(_) => {
+                let message = "Argument vector size mismatch for instruction 'mov'";
+                self.say(inst.pos, message.to_owned());
+            }
+            None => self.operand(from, &Spec { vec, ..source(ty) }),
+        }
+        if !self.faults.is_empty() || self.srcs.len() != self.dsts.len() {
+            return;
+        }
+        let (dsts, mut srcs) = (
+            std::mem::take(&mut self.dsts),
+            std::mem::take(&mut self.srcs),
+        );
+        // A destination that is a later element's source: read everything first.
+        let read = |reg: &Option<Reg>| reg.is_some_and(|reg| srcs.contains(&Operand::Reg(reg)));
+        if dsts.iter().any(read) {
+            for src in &mut srcs {
+                let temporary = self.new_register(ty);
+                self.dsts = vec![Some(temporary)];
+                self.srcs = vec![*src];
+                self.emit(inst, Op::Mov { ty });
+                *src = Operand::Reg(temporary);
+            }
+        }
+        for (dst, src) in dsts.into_iter().zip(srcs) {
+            self.dsts = vec![dst];
+            self.srcs = vec![src];
+            self.emit(inst, Op::Mov { ty });
         }
     }
 

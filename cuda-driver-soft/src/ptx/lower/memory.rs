@@ -1,7 +1,7 @@
 //! Addresses: of loads and stores, and of `cvta`.
 
 use super::*;
-use crate::ir::{Address, Space};
+use crate::ir::{Address, AtomOp, Space};
 use crate::ptx::ast::Operand as Source;
 
 /// What an address operand is.
@@ -98,16 +98,9 @@ impl Walker<'_> {
         }
     }
 
-    /// `ld`, `ldu`, `st`: the address goes before the other sources, its space and offset into the operation.
-    pub(super) fn memory(&mut self, inst: &Inst, op: &Op, address: &Source) {
-        let (mut op, store) = match op {
-            Op::Ld(mods) => (*mods, false),
-            Op::St(mods) => (*mods, true),
-            _ => return,
-        };
-        let root = if store { "st" } else { "ld" };
-        let entry = self.function.is_some_and(|f| f.entry);
-        let place = match address.kind {
+    /// The address operand of an instruction.
+    fn address(&mut self, space: Space, address: &Source) -> Option<Place> {
+        match address.kind {
             OperandKind::Address {
                 base: Some(name),
                 offset,
@@ -119,7 +112,7 @@ impl Walker<'_> {
             } => self.place(name, offset, index, address.pos),
             OperandKind::Name(name, Selector::None) => self.place(name, 0, false, address.pos),
             OperandKind::Address { base: None, offset } => {
-                if op.space != Space::Local {
+                if space != Space::Local {
                     let message = "Immediate addresses allowed only for .local state space";
                     self.say(address.pos, message.to_owned());
                 }
@@ -135,59 +128,92 @@ impl Walker<'_> {
                 self.note_unknown(std::slice::from_ref(address));
                 None
             }
-        };
-        let Some(place) = place else { return };
-        let parameter = op.space == Space::Param;
-        op.space = match (op.space, place.space) {
-            (Space::Param, Some(Space::Param)) => Space::Param,
-            // `.param` of a call or of a device function is in the frame.
-            (Space::Param, Some(Space::Local)) if place.kind != Some(FrameKind::Local) => {
-                Space::Local
-            }
-            (Space::Param, None) => {
-                if entry {
-                    Space::Param
-                } else {
-                    Space::Local
-                }
-            }
-            (space, None) => space,
-            (Space::Generic, Some(Space::Param)) => Space::Const,
-            (Space::Generic, Some(space)) => space,
-            (Space::SharedCluster, Some(Space::Shared)) => Space::SharedCluster,
-            (a, Some(b))
-                if a == b
-                    && !matches!(
-                        place.kind,
-                        Some(FrameKind::Argument | FrameKind::Input | FrameKind::Output)
-                    ) =>
-            {
-                a
-            }
+        }
+    }
+
+    /// The space in which an instruction that names `space` accesses `place`.
+    fn space(&mut self, inst: &Inst, root: &str, space: Space, place: &Place) -> Option<Space> {
+        let entry = self.function.is_some_and(|f| f.entry);
+        let param = place.kind.is_some_and(|kind| kind != FrameKind::Local);
+        match (space, place.space) {
+            // `.param` of a call or of a device function is in the frame, that of a kernel is not.
+            (Space::Param, Some(Space::Param)) => Some(Space::Param),
+            (Space::Param, Some(Space::Local)) if param => Some(Space::Local),
+            (Space::Param, None) if entry && root == "ld" => Some(Space::Param),
+            (Space::Param, None) => Some(Space::Local),
+            (space, None) => Some(space),
+            // Without a space in the instruction, that of the variable holds.
+            (Space::Generic, Some(found)) if !param && found != Space::Param => Some(found),
+            (Space::SharedCluster, Some(Space::Shared)) => Some(Space::SharedCluster),
+            (space, Some(found)) if space == found && !param => Some(found),
             _ => {
                 let message = format!(
                     "State space mismatch between instruction and address in instruction '{root}'"
                 );
-                return self.say(inst.pos, message);
+                self.say(inst.pos, message);
+                None
             }
+        }
+    }
+
+    /// `ld`, `st`, `atom`, `red`: the address goes before the other sources, its space and offset into the operation.
+    pub(super) fn memory(&mut self, inst: &Inst, op: &Op, address: &Source) {
+        let mut op = op.clone();
+        let (mem, root, values) = match &mut op {
+            Op::Ld(mem) => (mem, "ld", 0),
+            Op::St(mem) => (&mut *mem, "st", 1),
+            Op::Atom { mem, .. } => (mem, "atom", 2),
+            Op::Red { mem, .. } => (mem, "red", 2),
+            _ => return,
         };
-        if store
-            && (op.space == Space::Param || (parameter && place.kind == Some(FrameKind::Input)))
-        {
+        let Some(place) = self.address(mem.space, address) else {
+            return;
+        };
+        let Some(space) = self.space(inst, root, mem.space, &place) else {
+            return;
+        };
+        let input =
+            matches!(place.kind, Some(FrameKind::Input)) || place.space == Some(Space::Param);
+        let constant = space == Space::Const;
+        if root != "ld" && (input || constant) {
             let text = match address.kind {
                 OperandKind::Address {
                     base: Some(name), ..
                 } => self.text(name),
                 _ => String::new(),
             };
-            return self.say(
-                inst.pos,
-                format!("Illegal to write to function input parameter '{text}'"),
-            );
+            let message = if constant {
+                format!("State space incorrect for instruction '{root}'")
+            } else {
+                format!("Illegal to write to function input parameter '{text}'")
+            };
+            return self.say(inst.pos, message);
         }
-        op.offset = place.offset;
+        // A cache policy may follow the values.
+        self.srcs.truncate(values * usize::from(mem.vec));
         self.srcs.insert(0, place.operand);
-        self.emit(inst, if store { Op::St(op) } else { Op::Ld(op) });
+        (mem.space, mem.offset) = (space, place.offset);
+        match op {
+            Op::Atom {
+                op: AtomOp::Exch | AtomOp::Cas,
+                ..
+            } => {}
+            // Without a result it is a reduction.
+            Op::Atom { op: kind, mem } if self.dsts.iter().all(Option::is_none) => {
+                self.dsts.clear();
+                op = Op::Red { op: kind, mem };
+            }
+            _ => {}
+        }
+        self.emit(inst, op);
+    }
+
+    /// `prefetch` and the like: the address must make sense.
+    pub(super) fn hint(&mut self, inst: &Inst, space: Space, address: &Source) {
+        if let Some(place) = self.address(space, address) {
+            let root = "prefetch";
+            self.space(inst, root, space, &place);
+        }
     }
 
     /// `cvta.space d, variable` as well as `cvta.space d, a`.

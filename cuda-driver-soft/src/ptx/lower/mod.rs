@@ -12,7 +12,7 @@ mod operands;
 
 use super::ast::*;
 use super::diagnostics::{Diagnostics, Severity};
-use super::forms::{Candidate, Form, Made, Role};
+use super::forms::{Form, Made, Role};
 use super::module::Unit;
 use super::names::Name;
 use super::symbols::{FrameKind, Scopes, Symbol};
@@ -383,19 +383,9 @@ impl<'u> Walker<'u> {
             Some(Made::Bra { uni }) => self.bra(inst, operands, *uni),
             Some(Made::Brx { uni }) => self.brx(inst, operands, *uni),
             Some(Made::Call { uni }) => self.call(inst, operands, *uni),
-            Some(Made::Mov(ty)) => self.mov(inst, operands, *ty),
+            Some(Made::Mov { ty, vec }) => self.mov(inst, operands, *ty, *vec),
             _ if form.any_operands => self.unsupported(inst, operands),
-            _ => match form
-                .candidates
-                .iter()
-                .find(|c| c.specs.len() == operands.len())
-            {
-                Some(candidate) => self.by_table(inst, candidate, operands),
-                None => {
-                    self.faults.mismatch = true;
-                    self.note_unknown(operands);
-                }
-            },
+            _ => self.by_table(inst, form, operands),
         }
         self.report_faults(inst, form.root);
     }
@@ -424,22 +414,74 @@ impl<'u> Walker<'u> {
     }
 
     /// An instruction whose operands are as the table says.
-    fn by_table(&mut self, inst: &Inst, candidate: &Candidate, operands: &[super::ast::Operand]) {
-        let mut address = None;
-        for (operand, spec) in operands.iter().zip(&candidate.specs) {
-            match spec.role {
-                Role::Address => address = Some(operand),
-                _ => self.operand(operand, spec),
+    fn by_table(&mut self, inst: &Inst, form: &Form, operands: &[super::ast::Operand]) {
+        let mut found = None;
+        for candidate in form
+            .candidates
+            .iter()
+            .filter(|c| c.specs.len() == operands.len())
+        {
+            self.dsts.clear();
+            self.srcs.clear();
+            self.faults.clear();
+            found = Some(candidate);
+            for (operand, spec) in operands.iter().zip(&candidate.specs) {
+                if spec.role != Role::Address {
+                    self.operand(operand, spec);
+                }
+            }
+            if self.faults.is_empty() {
+                break;
             }
         }
-        match &candidate.made {
+        let Some(candidate) = found else {
+            self.faults.mismatch = true;
+            return self.note_unknown(operands);
+        };
+        let mut specs = candidate.specs.iter().zip(operands);
+        let address = specs
+            .find(|(spec, _)| spec.role == Role::Address)
+            .map(|(_, operand)| operand);
+        self.make(inst, &candidate.made, address, operands);
+    }
+
+    fn make(
+        &mut self,
+        inst: &Inst,
+        made: &Made,
+        address: Option<&super::ast::Operand>,
+        operands: &[super::ast::Operand],
+    ) {
+        match made {
             Made::Op(op) => self.emit(inst, op.clone()),
             Made::Memory(op) => {
                 if let Some(address) = address {
                     self.memory(inst, op, address);
                 }
             }
+            Made::Hint(space) => {
+                if let Some(address) = address {
+                    self.hint(inst, *space, address);
+                }
+                self.dsts.clear();
+                self.srcs.clear();
+                self.emit(inst, Op::Nop);
+            }
             Made::Cvta(op) => self.cvta(inst, op, operands),
+            Made::Lop3(bool_op) => {
+                // The table is the fourth source.
+                if self.srcs.len() > 3
+                    && let Operand::Imm(lut) = self.srcs.remove(3)
+                {
+                    self.emit(
+                        inst,
+                        Op::Lop3 {
+                            lut: lut as u8,
+                            bool_op: *bool_op,
+                        },
+                    );
+                }
+            }
             Made::Carry { op, reads, writes } => {
                 let carry = match self.carry {
                     Some(carry) => carry,
@@ -454,11 +496,12 @@ impl<'u> Walker<'u> {
                 }
                 self.emit(inst, op.clone());
             }
-            Made::Mov(_)
-            | Made::Bra { .. }
-            | Made::Brx { .. }
-            | Made::Call { .. }
-            | Made::Unsupported => {}
+            Made::Unsupported => {
+                self.dsts.clear();
+                self.srcs.clear();
+                self.unsupported(inst, &[]);
+            }
+            Made::Mov { .. } | Made::Bra { .. } | Made::Brx { .. } | Made::Call { .. } => {}
         }
     }
 

@@ -15,6 +15,10 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    pub(super) fn is_empty(&self) -> bool {
+        !self.mismatch && self.unknown.is_empty() && self.said.is_empty()
+    }
+
     pub(super) fn clear(&mut self) {
         self.mismatch = false;
         self.unknown.clear();
@@ -184,19 +188,26 @@ impl Walker<'_> {
             Role::Dest => self.destination(operand, spec),
             Role::DestPair => match operand.kind {
                 OperandKind::Pair(span) => {
-                    let spec = Spec {
-                        role: Role::Dest,
+                    let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+                    let second = Spec {
+                        ty: Type::Pred,
                         sink: true,
                         ..*spec
                     };
-                    for part in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
-                        self.destination(part, &spec);
+                    for (part, spec) in parts.iter().zip([spec, &second]) {
+                        self.destination(
+                            part,
+                            &Spec {
+                                sink: spec.sink || spec.ty == Type::Pred,
+                                ..*spec
+                            },
+                        );
                     }
                 }
                 _ => self.destination(
                     operand,
                     &Spec {
-                        sink: true,
+                        sink: spec.sink || spec.ty == Type::Pred,
                         ..*spec
                     },
                 ),

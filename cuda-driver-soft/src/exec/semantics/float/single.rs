@@ -93,12 +93,19 @@ pub fn sub_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
 #[inline(always)]
 pub fn mul_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     let (a, b) = (flush_f32(a, ftz), flush_f32(b, ftz));
-    let product = |a: f32| match rnd {
+    let result = product(a, b, rnd);
+    finish(flush_result(result, product(a * SCALE, b, rnd), ftz), sat)
+}
+
+// Functions and not closures: closures cannot be told to be inlined, and code outside of the caller is compiled for the
+// plainest CPU.
+#[inline(always)]
+fn product(a: f32, b: f32, rnd: Rounding) -> f32 {
+    match rnd {
         Rounding::Rn => a * b,
         // The product of two 24-bit significands fits into 53 bits.
         _ => round_f32(f64::from(a) * f64::from(b), rnd),
-    };
-    finish(flush_result(product(a), product(a * SCALE), ftz), sat)
+    }
 }
 
 /// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused`: whether the code around this call is compiled
@@ -106,27 +113,38 @@ pub fn mul_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
 #[inline(always)]
 pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fused: bool) -> f32 {
     let (a, b, c) = (flush_f32(a, ftz), flush_f32(b, ftz), flush_f32(c, ftz));
-    let result = |a: f32, c: f32| match rnd {
+    let result = multiply_add(a, b, c, rnd, fused);
+    let scaled = multiply_add(a * SCALE, b, c * SCALE, rnd, fused);
+    finish(flush_result(result, scaled, ftz), sat)
+}
+
+#[inline(always)]
+fn multiply_add(a: f32, b: f32, c: f32, rnd: Rounding, fused: bool) -> f32 {
+    match rnd {
         Rounding::Rn if fused => a.mul_add(b, c),
         // The product is exact in f64. Its sum with c is not: rounded to odd, it can be rounded once more.
         _ => add_exact(f64::from(a) * f64::from(b), f64::from(c), rnd),
-    };
-    finish(
-        flush_result(result(a, c), result(a * SCALE, c * SCALE), ftz),
-        sat,
-    )
+    }
 }
 
 /// `div.rnd{.ftz}.f32 d, a, b`
 #[inline(always)]
 pub fn div_f32(a: f32, b: f32, rnd: Rounding, ftz: bool) -> f32 {
     let (a, b) = (flush_f32(a, ftz), flush_f32(b, ftz));
-    let quotient = |a: f32| match rnd {
+    let result = quotient(a, b, rnd);
+    finish(
+        flush_result(result, quotient(a * SCALE, b, rnd), ftz),
+        false,
+    )
+}
+
+#[inline(always)]
+fn quotient(a: f32, b: f32, rnd: Rounding) -> f32 {
+    match rnd {
         Rounding::Rn => a / b,
         // A quotient of 24-bit significands that is no f32 number differs from every f32 number by more than f64's error.
         _ => round_f32(f64::from(a) / f64::from(b), rnd),
-    };
-    finish(flush_result(quotient(a), quotient(a * SCALE), ftz), false)
+    }
 }
 
 /// `rcp.rnd{.ftz}.f32 d, a`

@@ -231,16 +231,14 @@ fn modifiers() {
     assert_eq!(fma_bf16(0x4000, 0xfffe, 0x4000, false, true), NAN_HALF);
     // Pairs.
     assert_eq!(
-        map2(0x3c00_4000, 0x3c00_c000, |a, b| add_f16(a, b, false, false)),
+        add_f16x2(0x3c00_4000, 0x3c00_c000, false, false),
         0x4000_0000
     );
     assert_eq!(
-        map3(0x3f80_4000, 0x3f80_4000, 0x3f80_0000, |a, b, c| fma_bf16(
-            a, b, c, false, false
-        )),
+        fma_bf16x2(0x3f80_4000, 0x3f80_4000, 0x3f80_0000, false, false),
         0x4000_4080
     );
-    assert_eq!(map(0x0001_8001, |a| neg_f16(a, false)), 0x8001_0001);
+    assert_eq!(neg_f16x2(0x0001_8001, false), 0x8001_0001);
     assert_eq!(
         (set_f16(true), set_bf16(true), set_f16(false)),
         (0x3c00, 0x3f80, 0)

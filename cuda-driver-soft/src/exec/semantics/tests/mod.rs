@@ -7,6 +7,7 @@ mod float;
 mod half;
 mod int;
 mod random;
+mod video;
 
 use crate::ir::Rounding;
 use random::Random;

@@ -22,7 +22,11 @@ fn run(path: &Path, driver: Option<&str>, args: &[&str]) -> Output {
         None if std::env::var_os("CUDA_DRIVER").is_none() => command.env("CUDA_DRIVER", "software"),
         None => &mut command,
     };
-    command.args(args).current_dir(std::env::temp_dir()).output().expect("the example starts")
+    command
+        .args(args)
+        .current_dir(std::env::temp_dir())
+        .output()
+        .expect("the example starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -31,19 +35,30 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn vector_add_passes() {
-    let Some(path) = example("vector_add") else { return };
+    let Some(path) = example("vector_add") else {
+        return;
+    };
     for args in [&[][..], &["--n", "1"], &["--n", "1000003"]] {
         let output = run(&path, None, args);
         let out = text(&output.stdout);
-        assert!(output.status.success(), "{args:?}: {out}{}", text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{args:?}: {out}{}",
+            text(&output.stderr)
+        );
         assert!(out.ends_with("Result = PASS\n"), "{out}");
-        assert!(out.contains("Driver: ") && out.contains("Device: ") && out.contains(" ms "), "{out}");
+        assert!(
+            out.contains("Driver: ") && out.contains("Device: ") && out.contains(" ms "),
+            "{out}"
+        );
     }
 }
 
 #[test]
 fn vector_add_says_why_it_takes_the_software_driver() {
-    let Some(path) = example("vector_add") else { return };
+    let Some(path) = example("vector_add") else {
+        return;
+    };
     let output = run(&path, Some("software"), &[]);
     let out = text(&output.stdout);
     assert!(out.contains("software"), "{out}");
@@ -52,7 +67,9 @@ fn vector_add_says_why_it_takes_the_software_driver() {
 
 #[test]
 fn vector_add_without_the_driver_it_is_told_to_use() {
-    let Some(path) = example("vector_add") else { return };
+    let Some(path) = example("vector_add") else {
+        return;
+    };
     let output = run(&path, Some("/no/such/file"), &[]);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{out}{err}");
@@ -63,7 +80,9 @@ fn vector_add_without_the_driver_it_is_told_to_use() {
 
 #[test]
 fn vector_add_with_bad_options() {
-    let Some(path) = example("vector_add") else { return };
+    let Some(path) = example("vector_add") else {
+        return;
+    };
     for (args, part) in [
         (&["--n", "0"][..], "--n 0"),
         (&["--n", "many"], "--n many"),
@@ -80,7 +99,9 @@ fn vector_add_with_bad_options() {
 
 #[test]
 fn vector_add_fails_where_the_sums_are_wrong() {
-    let Some(path) = example("vector_add") else { return };
+    let Some(path) = example("vector_add") else {
+        return;
+    };
     // A kernel of the right name that subtracts.
     let original = std::fs::read_to_string(ptx("vector_add.ptx")).expect("the kernel's PTX");
     let wrong = original.replace("add.f32", "sub.f32");
@@ -102,19 +123,31 @@ fn saxpy_prints_what_the_readme_says() {
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
     assert!(out.ends_with(": [10.5, 20.5, 30.5, 40.5]\n"), "{out}");
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let Ok(readme) = std::fs::read_to_string(readme) else { return };
+    let Ok(readme) = std::fs::read_to_string(readme) else {
+        return;
+    };
     let program = include_str!("../examples/saxpy.rs");
     let (_, program) = program.split_once("\n\n").expect("a first comment");
-    assert!(readme.contains(program), "the README's program is not examples/saxpy.rs");
+    assert!(
+        readme.contains(program),
+        "the README's program is not examples/saxpy.rs"
+    );
     if out.starts_with("Software") {
-        assert!(readme.contains(out.trim_end()), "the README's output is not {out}");
+        assert!(
+            readme.contains(out.trim_end()),
+            "the README's output is not {out}"
+        );
     }
 }
 
 fn ptx(name: &str) -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.join(name)));
     match beside {
         Some(path) if path.is_file() => path,
-        _ => Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels/generated").join(name),
+        _ => Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/kernels/generated")
+            .join(name),
     }
 }

@@ -1,8 +1,6 @@
 //! The path of the classical first program, through the symbols as a loader finds them.
 
-mod common;
-
-use common::{Kernel, check, cuda, ptr};
+use crate::common::{Kernel, check, cuda, ptr};
 use cuda_driver_sys::*;
 
 #[test]
@@ -11,7 +9,7 @@ fn vector_add_with_pointers_and_with_a_packed_buffer() {
     const N: usize = 5000;
     let a: Vec<f32> = (0..N).map(|i| i as f32).collect();
     let b: Vec<f32> = (0..N).map(|i| (2 * i) as f32).collect();
-    let _context = common::Context::new();
+    let _context = crate::common::Context::new();
     let kernel = Kernel::load("vector_add", "vector_add");
     unsafe {
         let mut device = [0; 3];

@@ -7,6 +7,7 @@
 mod common;
 
 mod blocking;
+mod context_objects;
 mod contexts;
 mod control_flow;
 mod conversions;
@@ -17,15 +18,19 @@ mod faults;
 mod float_arithmetic;
 mod integer_arithmetic;
 mod jit;
+mod launch_objects;
 mod launches;
 mod linear_algebra;
 mod memory;
+mod memory_objects;
 mod memory_spaces;
 mod modules;
 mod no_context;
 mod parameters;
 mod primary_context;
 mod proc_address;
+#[cfg(unix)]
+mod process_exit;
 mod start;
 mod streams;
 mod usage_counts;

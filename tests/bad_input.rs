@@ -51,9 +51,18 @@ fn default_fake(resolve: fn(&CStr) -> *const c_void) {
 fn no_driver() {
     child!("no_driver", {
         default_path(Path::new("/no/such/libcuda.so.1"));
-        says(&error(cuda_driver::init()), &["cuInit", "/no/such/libcuda.so.1"]);
-        says(&error(Device::count()), &["cuDeviceGetCount", "/no/such/libcuda.so.1"]);
-        says(&error(cuda_driver::version()), &["cuDriverGetVersion", "/no/such/libcuda.so.1"]);
+        says(
+            &error(cuda_driver::init()),
+            &["cuInit", "/no/such/libcuda.so.1"],
+        );
+        says(
+            &error(Device::count()),
+            &["cuDeviceGetCount", "/no/such/libcuda.so.1"],
+        );
+        says(
+            &error(cuda_driver::version()),
+            &["cuDriverGetVersion", "/no/such/libcuda.so.1"],
+        );
     });
 }
 
@@ -80,11 +89,18 @@ fn a_toolkit_stub() {
         CUresult(34)
     }
     fn resolve(name: &CStr) -> *const c_void {
-        if name == c"cuInit" { init as *const c_void } else { ptr::null() }
+        if name == c"cuInit" {
+            init as *const c_void
+        } else {
+            ptr::null()
+        }
     }
     child!("a_toolkit_stub", {
         default_fake(resolve);
-        says(&error(cuda_driver::init()), &["cuInit", "CUDA_ERROR_STUB_LIBRARY", "34"]);
+        says(
+            &error(cuda_driver::init()),
+            &["cuInit", "CUDA_ERROR_STUB_LIBRARY", "34"],
+        );
     });
 }
 
@@ -120,7 +136,11 @@ fn a_code_that_nobody_knows() {
         CUresult(12345)
     }
     fn resolve(name: &CStr) -> *const c_void {
-        if name == c"cuInit" { init as *const c_void } else { ptr::null() }
+        if name == c"cuInit" {
+            init as *const c_void
+        } else {
+            ptr::null()
+        }
     }
     child!("a_code_that_nobody_knows", {
         default_fake(resolve);
@@ -148,7 +168,10 @@ fn a_driver_without_a_device() {
     child!("a_driver_without_a_device", {
         default_fake(resolve);
         assert!(cuda_driver::init().is_ok());
-        says(&error(Device::first()), &["There is no device supporting CUDA"]);
+        says(
+            &error(Device::first()),
+            &["There is no device supporting CUDA"],
+        );
     });
 }
 
@@ -158,7 +181,14 @@ fn a_call_before_init() {
         select_driver();
         let result = Device::count();
         assert_eq!(result.map_err(|e| e.code()), Err(CUresult(3)));
-        says(&error(result), &["cuDeviceGetCount", "CUDA_ERROR_NOT_INITIALIZED (3)", "bad_input.rs"]);
+        says(
+            &error(result),
+            &[
+                "cuDeviceGetCount",
+                "CUDA_ERROR_NOT_INITIALIZED (3)",
+                "bad_input.rs",
+            ],
+        );
         let result = Device::first();
         says(&error(result), &["CUDA_ERROR_NOT_INITIALIZED (3)"]);
     });
@@ -174,26 +204,48 @@ fn ptx_with_a_syntax_error() {
     let context = context();
     let text = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k()\n{\n  mov.u32 %r1, 0;\n  ret;\n}\n";
     let error = Module::from_ptx(&context, text).expect_err("an undeclared register");
-    says(&error.to_string(), &["cuModuleLoadData", "CUDA_ERROR_INVALID_PTX (218)", "line 6", "%r1"]);
+    says(
+        &error.to_string(),
+        &[
+            "cuModuleLoadData",
+            "CUDA_ERROR_INVALID_PTX (218)",
+            "line 6",
+            "%r1",
+        ],
+    );
     says(error.error_log(), &["line 6", "%r1"]);
     // A zero inside the text is the caller's error, not the driver's.
     assert!(Module::from_ptx(&context, "a\0b").is_err());
-    says(&Module::from_ptx(&context, "").expect_err("no image").to_string(), &["cuModuleLoadData", "200"]);
+    says(
+        &Module::from_ptx(&context, "")
+            .expect_err("no image")
+            .to_string(),
+        &["cuModuleLoadData", "200"],
+    );
 }
 
 #[test]
 fn a_file_that_is_missing() {
     let context = context();
     let error = Module::load(&context, "/no/such/kernels.ptx").expect_err("a missing file");
-    says(&error.to_string(), &["/no/such/kernels.ptx", "cuModuleLoad", "301"]);
+    says(
+        &error.to_string(),
+        &["/no/such/kernels.ptx", "cuModuleLoad", "301"],
+    );
 }
 
 #[test]
 fn a_kernel_that_is_not_there() {
     let context = context();
     let module = Module::load(&context, ptx_path("vector_add.ptx")).expect("a module");
-    says(&error(module.function("vector_sub")), &["cuModuleGetFunction", "CUDA_ERROR_NOT_FOUND (500)"]);
-    says(&error(module.global("nothing")), &["cuModuleGetGlobal", "CUDA_ERROR_NOT_FOUND (500)"]);
+    says(
+        &error(module.function("vector_sub")),
+        &["cuModuleGetFunction", "CUDA_ERROR_NOT_FOUND (500)"],
+    );
+    says(
+        &error(module.global("nothing")),
+        &["cuModuleGetGlobal", "CUDA_ERROR_NOT_FOUND (500)"],
+    );
     assert!(module.function("a\0b").is_err());
     assert!(module.function("").is_err());
 }
@@ -205,10 +257,21 @@ fn too_many_threads() {
     let kernel = module.function("registers").expect("a kernel");
     let stream = Stream::new(&context).expect("a stream");
     for block in [Dim3::from(1025), Dim3::from((0, 1)), Dim3::from((1, 1, 65))] {
-        let config = LaunchConfig { grid: 1.into(), block, ..LaunchConfig::default() };
+        let config = LaunchConfig {
+            grid: 1.into(),
+            block,
+            ..LaunchConfig::default()
+        };
         // SAFETY: the launch is refused before the kernel could touch its null argument.
         let result = unsafe { kernel.launch(&stream, config, (cuda_driver::DevicePtr::null(),)) };
-        says(&error(result), &["cuLaunchKernel", "CUDA_ERROR_INVALID_VALUE (1)", "bad_input.rs"]);
+        says(
+            &error(result),
+            &[
+                "cuLaunchKernel",
+                "CUDA_ERROR_INVALID_VALUE (1)",
+                "bad_input.rs",
+            ],
+        );
     }
 }
 
@@ -216,7 +279,14 @@ fn too_many_threads() {
 fn memory_that_there_is_not() {
     let context = context();
     let result = cuda_driver::DeviceBuffer::<u8>::alloc(&context, 1 << 50);
-    says(&error(result.map(|_| ())), &["cuMemAlloc_v2", "CUDA_ERROR_OUT_OF_MEMORY (2)", "bad_input.rs"]);
+    says(
+        &error(result.map(|_| ())),
+        &[
+            "cuMemAlloc_v2",
+            "CUDA_ERROR_OUT_OF_MEMORY (2)",
+            "bad_input.rs",
+        ],
+    );
     // More bytes than a size can say.
     assert!(cuda_driver::DeviceBuffer::<u64>::alloc(&context, usize::MAX / 2).is_err());
 }
@@ -224,6 +294,9 @@ fn memory_that_there_is_not() {
 #[test]
 fn a_device_that_is_not_there() {
     driver();
-    says(&error(Device::get(99)), &["cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE (101)"]);
+    says(
+        &error(Device::get(99)),
+        &["cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE (101)"],
+    );
     says(&error(Device::get(u32::MAX)), &["cuDeviceGet"]);
 }

@@ -1,5 +1,4 @@
 //! What the driver's tests share.
-#![allow(dead_code)] // not every test file uses all of it
 
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -8,7 +7,7 @@ use std::sync::OnceLock;
 use cuda_driver_sys::*;
 
 /// The software driver, initialised.
-pub fn cuda() -> &'static Library {
+pub(crate) fn cuda() -> &'static Library {
     static INITIALISED: OnceLock<&'static Library> = OnceLock::new();
     INITIALISED.get_or_init(|| {
         let library = cuda_driver_soft::library();
@@ -19,23 +18,23 @@ pub fn cuda() -> &'static Library {
 
 /// Fails the test at the caller's line unless the call succeeded.
 #[track_caller]
-pub fn check(code: CUresult) {
+pub(crate) fn check(code: CUresult) {
     assert_eq!(code, CUresult::CUDA_SUCCESS);
 }
 
 /// Fails the test at the caller's line unless the call answered this number.
 #[track_caller]
-pub fn expect(code: CUresult, number: u32) {
+pub(crate) fn expect(code: CUresult, number: u32) {
     assert_eq!((code.0, code), (number, CUresult(number)));
 }
 
 /// An argument's address for the pointer array of a launch.
-pub fn ptr<T>(value: &mut T) -> *mut c_void {
+pub(crate) fn ptr<T>(value: &mut T) -> *mut c_void {
     (&raw mut *value).cast()
 }
 
 /// The text of a committed PTX file of this repository's kernels.
-pub fn ptx(file: &str) -> CString {
+pub(crate) fn ptx(file: &str) -> CString {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/kernels/generated")
         .join(file)
@@ -45,10 +44,10 @@ pub fn ptx(file: &str) -> CString {
 }
 
 /// A context of this test's own, current on this thread until it is dropped.
-pub struct Context(pub CUcontext);
+pub(crate) struct Context(pub(crate) CUcontext);
 
 impl Context {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut context = std::ptr::null_mut();
         check(unsafe { cuda().cuCtxCreate(&mut context, 0, 0) });
         Context(context)
@@ -65,17 +64,17 @@ impl Drop for Context {
 }
 
 /// A kernel of a committed PTX file, loaded into the current context.
-pub struct Kernel {
-    pub module: CUmodule,
-    pub function: CUfunction,
+pub(crate) struct Kernel {
+    pub(crate) module: CUmodule,
+    pub(crate) function: CUfunction,
 }
 
 impl Kernel {
-    pub fn load(file: &str, name: &str) -> Self {
+    pub(crate) fn load(file: &str, name: &str) -> Self {
         Self::from_ptx(&ptx(file), name)
     }
 
-    pub fn from_ptx(text: &CString, name: &str) -> Self {
+    pub(crate) fn from_ptx(text: &CString, name: &str) -> Self {
         let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
         let name = CString::new(name).unwrap();
         check(unsafe { cuda().cuModuleLoadData(&mut module, text.as_ptr().cast()) });
@@ -84,7 +83,7 @@ impl Kernel {
     }
 
     /// Launches on a stream with these arguments.
-    pub fn launch(
+    pub(crate) fn launch(
         &self,
         grid: u32,
         block: u32,
