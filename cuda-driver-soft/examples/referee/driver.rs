@@ -45,20 +45,24 @@ impl Driver {
     }
 
     /// Version and device.
-    pub(crate) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> Result<String, String> {
         let (mut version, mut name) = (0, [0u8; 100]);
-        // SAFETY: the name's buffer has the length that is passed.
-        let codes = unsafe {
-            [
+        // SAFETY: the pointers are to locals, and the name's buffer has the length that is passed.
+        unsafe {
+            check(
                 cu::cuDriverGetVersion(&raw mut version),
+                "cuDriverGetVersion",
+            )?;
+            check(
                 cu::cuDeviceGetName(name.as_mut_ptr().cast(), 100, 0),
-            ]
-        };
+                "cuDeviceGetName",
+            )?;
+        }
         let name = String::from_utf8_lossy(&name);
-        format!(
-            "driver {version}, {} ({codes:?})",
+        Ok(format!(
+            "CUDA {version} driver, {}",
             name.trim_end_matches('\0')
-        )
+        ))
     }
 
     /// Device memory that lives as long as the process.

@@ -98,10 +98,11 @@ fn run(options: &Options) -> Result<Counts, String> {
         forms.retain(|form| form.text.contains(filter));
     }
     let driver = driver::Driver::start()?;
-    println!("{}", driver.description());
+    let description = driver.description()?;
+    println!("{description}");
     let output = driver.allocate(COUNT * 8)?;
     let mut inputs: HashMap<Kind, (Vec<[u64; 3]>, u64)> = HashMap::new();
-    let mut record = format!("# {}\n", driver.description());
+    let mut record = format!("# Written by `referee --record` on: {description}\n");
     let mut counts = Counts {
         differ: 0,
         refused: 0,
