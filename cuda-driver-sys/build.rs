@@ -1,5 +1,41 @@
-//! Nothing to build by default.
+//! Nothing to build by default. With the feature `bindgen`, the generator reads the user's `cuda.h`.
+
+#[cfg(feature = "bindgen")]
+#[path = "build/generate.rs"]
+mod generate;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(docsrs)");
+    #[cfg(feature = "bindgen")]
+    from_header();
+}
+
+/// Checks the user's header against the committed bindings and writes both together into `OUT_DIR`.
+#[cfg(feature = "bindgen")]
+fn from_header() {
+    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=wrapper.h");
+    println!("cargo::rerun-if-changed=src/generated");
+    for variable in generate::find::VARIABLES
+        .iter()
+        .chain(&["LIBCLANG_PATH", "BINDGEN_EXTRA_CLANG_ARGS"])
+    {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    let written = generate::find::include_folder().and_then(|include| {
+        println!(
+            "cargo::rerun-if-changed={}",
+            include.join("cuda.h").display()
+        );
+        let package =
+            std::env::var("CARGO_MANIFEST_DIR").map_err(|e| format!("CARGO_MANIFEST_DIR: {e}"))?;
+        let out = std::env::var("OUT_DIR").map_err(|e| format!("OUT_DIR: {e}"))?;
+        generate::write_merged(package.as_ref(), include, out.as_ref())
+    });
+    if let Err(error) = written {
+        for line in error.lines() {
+            println!("cargo::error={line}");
+        }
+    }
 }

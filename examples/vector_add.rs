@@ -40,7 +40,10 @@ struct Options {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
-        let mut options = Self { n: 50_000, ptx: None };
+        let mut options = Self {
+            n: 50_000,
+            ptx: None,
+        };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
             match arg.as_str() {
@@ -49,11 +52,22 @@ impl Options {
                     // The kernel takes the count as an `int`.
                     options.n = match text.parse() {
                         Ok(n @ 1..=0x7fff_ffff) => n,
-                        _ => return Err(format!("--n {text}: must be a number from 1 to {}", i32::MAX).into()),
+                        _ => {
+                            return Err(format!(
+                                "--n {text}: must be a number from 1 to {}",
+                                i32::MAX
+                            )
+                            .into());
+                        }
                     };
                 }
                 "--ptx" => options.ptx = Some(value()?.into()),
-                _ => return Err(format!("{arg}: unknown option; there are --n COUNT and --ptx FILE").into()),
+                _ => {
+                    return Err(format!(
+                        "{arg}: unknown option; there are --n COUNT and --ptx FILE"
+                    )
+                    .into());
+                }
             }
         }
         Ok(options)
@@ -82,7 +96,9 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
 
     let n = options.n;
     let a: Vec<f32> = (0..n).map(|i| (i % 1_000) as f32 * 0.25).collect();
-    let b: Vec<f32> = (0..n).map(|i| (i % 77) as f32 + 1.0 / (i + 1) as f32).collect();
+    let b: Vec<f32> = (0..n)
+        .map(|i| (i % 77) as f32 + 1.0 / (i + 1) as f32)
+        .collect();
 
     let stream = Stream::new(&context)?;
     let started = Instant::now();
@@ -97,11 +113,20 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         ..LaunchConfig::default()
     };
     let count = n as i32;
-    println!("{n} elements, {} blocks of {THREADS_PER_BLOCK} threads", config.grid.x);
+    println!(
+        "{n} elements, {} blocks of {THREADS_PER_BLOCK} threads",
+        config.grid.x
+    );
 
     let started = Instant::now();
     // SAFETY: the arguments have the types of the kernel's parameters, and the buffers hold the `n` floats it accesses.
-    unsafe { vector_add.launch(&stream, config, (device_a.ptr(), device_b.ptr(), device_c.ptr(), count))? };
+    unsafe {
+        vector_add.launch(
+            &stream,
+            config,
+            (device_a.ptr(), device_b.ptr(), device_c.ptr(), count),
+        )?
+    };
     stream.synchronize()?;
     report("launch with a pointer array", started.elapsed());
     let by_pointers = check("pointer array", &a, &b, &device_c.to_vec()?);
@@ -109,7 +134,11 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     // The results of the first launch must not serve as those of the second.
     device_c.fill_u8(0xff)?;
     let mut params = ParamBuffer::new();
-    params.push(device_a.ptr()).push(device_b.ptr()).push(device_c.ptr()).push(count);
+    params
+        .push(device_a.ptr())
+        .push(device_b.ptr())
+        .push(device_c.ptr())
+        .push(count);
     let started = Instant::now();
     // SAFETY: as above; the buffer was packed from the same values.
     unsafe { vector_add.launch(&stream, config, &params)? };
@@ -125,10 +154,16 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
 
 /// The kernel's PTX: beside this program, so that a folder can be carried to another machine, else in the source tree.
 fn default_ptx() -> PathBuf {
-    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join("vector_add.ptx")));
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.join("vector_add.ptx")));
     match beside {
         Some(path) if path.is_file() => path,
-        _ => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kernels/generated/vector_add.ptx").into(),
+        _ => concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/kernels/generated/vector_add.ptx"
+        )
+        .into(),
     }
 }
 
@@ -138,9 +173,17 @@ fn report(what: &str, time: Duration) {
 
 /// Compares every element, bit for bit: one addition is exact in its rounding.
 fn check(way: &str, a: &[f32], b: &[f32], c: &[f32]) -> bool {
-    let wrong: Vec<usize> = (0..a.len()).filter(|&i| c.get(i) != Some(&(a[i] + b[i]))).collect();
+    let wrong: Vec<usize> = (0..a.len())
+        .filter(|&i| c.get(i) != Some(&(a[i] + b[i])))
+        .collect();
     if let Some(&i) = wrong.first() {
-        eprintln!("{way}: {} of {} elements are wrong; c[{i}] = {:?}, expected {}", wrong.len(), a.len(), c.get(i), a[i] + b[i]);
+        eprintln!(
+            "{way}: {} of {} elements are wrong; c[{i}] = {:?}, expected {}",
+            wrong.len(),
+            a.len(),
+            c.get(i),
+            a[i] + b[i]
+        );
     }
     wrong.is_empty() && c.len() == a.len()
 }

@@ -1,1 +1,75 @@
-//! The CUDA Driver API, checked.
+//! The CUDA Driver API, checked: every call returns a [`Result`] whose error says which function failed, where and why.
+//!
+//! Three levels, each usable alone and together with the others:
+//!
+//! - the objects of this page ([`Device`], [`Context`], [`Module`], [`Function`], [`DeviceBuffer`], [`Stream`],
+//!   [`Event`]): owners of what the driver manages;
+//! - [`checked`]: every function of the driver as one that returns a `Result`;
+//! - [`sys`]: every function, type and constant as in C, and the loader that finds the driver when it is first called.
+//!
+//! ```no_run
+//! use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     cuda_driver::init()?;
+//!     let context = Context::create(Device::first()?)?;
+//!     let module = Module::load(&context, "scale.ptx")?;
+//!     let scale = module.function("scale")?;
+//!
+//!     let stream = Stream::new(&context)?;
+//!     let mut values = DeviceBuffer::from_slice(&context, &[1.0f32; 1000])?;
+//!     let config = LaunchConfig { grid: 4.into(), block: 256.into(), ..LaunchConfig::default() };
+//!     // SAFETY: `scale` takes an address, a count and a factor, and touches only as many values.
+//!     unsafe { scale.launch(&stream, config, (values.ptr(), 1000u32, 2.0f32)) }?;
+//!     stream.synchronize()?;
+//!     assert_eq!(values.to_vec()?, [2.0; 1000]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Rules
+//!
+//! - Objects may be dropped in any order and on any thread: each keeps alive what it needs. Dropping never panics, and
+//!   cannot report a failure; where that matters, `destroy` and its like can.
+//! - Which context is current is the driver's business. An object makes its context current for those calls that need
+//!   one, and only for them; a launch asks nothing.
+//! - What the host must not touch while a device uses it is behind `unsafe`, or owned until an event gives it back.
+//! - Handles of other libraries are taken over with `from_raw` and used without owning with `borrow_raw`; `as_raw` and
+//!   `into_raw` go the other way.
+
+pub use cuda_driver_sys as sys;
+
+mod borrowed;
+pub mod checked;
+mod context;
+mod device;
+mod driver;
+mod error;
+mod error_table;
+mod event;
+mod function;
+mod host_fn;
+mod launch;
+mod memory;
+mod module;
+mod pending;
+mod primary_context;
+mod stream;
+pub mod vector;
+
+pub use borrowed::Borrowed;
+pub use context::{Attachment, Context, Current};
+pub use device::{Device, Uuid};
+pub use driver::{Version, init, load, version};
+pub use error::{Error, Result, check};
+pub use event::Event;
+pub use function::{Function, ParamInfo};
+pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer};
+pub use memory::{DeviceBuffer, DeviceCopy, DevicePtr, HostBuffer};
+pub use module::{Global, JitError, JitOptions, Module};
+pub use pending::Pending;
+pub use primary_context::PrimaryContext;
+pub use stream::Stream;
+
+#[cfg(test)]
+mod tests;

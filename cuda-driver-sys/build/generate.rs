@@ -4,6 +4,13 @@
 //! generator. bindgen reads the header; `model` sorts what it found into constants, enumerations, records, aliases
 //! and functions; `render` writes these down again in the form that is committed, without a word of the header's text.
 
+// What only build.rs needs; xtask's tests try it.
+#[cfg(any(feature = "bindgen", test))]
+pub(crate) mod committed;
+#[cfg(feature = "bindgen")]
+pub(crate) mod find;
+#[cfg(any(feature = "bindgen", test))]
+pub(crate) mod merge;
 pub(crate) mod model;
 pub(crate) mod registry;
 pub(crate) mod render;
@@ -17,6 +24,9 @@ pub(crate) const GENERATOR: &str = "cuda-driver-sys/build/generate.rs (bindgen 0
 
 /// The macros whose value bindgen types wrongly; `src/constants.rs` has them by hand.
 const MISTYPED: &[&str] = &["CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID_ANY"];
+
+/// What fields without a name are called, with a number behind.
+pub(crate) const ANONYMOUS: &str = "anonymous";
 
 /// Where the header is, and what clang is told besides.
 #[derive(Debug, Clone)]
@@ -38,6 +48,42 @@ pub(crate) fn read_header(input: &Input) -> Result<Model, String> {
     let file =
         syn::parse_file(&source).map_err(|e| format!("bindgen's output does not parse: {e}"))?;
     Model::from_bindgen(&file)
+}
+
+/// What `build.rs` does with the feature `bindgen`: the committed bindings of a package, with what the header in
+/// `include` adds, are written to `out`.
+///
+/// # Errors
+/// What the header says otherwise than the committed bindings, one line each, or what could not be read.
+#[cfg(feature = "bindgen")]
+pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Result<(), String> {
+    let input = Input {
+        include,
+        wrapper: package.join("wrapper.h"),
+        clang_args: Vec::new(),
+    };
+    let header = read_header(&input)?;
+    let typedefs =
+        std::fs::read_to_string(input.include.join("cudaTypedefs.h")).unwrap_or_default();
+    let (committed, registry) = committed::read(&package.join("src/generated"))?;
+    let place = input.include.join("cuda.h");
+    let stamp = format!(
+        "the committed bindings and {} ({})",
+        place.display(),
+        merge::version(&header)
+    );
+    let (model, registry) = merge::merge(committed, registry, &header, &typedefs).map_err(|differences| {
+        format!(
+            "{} differs from the committed bindings. Please report this, and switch the feature `bindgen` off.\n{}",
+            place.display(),
+            differences.join("\n")
+        )
+    })?;
+    for file in render::render(&model, &registry, &stamp) {
+        let path = out.join(file.name);
+        std::fs::write(&path, file.text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn run_bindgen(input: &Input) -> Result<String, String> {
@@ -65,6 +111,7 @@ fn run_bindgen(input: &Input) -> Result<String, String> {
         .allowlist_var("(CU|cu).*")
         .blocklist_type("PFN_.*")
         .override_abi(bindgen::Abi::System, ".*")
+        .anon_fields_prefix(ANONYMOUS)
         .formatter(bindgen::Formatter::None);
     for name in MISTYPED {
         builder = builder.blocklist_var(*name);

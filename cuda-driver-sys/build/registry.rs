@@ -55,7 +55,7 @@ pub(crate) fn split_version(name: &str) -> (&str, u32) {
 }
 
 /// Which of the function-pointer types of `cudaTypedefs.h` there are: (base, stream suffix) → ascending versions.
-fn typedef_versions(typedefs: &str) -> Result<BTreeMap<(String, String), Vec<u32>>, String> {
+fn typedef_versions(typedefs: &str) -> BTreeMap<(String, String), Vec<u32>> {
     let mut found: BTreeMap<(String, String), BTreeSet<u32>> = BTreeMap::new();
     for line in typedefs
         .lines()
@@ -71,75 +71,26 @@ fn typedef_versions(typedefs: &str) -> Result<BTreeMap<(String, String), Vec<u32
         let (rest, suffix) = split_stream(name);
         let (base, version) = split_version(rest);
         if version < 2000 {
-            return Err(format!("PFN_{name} carries no CUDA version"));
+            // A variant number, not a CUDA version.
+            continue;
         }
         found
             .entry((base.to_owned(), suffix.to_owned()))
             .or_default()
             .insert(version);
     }
-    Ok(found
+    found
         .into_iter()
         .map(|(key, versions)| (key, versions.into_iter().collect()))
-        .collect())
+        .collect()
 }
 
-/// Plain name → export that a header's own `#define`s make of it, per-thread suffixes apart.
-pub(crate) fn defined_aliases(header: &str) -> BTreeMap<String, String> {
-    let mut aliases = BTreeMap::new();
-    for line in header.lines() {
-        let mut words = line
-            .trim_start()
-            .strip_prefix('#')
-            .unwrap_or("")
-            .split_whitespace();
-        let (Some("define"), Some(name), Some(target)) = (words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        let target = target
-            .trim_start_matches("__CUDA_API_PTDS(")
-            .trim_start_matches("__CUDA_API_PTSZ(");
-        let target = split_stream(target.trim_end_matches(')')).0;
-        if name.starts_with("cu") && !name.contains('(') && target.starts_with("cu") {
-            aliases
-                .entry(name.to_owned())
-                .or_insert_with(|| target.to_owned());
-        }
-    }
-    aliases
-}
+/// Base name and stream suffix → the variants that exist with both, oldest first.
+pub(crate) type Variants<'a> = BTreeMap<(&'a str, &'a str), Vec<&'a str>>;
 
-/// Whether a header declares a function of that name, or defines an alias of it.
-fn knows(header: &str, name: &str) -> bool {
-    header.match_indices(name).any(|(at, _)| {
-        let before = header[..at].chars().next_back();
-        let after = header[at + name.len()..]
-            .trim_start_matches([' ', '\t'])
-            .chars()
-            .next();
-        let whole = !before.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        whole && after == Some('(')
-    })
-}
-
-/// The registry of everything that `declared` exports.
-///
-/// The k-th smallest CUDA version of a base name is its k-th variant among those that exist with the same stream
-/// suffix (24 bases have no unnumbered `_ptds`). A plain name means what a C program gets from the CUDA 12 header
-/// (`frozen`), and for functions which that one does not have, the first variant.
-///
-/// # Errors
-/// An export without a version, or a version without an export.
-pub(crate) fn derive(
-    declared: &[Declaration],
-    typedefs: &str,
-    frozen: &str,
-) -> Result<Vec<Entry>, String> {
-    let versions = typedef_versions(typedefs)?;
-    let symbols: BTreeSet<&str> = declared.iter().map(|d| d.name.as_str()).collect();
+pub(crate) fn variants(symbols: &BTreeSet<String>) -> Variants<'_> {
     let mut variants: BTreeMap<(&str, &str), Vec<(u32, &str)>> = BTreeMap::new();
-    for symbol in &symbols {
+    for symbol in symbols {
         let (rest, suffix) = split_stream(symbol);
         let (base, number) = split_version(rest);
         variants
@@ -147,74 +98,121 @@ pub(crate) fn derive(
             .or_default()
             .push((number, symbol));
     }
-    let mut since: BTreeMap<&str, u32> = BTreeMap::new();
-    for ((base, suffix), list) in &mut variants {
+    let sorted = variants.into_iter().map(|(key, mut list)| {
         list.sort_unstable();
-        let known = versions.get(&((*base).to_owned(), (*suffix).to_owned()));
-        let known = known.map_or(&[][..], Vec::as_slice);
-        if known.len() != list.len() {
-            return Err(format!(
-                "{base}{suffix}: cuda.h has {} variants, cudaTypedefs.h has {} versions",
-                list.len(),
-                known.len()
-            ));
-        }
-        for ((_, symbol), version) in list.iter().zip(known) {
-            since.insert(symbol, *version);
-        }
-    }
-    let plain = plain_names(&variants, &symbols, frozen)?;
-    let mut entries = Vec::new();
-    for declaration in declared {
-        let symbol = declaration.name.as_str();
-        let (rest, suffix) = split_stream(symbol);
-        let twin = ["_ptds", "_ptsz"]
-            .iter()
-            .any(|s| symbols.contains(format!("{symbol}{s}").as_str()));
-        entries.push(Entry {
-            symbol: symbol.to_owned(),
-            base: split_version(rest).0.to_owned(),
-            since: since[symbol],
-            stream: match (suffix.is_empty(), twin) {
-                (false, _) => StreamMode::PerThread,
-                (true, true) => StreamMode::Legacy,
-                (true, false) => StreamMode::None,
-            },
-            aliases: plain
-                .iter()
-                .filter(|(name, target)| target.as_str() == symbol && name.as_str() != symbol)
-                .map(|(name, _)| name.clone())
-                .collect(),
-            legacy: plain.get(symbol).is_some_and(|target| target != symbol),
-            parameters: declaration.parameters.clone(),
-        });
-    }
-    Ok(entries)
+        (key, list.into_iter().map(|(_, symbol)| symbol).collect())
+    });
+    sorted.collect()
 }
 
-/// Every plain name and what it means.
-fn plain_names(
-    variants: &BTreeMap<(&str, &str), Vec<(u32, &str)>>,
-    symbols: &BTreeSet<&str>,
-    frozen: &str,
-) -> Result<BTreeMap<String, String>, String> {
-    let defined = defined_aliases(frozen);
-    let mut plain = BTreeMap::new();
-    for ((base, suffix), list) in variants {
-        if !suffix.is_empty() {
-            continue;
+/// Which CUDA version introduced each export: the k-th smallest version of a base name belongs to its k-th variant
+/// among those that exist with the same stream suffix (24 bases have no unnumbered `_ptds`). A base name with more
+/// variants than versions, or fewer, is left out: 12.9 forgot to number one.
+pub(crate) fn introduced(symbols: &BTreeSet<String>, typedefs: &str) -> BTreeMap<String, u32> {
+    let versions = typedef_versions(typedefs);
+    let mut since = BTreeMap::new();
+    for ((base, suffix), list) in variants(symbols) {
+        let known = versions
+            .get(&(base.to_owned(), suffix.to_owned()))
+            .map_or(&[][..], Vec::as_slice);
+        if known.len() == list.len() {
+            since.extend(
+                list.iter()
+                    .map(|symbol| (*symbol).to_owned())
+                    .zip(known.iter().copied()),
+            );
         }
-        let target = match defined.get(*base) {
-            Some(target) => target.as_str(),
-            None if knows(frozen, base) => base,
-            None => list.first().map_or(*base, |(_, first)| first),
-        };
-        if !symbols.contains(target) {
-            return Err(format!(
-                "the plain name {base} means {target}, which is not exported"
-            ));
-        }
-        plain.insert((*base).to_owned(), target.to_owned());
     }
-    Ok(plain)
+    since
+}
+
+/// The version of one export.
+pub(crate) fn version_of(symbol: &str, since: &BTreeMap<String, u32>) -> Result<u32, String> {
+    let version = since.get(symbol).copied();
+    version.ok_or_else(|| {
+        format!("{symbol}: cudaTypedefs.h, beside cuda.h, does not tell which CUDA version introduced it")
+    })
+}
+
+/// What is known of one export, when the plain names and the other exports are known.
+pub(crate) fn entry(
+    declaration: &Declaration,
+    since: u32,
+    plain: &BTreeMap<String, String>,
+    symbols: &BTreeSet<String>,
+) -> Entry {
+    let symbol = &declaration.name;
+    let (rest, suffix) = split_stream(symbol);
+    let twin = ["_ptds", "_ptsz"]
+        .iter()
+        .any(|suffix| symbols.contains(&format!("{symbol}{suffix}")));
+    Entry {
+        symbol: symbol.clone(),
+        base: split_version(rest).0.to_owned(),
+        since,
+        stream: match (suffix.is_empty(), twin) {
+            (false, _) => StreamMode::PerThread,
+            (true, true) => StreamMode::Legacy,
+            (true, false) => StreamMode::None,
+        },
+        aliases: plain
+            .iter()
+            .filter(|(name, target)| *target == symbol && *name != symbol)
+            .map(|(name, _)| name.clone())
+            .collect(),
+        legacy: plain.get(symbol).is_some_and(|target| target != symbol),
+        parameters: declaration.parameters.clone(),
+    }
+}
+
+/// Adds what a newer header declares to a registry, whose own entries stay as they are. A plain name that the
+/// registry does not have means the first variant.
+///
+/// # Errors
+/// An export without a version, or a version without an export.
+#[cfg(any(feature = "bindgen", test))]
+pub(crate) fn extend(
+    registry: &mut Vec<Entry>,
+    declared: &[Declaration],
+    typedefs: &str,
+) -> Result<(), String> {
+    let symbols: BTreeSet<String> = declared
+        .iter()
+        .map(|declaration| declaration.name.clone())
+        .collect();
+    let known: BTreeSet<String> = registry.iter().map(|entry| entry.symbol.clone()).collect();
+    if symbols.is_subset(&known) {
+        return Ok(());
+    }
+    let since = introduced(&symbols, typedefs);
+    let bases: BTreeSet<String> = registry.iter().map(|entry| entry.base.clone()).collect();
+    let first: BTreeMap<String, String> = variants(&symbols)
+        .into_iter()
+        .filter(|((base, suffix), _)| suffix.is_empty() && !bases.contains(*base))
+        .filter_map(|((base, _), list)| Some((base.to_owned(), (*list.first()?).to_owned())))
+        .collect();
+    let new = declared
+        .iter()
+        .filter(|declaration| !known.contains(&declaration.name));
+    for declaration in new {
+        registry.push(entry(
+            declaration,
+            version_of(&declaration.name, &since)?,
+            &first,
+            &symbols,
+        ));
+    }
+    for entry in registry
+        .iter_mut()
+        .filter(|entry| entry.stream == StreamMode::None)
+    {
+        if ["_ptds", "_ptsz"]
+            .iter()
+            .any(|suffix| symbols.contains(&format!("{}{suffix}", entry.symbol)))
+        {
+            entry.stream = StreamMode::Legacy;
+        }
+    }
+    registry.sort_by(|a, b| a.symbol.cmp(&b.symbol));
+    Ok(())
 }

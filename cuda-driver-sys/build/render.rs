@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use quote::ToTokens as _;
 use syn::visit_mut::VisitMut;
 
-use super::model::Model;
+use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, split_stream};
 
 /// Enumerations whose values are bits that are or-ed together. Neither names nor values tell: this list is by hand.
@@ -70,7 +70,7 @@ pub(crate) fn render(model: &Model, registry: &[Entry], inputs: &str) -> Vec<Ren
 }
 
 fn constants(model: &Model) -> String {
-    let mut out = String::from("//! The header's integer macros.\n\n");
+    let mut out = String::from("// The header's integer macros.\n\n");
     for constant in &model.constants {
         _ = writeln!(
             out,
@@ -83,7 +83,7 @@ fn constants(model: &Model) -> String {
 
 fn enumerations(model: &Model) -> String {
     let mut out = String::from(
-        "//! The header's enumerations.\n\nuse crate::enumeration::{enumeration, flags};\n",
+        "// The header's enumerations.\n\nuse crate::enumeration::{enumeration, flags};\n",
     );
     for enumeration in &model.enumerations {
         let kind = if FLAG_SETS.contains(&enumeration.name.as_str()) {
@@ -144,14 +144,54 @@ fn records(model: &Model) -> String {
         items,
     });
     let mut out = String::from(
-        "//! The header's structs, unions and typedefs.\n\nuse core::ffi::*;\n\nuse super::enumerations::*;\n\
-         use crate::enumeration::zeroed_default;\n\n",
+        "// The header's structs, unions and typedefs.\n\nuse core::ffi::*;\n\nuse super::enumerations::*;\n\
+         use crate::enumeration::{anonymous_members, zeroed_default};\n\n",
     );
     out.push_str(&body);
     out.push_str("\nzeroed_default! {\n");
     for record in &model.records {
         if !is_opaque(&record.item) {
             _ = writeln!(out, "    {}", record.name);
+        }
+    }
+    out.push_str("}\n");
+    out.push_str(&anonymous_members(model));
+    out
+}
+
+/// The fields of a struct or union: name and type.
+fn fields(item: &syn::Item) -> Vec<(String, syn::Type)> {
+    let fields = match item {
+        syn::Item::Struct(item) => item.fields.iter().collect(),
+        syn::Item::Union(item) => item.fields.named.iter().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let named = fields
+        .into_iter()
+        .filter_map(|field| Some((field.ident.as_ref()?.to_string(), field.ty.clone())));
+    named.collect()
+}
+
+/// What C programs reach without naming the union that it lies in.
+fn anonymous_members(model: &Model) -> String {
+    let mut out = String::from("\nanonymous_members! {\n");
+    for record in &model.records {
+        for (field, ty) in fields(&record.item)
+            .iter()
+            .filter(|(name, _)| name.starts_with(super::ANONYMOUS))
+        {
+            let Some(inner) = model
+                .records
+                .iter()
+                .find(|inner| inner.name == type_text(ty))
+            else {
+                continue;
+            };
+            _ = writeln!(out, "    {}.{field} {{", record.name);
+            for (member, ty) in fields(&inner.item) {
+                _ = writeln!(out, "        with_{member} {member}: {},", type_text(&ty));
+            }
+            out.push_str("    }\n");
         }
     }
     out.push_str("}\n");
@@ -197,9 +237,9 @@ fn functions(registry: &[Entry]) -> String {
         )
     };
     let mut out = String::from(
-        "//! The table of exported functions: `symbol(parameters) base-name since stream-mode;`.\n//!\n\
-         //! `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
-         //! export, `plain` the names of C that are no exports' own: `name = symbol(parameters);`.\n\n\
+        "// The table of exported functions: `symbol(parameters) base-name since stream-mode;`.\n//\n\
+         // `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
+         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters);`.\n\n\
          /// Calls `$callback!` with the table; what follows the semicolon is passed on first, in brackets.\n\
          #[doc(hidden)]\n#[macro_export]\nmacro_rules! api_table {\n    \
          ($callback:path; $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n        own {\n",
@@ -233,7 +273,7 @@ fn functions(registry: &[Entry]) -> String {
 
 fn layout(model: &Model) -> String {
     let mut out = String::from(
-        "//! Sizes, alignments and offsets in bytes, checked while the crate is compiled.\n\n\
+        "// Sizes, alignments and offsets in bytes, checked while the crate is compiled.\n\n\
          use super::records::*;\nuse crate::enumeration::layout;\n\nlayout! {\n",
     );
     for record in &model.records {

@@ -20,30 +20,41 @@ macro_rules! call {
             // SAFETY: the caller keeps the contract of the call.
             return unsafe { function($($arg),*) };
         }
-        // Copies: the address of a parameter itself would force it into memory on the path above too.
-        $(let mut $arg = $arg;)*
-        let mut arguments = [$((&raw mut $arg).cast::<c_void>()),*];
+
+        /// The call through a null slot, out of line: the code at the call site stays small, and no argument has an
+        /// address there, which would force it into memory on the path above too.
+        ///
+        /// # Safety
+        /// As the call's.
+        #[cold]
+        #[inline(never)]
+        #[allow(unused_mut)]
+        unsafe fn unresolved(library: &Library, $(mut $arg: $ty),*) -> CUresult {
+            let mut arguments = [$((&raw mut $arg).cast::<c_void>()),*];
+            // SAFETY: `invoke` is made for this function and these arguments.
+            unsafe { library.call_unresolved($function, &mut arguments, invoke) }
+        }
 
         /// Calls `function` with what the pointers point to.
         ///
         /// # Safety
         /// `function` is the export that this call names; the pointers are its arguments' own.
         #[allow(unused_assignments, unused_mut, unused_variables)]
-        unsafe fn invoke(function: *const c_void, arguments: &[*mut c_void]) -> CUresult {
-            let mut next = 0;
+        unsafe fn invoke(function: *const c_void, mut arguments: *const *mut c_void) -> CUresult {
             // SAFETY: the caller says that it is the export of that name; this is the type that `cuda.h` gives it.
             let function: unsafe extern "system" fn($($ty),*) -> CUresult = unsafe { core::mem::transmute(function) };
             $(
                 // SAFETY: the caller says that the pointers are the arguments', in order.
-                let $arg = unsafe { arguments[next].cast::<$ty>().read() };
-                next += 1;
+                let $arg = unsafe { arguments.read().cast::<$ty>().read() };
+                // SAFETY: there is a pointer for each argument, so this is at most one past the last.
+                arguments = unsafe { arguments.add(1) };
             )*
             // SAFETY: the caller of the method keeps the contract of the call.
             unsafe { function($($arg),*) }
         }
 
-        // SAFETY: `invoke` is made for this function and these arguments.
-        unsafe { $library.call_unresolved($function, &mut arguments, invoke) }
+        // SAFETY: the caller keeps the contract of the call.
+        unsafe { unresolved($library, $($arg),*) }
     }};
 }
 
@@ -99,7 +110,7 @@ macro_rules! define {
                 #[doc = call_doc!(stringify!($old), concat!(", exported since CUDA version ", $lsince))]
                 #[inline]
                 pub unsafe fn $old(&self, $($lp: $lt),*) -> CUresult {
-                    call!(self.0, crate::legacy::Function::$old, ($($lp: $lt),*))
+                    call!(&self.0, crate::legacy::Function::$old, ($($lp: $lt),*))
                 }
             )*
         }

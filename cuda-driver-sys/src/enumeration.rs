@@ -129,6 +129,35 @@ macro_rules! zeroed_default {
 }
 pub(crate) use zeroed_default;
 
+/// What a C program reaches without naming the union that it lies in: setters and getters on the record itself.
+macro_rules! anonymous_members {
+    ($($record:ident.$anonymous:ident { $($with:ident $member:ident: $ty:ty,)* })*) => {
+        $(
+            impl $record {
+                $(
+                    #[doc = concat!("This record with its `", stringify!($member), "` set, in C `record.", stringify!($member), "`.")]
+                    #[must_use]
+                    pub const fn $with(mut self, $member: $ty) -> Self {
+                        self.$anonymous.$member = $member;
+                        self
+                    }
+
+                    #[doc = concat!("In C `record.", stringify!($member), "`.")]
+                    ///
+                    /// # Safety
+                    /// This is the member of the union that was written, or its bytes are a value of this type too.
+                    #[must_use]
+                    pub const unsafe fn $member(&self) -> $ty {
+                        // SAFETY: the caller says that the bytes are a value of this type.
+                        unsafe { self.$anonymous.$member }
+                    }
+                )*
+            }
+        )*
+    };
+}
+pub(crate) use anonymous_members;
+
 /// Checks sizes, alignments and offsets, all in bytes, while the crate is compiled.
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {

@@ -224,6 +224,15 @@ impl Function {
         self.0 as usize >= OWN
     }
 
+    /// Whether it is of the 32-bit era: an export of before CUDA 3.2 whose device pointers or sizes have 32 bits, and
+    /// which a `_v2` of CUDA 3.2 replaced.
+    #[must_use]
+    pub fn is_32_bit(self) -> bool {
+        const WIDENED: u32 = 3020;
+        let replaced = |other: &Facts| other.base == self.base() && other.since == WIDENED;
+        self.is_legacy() && FACTS.iter().any(replaced)
+    }
+
     /// The export with exactly this symbol.
     #[must_use]
     pub fn by_symbol(symbol: &str) -> Option<Self> {

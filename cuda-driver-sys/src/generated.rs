@@ -1,17 +1,37 @@
-//! What `cargo xtask bindings` wrote.
+//! What `cargo xtask bindings` wrote; with the feature `bindgen`, that and what the user's header adds to it.
 
-#[rustfmt::skip]
+/// The text of one generated file.
+macro_rules! generated {
+    ($file:literal) => {
+        #[cfg(not(feature = "bindgen"))]
+        include!(concat!("generated/", $file));
+        #[cfg(feature = "bindgen")]
+        include!(concat!(env!("OUT_DIR"), "/", $file));
+    };
+}
+
 #[allow(missing_docs)]
-pub(crate) mod constants;
-#[rustfmt::skip]
+pub(crate) mod constants {
+    generated! { "constants.rs" }
+}
+
 #[allow(missing_docs, non_camel_case_types, non_upper_case_globals)]
-pub(crate) mod enumerations;
-#[rustfmt::skip]
+pub(crate) mod enumerations {
+    generated! { "enumerations.rs" }
+}
+
 #[macro_use]
-mod functions;
+mod functions {
+    generated! { "functions.rs" }
+}
+
 #[cfg(target_pointer_width = "64")]
-#[rustfmt::skip]
-mod layout;
-#[rustfmt::skip]
-#[allow(missing_docs, missing_debug_implementations, non_camel_case_types, non_snake_case, non_upper_case_globals)]
-pub(crate) mod records;
+mod layout {
+    generated! { "layout.rs" }
+}
+
+#[allow(missing_docs, missing_debug_implementations)]
+#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals)]
+pub(crate) mod records {
+    generated! { "records.rs" }
+}

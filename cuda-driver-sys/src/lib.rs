@@ -1,5 +1,41 @@
 //! Raw bindings to the CUDA Driver API, found and loaded at run time.
+//!
+//! Every type, constant and exported function of CUDA 13.5's `cuda.h`. Building needs no CUDA toolkit, no libclang and
+//! no GPU; `libcuda.so.1` or `nvcuda.dll` is found when a function is first called, and each function is looked up
+//! when it is first used. One build serves all drivers from CUDA 11.7 on: what a driver lacks is an answer, not a
+//! failure to start.
+//!
+//! ```no_run
+//! # #[cfg(feature = "loader")] {
+//! use cuda_driver_sys::*;
+//!
+//! let mut count = 0;
+//! // SAFETY: the pointer is to an integer.
+//! let code = unsafe {
+//!     match cuInit(0) {
+//!         CUresult::CUDA_SUCCESS => cuDeviceGetCount(&raw mut count),
+//!         code => code,
+//!     }
+//! };
+//! match DEFAULT.load_error() {
+//!     Some(error) => println!("{error}"),
+//!     None => println!("{code:?}, {count} devices"),
+//! }
+//! # }
+//! ```
+//!
+//! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is what a C program gets by that name
+//!   from a CUDA 12 header, or for later functions the first variant. Exports whose own name means another one in C
+//!   are in [`legacy`].
+//! - **Free functions** call [`DEFAULT`]; [`set_default`] says where it comes from. Any number of other libraries can
+//!   be made with [`Library`].
+//! - **C enumerations** are newtypes: a value that these bindings do not know is data like any other.
+//! - **[`Function`]** is the registry: every export with its base name, version and default-stream mode.
+//!
+//! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Without the loader there is nothing behind the names that the text above speaks of.
+#![cfg_attr(not(feature = "loader"), allow(rustdoc::broken_intra_doc_links))]
 
 // First: the others use its macro.
 #[macro_use]
@@ -12,6 +48,8 @@ mod enumeration;
 mod function;
 #[cfg(feature = "loader")]
 pub mod library;
+mod locations;
+mod retired;
 
 #[cfg(feature = "loader")]
 pub use calls::free::*;
@@ -22,10 +60,11 @@ pub use generated::enumerations::*;
 pub use generated::records::*;
 #[cfg(feature = "loader")]
 pub use library::{DEFAULT, Library, default_library, set_default};
+pub use retired::*;
 
 /// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.
 ///
-/// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](crate::cuMemAlloc)
+/// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
 /// is `cuMemAlloc_v2`, as in C.
 pub mod legacy {
     #[cfg(feature = "loader")]

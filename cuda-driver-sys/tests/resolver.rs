@@ -1,4 +1,5 @@
 //! Libraries that are made from resolvers.
+#![cfg(feature = "loader")]
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::ptr;

@@ -11,7 +11,7 @@ use crate::ok;
 ///
 /// # Safety
 /// The type has no padding and no invalid bit pattern.
-pub unsafe trait Plain: Copy + Default + 'static {}
+pub(crate) unsafe trait Plain: Copy + Default + 'static {}
 macro_rules! plain {
     ($($t:ty)*) => { $(
         // SAFETY: a number has neither padding nor invalid bit patterns.
@@ -23,21 +23,24 @@ plain!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] where [T; N]: Default {}
 
 /// A context of its own, current on this thread until dropped.
-pub struct Gpu {
-    pub context: CUcontext,
+pub(crate) struct Gpu {
+    pub(crate) context: CUcontext,
     modules: Vec<CUmodule>,
 }
 
 impl Gpu {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         super::driver();
         let mut context = ptr::null_mut();
         ok!(cuCtxCreate(&raw mut context, 0, 0));
-        Self { context, modules: Vec::new() }
+        Self {
+            context,
+            modules: Vec::new(),
+        }
     }
 
     /// Loads a kernel file into the context.
-    pub fn module(&mut self, file: &str) -> CUmodule {
+    pub(crate) fn module(&mut self, file: &str) -> CUmodule {
         let text = super::ptx(file);
         let mut module = ptr::null_mut();
         ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
@@ -46,52 +49,80 @@ impl Gpu {
     }
 
     /// A kernel of a kernel file.
-    pub fn kernel(&mut self, file: &str, name: &str) -> CUfunction {
+    pub(crate) fn kernel(&mut self, file: &str, name: &str) -> CUfunction {
         let module = self.module(file);
         self.function(module, name)
     }
 
-    pub fn function(&self, module: CUmodule, name: &str) -> CUfunction {
+    pub(crate) fn function(&self, module: CUmodule, name: &str) -> CUfunction {
         let mut function = ptr::null_mut();
-        let Ok(name) = CString::new(name) else { panic!("a zero in {name:?}") };
-        ok!(cuModuleGetFunction(&raw mut function, module, name.as_ptr()));
+        let Ok(name) = CString::new(name) else {
+            panic!("a zero in {name:?}")
+        };
+        ok!(cuModuleGetFunction(
+            &raw mut function,
+            module,
+            name.as_ptr()
+        ));
         function
     }
 
     /// A variable of a module: its address and bytes.
-    pub fn global(&self, module: CUmodule, name: &str) -> (CUdeviceptr, usize) {
+    pub(crate) fn global(&self, module: CUmodule, name: &str) -> (CUdeviceptr, usize) {
         let (mut address, mut bytes) = (0, 0);
-        let Ok(name) = CString::new(name) else { panic!("a zero in {name:?}") };
-        ok!(cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, name.as_ptr()));
+        let Ok(name) = CString::new(name) else {
+            panic!("a zero in {name:?}")
+        };
+        ok!(cuModuleGetGlobal(
+            &raw mut address,
+            &raw mut bytes,
+            module,
+            name.as_ptr()
+        ));
         (address, bytes)
     }
 
-    pub fn alloc(&self, bytes: usize) -> CUdeviceptr {
+    pub(crate) fn alloc(&self, bytes: usize) -> CUdeviceptr {
         let mut address = 0;
         ok!(cuMemAlloc(&raw mut address, bytes.max(1)));
         address
     }
 
     /// Device memory with a copy of `data`.
-    pub fn upload<T: Plain>(&self, data: &[T]) -> CUdeviceptr {
+    pub(crate) fn upload<T: Plain>(&self, data: &[T]) -> CUdeviceptr {
         let address = self.alloc(size_of_val(data));
         self.write(address, data);
         address
     }
 
-    pub fn write<T: Plain>(&self, address: CUdeviceptr, data: &[T]) {
-        ok!(cuMemcpyHtoD(address, data.as_ptr().cast(), size_of_val(data)));
+    pub(crate) fn write<T: Plain>(&self, address: CUdeviceptr, data: &[T]) {
+        ok!(cuMemcpyHtoD(
+            address,
+            data.as_ptr().cast(),
+            size_of_val(data)
+        ));
     }
 
     /// `count` values from device memory; waits for what came before on the null stream.
-    pub fn read<T: Plain>(&self, address: CUdeviceptr, count: usize) -> Vec<T> {
+    pub(crate) fn read<T: Plain>(&self, address: CUdeviceptr, count: usize) -> Vec<T> {
         let mut data = vec![T::default(); count];
-        ok!(cuMemcpyDtoH(data.as_mut_ptr().cast(), address, size_of_val(&data[..])));
+        ok!(cuMemcpyDtoH(
+            data.as_mut_ptr().cast(),
+            address,
+            size_of_val(&data[..])
+        ));
         data
     }
 
     /// Launches on the null stream and waits.
-    pub fn launch(&self, function: CUfunction, grid: [u32; 3], block: [u32; 3], shared: u32, arguments: &mut Arguments) {
+    pub(crate) fn launch(
+        &self,
+        function: CUfunction,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        arguments: &mut Arguments,
+    ) {
         let mut pointers = arguments.pointers();
         ok!(cuLaunchKernel(
             function,
@@ -111,7 +142,12 @@ impl Gpu {
 
     /// Runs a kernel `(inputs…, out, n)` over n elements in blocks of 128 and returns `per` results for each element.
     /// The output buffer starts as 0xA5 bytes, so that a result never written shows.
-    pub fn table<I: Plain, O: Plain>(&self, function: CUfunction, inputs: &[&[I]], per: usize) -> Vec<O> {
+    pub(crate) fn table<I: Plain, O: Plain>(
+        &self,
+        function: CUfunction,
+        inputs: &[&[I]],
+        per: usize,
+    ) -> Vec<O> {
         let n = inputs[0].len();
         let mut arguments = Arguments::new();
         let mut buffers = Vec::new();
@@ -124,10 +160,18 @@ impl Gpu {
         let bytes = n * per * size_of::<O>();
         let out = self.alloc(bytes);
         ok!(cuMemsetD8(out, 0xa5, bytes));
-        let Ok(count) = u32::try_from(n) else { panic!("{n} elements") };
+        let Ok(count) = u32::try_from(n) else {
+            panic!("{n} elements")
+        };
         arguments.push(out);
         arguments.push(count);
-        self.launch(function, [count.div_ceil(128), 1, 1], [128, 1, 1], 0, &mut arguments);
+        self.launch(
+            function,
+            [count.div_ceil(128), 1, 1],
+            [128, 1, 1],
+            0,
+            &mut arguments,
+        );
         let results = self.read(out, n * per);
         for buffer in buffers {
             ok!(cuMemFree(buffer));
@@ -146,16 +190,16 @@ impl Drop for Gpu {
 
 /// Kernel arguments by value, handed over as an array of pointers.
 #[derive(Default)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     values: Vec<Box<[u128]>>,
 }
 
 impl Arguments {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub fn push<T: Copy + 'static>(&mut self, value: T) {
+    pub(crate) fn push<T: Copy + 'static>(&mut self, value: T) {
         let words = size_of::<T>().div_ceil(16).max(1);
         let mut place = vec![0_u128; words].into_boxed_slice();
         assert!(align_of::<T>() <= 16, "an argument aligned above 16");
@@ -165,8 +209,11 @@ impl Arguments {
     }
 
     /// The array that cuLaunchKernel takes; valid while `self` is not changed.
-    pub fn pointers(&mut self) -> Vec<*mut c_void> {
-        self.values.iter_mut().map(|place| place.as_mut_ptr().cast()).collect()
+    pub(crate) fn pointers(&mut self) -> Vec<*mut c_void> {
+        self.values
+            .iter_mut()
+            .map(|place| place.as_mut_ptr().cast())
+            .collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! What the tests share: the driver under test, kernels' PTX, result codes compared in tables, child processes.
 #![allow(dead_code)] // each test program uses a part
 
-pub mod gpu;
-pub mod values;
+pub(crate) mod gpu;
+pub(crate) mod values;
 
 use std::env;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use cuda_driver::sys::*;
 
 /// Makes the driver that `CUDA_DRIVER` names (the software driver where it is unset) the process's default, without
 /// initialising it. Says once which it is.
-pub fn select_driver() {
+pub(crate) fn select_driver() {
     static SELECTED: OnceLock<()> = OnceLock::new();
     SELECTED.get_or_init(|| {
         let selection = match cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software) {
@@ -32,7 +32,7 @@ pub fn select_driver() {
 }
 
 /// [`select_driver`], and `cuInit`.
-pub fn driver() {
+pub(crate) fn driver() {
     static STARTED: OnceLock<u32> = OnceLock::new();
     let code = *STARTED.get_or_init(|| {
         select_driver();
@@ -43,7 +43,7 @@ pub fn driver() {
 }
 
 /// The CUDA version of the driver under test, as 13000 for 13.0.
-pub fn driver_version() -> i32 {
+pub(crate) fn driver_version() -> i32 {
     select_driver();
     let mut version = 0;
     // SAFETY: the pointer is valid for the write.
@@ -53,7 +53,7 @@ pub fn driver_version() -> i32 {
 }
 
 /// Whether the driver under test is the software driver (its device says so).
-pub fn is_software() -> bool {
+pub(crate) fn is_software() -> bool {
     driver();
     let mut name = [0_u8; 64];
     // SAFETY: the buffer has the length passed.
@@ -63,20 +63,26 @@ pub fn is_software() -> bool {
 }
 
 /// Prints past the test harness, which holds back what passing tests print.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Says that a test did nothing for want of `what`; CI lists these lines.
-pub fn needs(what: &str) {
+pub(crate) fn needs(what: &str) {
     say(&format!("needs {what}"));
 }
 
 /// The file of a kernel's PTX: beside this program, as in a packed folder, else in the source tree.
-pub fn ptx_path(name: &str) -> PathBuf {
-    let beside = env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+pub(crate) fn ptx_path(name: &str) -> PathBuf {
+    let beside = env::current_exe()
+        .ok()
+        .and_then(|exe| Some(exe.parent()?.join(name)));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
-    let candidates = [beside.unwrap_or_default(), folder.join("generated").join(name), folder.join(name)];
+    let candidates = [
+        beside.unwrap_or_default(),
+        folder.join("generated").join(name),
+        folder.join(name),
+    ];
     match candidates.iter().find(|path| path.is_file()) {
         Some(path) => path.clone(),
         None => panic!("{name} is at none of {candidates:?}; run: cargo xtask kernels"),
@@ -84,7 +90,7 @@ pub fn ptx_path(name: &str) -> PathBuf {
 }
 
 /// A kernel file's PTX, terminated by a zero as the driver wants it.
-pub fn ptx(name: &str) -> Vec<u8> {
+pub(crate) fn ptx(name: &str) -> Vec<u8> {
     let path = ptx_path(name);
     match std::fs::read(&path) {
         Ok(mut text) => {
@@ -97,25 +103,27 @@ pub fn ptx(name: &str) -> Vec<u8> {
 
 /// The result codes of a table of calls: collects every one that differs and fails at the end, with all of them.
 #[derive(Default)]
-pub struct Codes {
+pub(crate) struct Codes {
     wrong: String,
     count: usize,
 }
 
 impl Codes {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Notes that `call` returned `got` where `expected` is right.
     #[track_caller]
-    pub fn is(&mut self, expected: u32, call: &str, got: u32) {
-        self.that(expected == got, || format!("{call}: {got}, expected {expected}"));
+    pub(crate) fn is(&mut self, expected: u32, call: &str, got: u32) {
+        self.that(expected == got, || {
+            format!("{call}: {got}, expected {expected}")
+        });
     }
 
     /// Notes a failure with its text unless `held`.
     #[track_caller]
-    pub fn that(&mut self, held: bool, text: impl FnOnce() -> String) {
+    pub(crate) fn that(&mut self, held: bool, text: impl FnOnce() -> String) {
         self.count += 1;
         if !held {
             let at = std::panic::Location::caller();
@@ -127,17 +135,33 @@ impl Codes {
 impl Drop for Codes {
     fn drop(&mut self) {
         if !self.wrong.is_empty() && !std::thread::panicking() {
-            panic!("{} of {} differ:\n{}", self.wrong.lines().count(), self.count, self.wrong);
+            panic!(
+                "{} of {} differ:\n{}",
+                self.wrong.lines().count(),
+                self.count,
+                self.wrong
+            );
         }
     }
+}
+
+/// `call!(cuMemFree(p))`: the call's result.
+#[macro_export]
+macro_rules! call {
+    ($call:expr) => {{
+        // The tests pass pointers to live objects, or what the driver is documented or known to refuse.
+        #[allow(clippy::macro_metavars_in_unsafe)]
+        // SAFETY: as said above.
+        let result = unsafe { $call };
+        result
+    }};
 }
 
 /// `is!(codes, 1, cuMemAlloc(&raw mut p, 0))`: the call's result code must be 1.
 #[macro_export]
 macro_rules! is {
     ($codes:expr, $expected:expr, $call:expr) => {{
-        // SAFETY: the tests pass pointers to live objects, or what the driver is documented or known to refuse.
-        let got = unsafe { $call }.0;
+        let got = $crate::call!($call).0;
         $codes.is($expected, stringify!($call), got);
     }};
 }
@@ -146,19 +170,22 @@ macro_rules! is {
 #[macro_export]
 macro_rules! ok {
     ($call:expr) => {{
-        // SAFETY: the tests pass pointers to live objects and handles.
-        let got = unsafe { $call }.0;
+        let got = $crate::call!($call).0;
         assert_eq!(got, 0, "{}", stringify!($call));
     }};
 }
 
 /// The variable that names the test that a child process is there for.
-pub const CHILD: &str = "CUDA_TEST_CHILD";
+pub(crate) const CHILD: &str = "CUDA_TEST_CHILD";
 
 /// Runs `body` in a process of its own (this program again, with this one test): for what faults, or must come before
 /// `cuInit`. `name` is the test's path as the harness prints it. Returns what the child wrote.
 #[track_caller]
-pub fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
+pub(crate) fn in_child(
+    name: &str,
+    environment: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Option<String> {
     if env::var(CHILD).as_deref() == Ok(name) {
         body();
         return None;
@@ -176,7 +203,11 @@ pub fn in_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -
         Ok(output) => output,
         Err(error) => panic!("the child process did not start: {error}"),
     };
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(
         output.status.success() && text.contains("test result: ok. 1 passed"),
         "the child process of {name} ended with {}:\n{text}",
@@ -191,7 +222,11 @@ macro_rules! test_path {
     ($name:literal) => {{
         let module = module_path!();
         let inside = module.split_once("::").map_or("", |(_, rest)| rest);
-        if inside.is_empty() { $name.to_owned() } else { format!("{inside}::{}", $name) }
+        if inside.is_empty() {
+            $name.to_owned()
+        } else {
+            format!("{inside}::{}", $name)
+        }
     }};
 }
 

@@ -1,14 +1,14 @@
 //! Inputs of the arithmetic tables: the numbers at which implementations go wrong, and pseudo-random ones.
 
 /// A small generator (splitmix64): the same numbers in every run and on every machine.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -16,18 +16,18 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn word(&mut self) -> u32 {
+    pub(crate) fn word(&mut self) -> u32 {
         (self.next() >> 32) as u32
     }
 
     /// A number below `bound`.
-    pub fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.word() % bound
     }
 }
 
 /// Every pair of two lists.
-pub fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
+pub(crate) fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for &x in a {
         for &y in b {
@@ -39,13 +39,20 @@ pub fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
 }
 
 /// Integers at the edges of every width, as 64-bit patterns.
-pub fn integers() -> Vec<u64> {
-    let mut values = vec![0, 1, 2, 3, 5, 7, 10, 31, 32, 33, 63, 64, 65, 100, 255, 256, 1000];
+pub(crate) fn integers() -> Vec<u64> {
+    let mut values = vec![
+        0, 1, 2, 3, 5, 7, 10, 31, 32, 33, 63, 64, 65, 100, 255, 256, 1000,
+    ];
     for bits in [8_u32, 15, 16, 24, 31, 32, 33, 53, 63] {
         let edge = 1_u64 << bits;
         values.extend([edge - 1, edge, edge + 1]);
     }
-    values.extend([0x1234_5678, 0xdead_beef, 0x0123_4567_89ab_cdef, 0xaaaa_aaaa_5555_5555]);
+    values.extend([
+        0x1234_5678,
+        0xdead_beef,
+        0x0123_4567_89ab_cdef,
+        0xaaaa_aaaa_5555_5555,
+    ]);
     let negated: Vec<u64> = values.iter().map(|v| v.wrapping_neg()).collect();
     values.extend(negated);
     values.sort_unstable();
@@ -54,19 +61,23 @@ pub fn integers() -> Vec<u64> {
 }
 
 /// Integers of all magnitudes: random bits shifted by a random amount.
-pub fn random_integers(count: usize, seed: u64) -> Vec<u64> {
+pub(crate) fn random_integers(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     (0..count)
         .map(|_| {
             let shift = random.below(64);
             let value = random.next() >> shift;
-            if random.below(2) == 0 { value } else { value.wrapping_neg() }
+            if random.below(2) == 0 {
+                value
+            } else {
+                value.wrapping_neg()
+            }
         })
         .collect()
 }
 
 /// Bit patterns of f32: zeros, subnormals, the edges of every range, halves, NaNs.
-pub fn floats() -> Vec<u32> {
+pub(crate) fn floats() -> Vec<u32> {
     let mut values = vec![
         0x0000_0000, // 0
         0x0000_0001, // smallest subnormal
@@ -112,7 +123,7 @@ pub fn floats() -> Vec<u32> {
 }
 
 /// Bit patterns of f64: as [`floats`].
-pub fn doubles() -> Vec<u64> {
+pub(crate) fn doubles() -> Vec<u64> {
     let mut values = vec![
         0x0000_0000_0000_0000,
         0x0000_0000_0000_0001,
@@ -165,18 +176,22 @@ pub fn doubles() -> Vec<u64> {
 }
 
 /// f32 bit patterns: half of them uniform, half with exponents near `1`, where sums and products round.
-pub fn random_floats(count: usize, seed: u64) -> Vec<u32> {
+pub(crate) fn random_floats(count: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed);
     (0..count)
         .map(|_| {
             let bits = random.word();
-            if random.below(2) == 0 { bits } else { bits & 0x807f_ffff | (100 + random.below(56)) << 23 }
+            if random.below(2) == 0 {
+                bits
+            } else {
+                bits & 0x807f_ffff | (100 + random.below(56)) << 23
+            }
         })
         .collect()
 }
 
 /// f64 bit patterns: as [`random_floats`].
-pub fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
+pub(crate) fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     (0..count)
         .map(|_| {
@@ -191,8 +206,12 @@ pub fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
 }
 
 /// A digest of results (FNV-1a), for comparing two drivers' runs by eye.
-pub fn digest(bytes: impl IntoIterator<Item = u64>) -> u64 {
-    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, value| {
-        value.to_le_bytes().iter().fold(hash, |h, byte| (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-    })
+pub(crate) fn digest(bytes: impl IntoIterator<Item = u64>) -> u64 {
+    bytes
+        .into_iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, value| {
+            value.to_le_bytes().iter().fold(hash, |h, byte| {
+                (h ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+        })
 }

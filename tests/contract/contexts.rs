@@ -23,15 +23,25 @@ fn current() -> CUcontext {
 fn create_makes_current_and_destroy_pops() {
     driver();
     let mut c = Codes::new();
-    c.that(current().is_null(), || "a context is current on a new thread".to_owned());
+    c.that(current().is_null(), || {
+        "a context is current on a new thread".to_owned()
+    });
     let a = create();
-    c.that(current() == a, || "the created context is not current".to_owned());
+    c.that(current() == a, || {
+        "the created context is not current".to_owned()
+    });
     let b = create();
-    c.that(current() == b, || "the second context is not current".to_owned());
+    c.that(current() == b, || {
+        "the second context is not current".to_owned()
+    });
     is!(c, 0, cuCtxDestroy(b));
-    c.that(current() == a, || "the first context is not current again".to_owned());
+    c.that(current() == a, || {
+        "the first context is not current again".to_owned()
+    });
     is!(c, 0, cuCtxDestroy(a));
-    c.that(current().is_null(), || "a context is still current".to_owned());
+    c.that(current().is_null(), || {
+        "a context is still current".to_owned()
+    });
 }
 
 #[test]
@@ -41,20 +51,28 @@ fn push_and_pop() {
     let (a, b) = (create(), create());
     let mut popped = ptr::null_mut();
     is!(c, 0, cuCtxPopCurrent(&raw mut popped));
-    c.that(popped == b && current() == a, || "pop gives the top".to_owned());
+    c.that(popped == b && current() == a, || {
+        "pop gives the top".to_owned()
+    });
     is!(c, 0, cuCtxPushCurrent(b));
     is!(c, 0, cuCtxPushCurrent(b));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
-    c.that(current() == b, || "a context may be on the stack twice".to_owned());
+    c.that(current() == b, || {
+        "a context may be on the stack twice".to_owned()
+    });
     is!(c, 0, cuCtxPopCurrent(&raw mut popped));
     is!(c, 0, cuCtxPopCurrent(&raw mut popped));
-    c.that(popped == a && current().is_null(), || "the stack is not empty".to_owned());
+    c.that(popped == a && current().is_null(), || {
+        "the stack is not empty".to_owned()
+    });
     is!(c, 201, cuCtxPopCurrent(&raw mut popped));
     is!(c, 201, cuCtxPopCurrent(ptr::null_mut()));
     // Destroying a context that is not current leaves the current one.
     is!(c, 0, cuCtxPushCurrent(a));
     is!(c, 0, cuCtxDestroy(b));
-    c.that(current() == a, || "destroying another context popped".to_owned());
+    c.that(current() == a, || {
+        "destroying another context popped".to_owned()
+    });
     is!(c, 0, cuCtxDestroy(a));
 }
 
@@ -69,7 +87,9 @@ fn set_current() {
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     c.that(current() == a, || "set NULL pops one".to_owned());
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
-    c.that(current().is_null(), || "set NULL leaves an empty stack".to_owned());
+    c.that(current().is_null(), || {
+        "set NULL leaves an empty stack".to_owned()
+    });
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     is!(c, 0, cuCtxSetCurrent(b));
     c.that(current() == b, || "set on an empty stack pushes".to_owned());
@@ -87,7 +107,9 @@ fn wrong_arguments() {
     is!(c, 1, cuCtxDestroy(ptr::null_mut()));
     is!(c, 1, cuCtxGetCurrent(ptr::null_mut()));
     is!(c, 1, cuCtxCreate(&raw mut context, 0xffff_0000, 0));
-    c.that(current().is_null(), || "a failed create left a context".to_owned());
+    c.that(current().is_null(), || {
+        "a failed create left a context".to_owned()
+    });
 }
 
 #[test]
@@ -98,13 +120,17 @@ fn destroyed_while_on_the_stack_twice() {
     ok!(cuCtxPushCurrent(a));
     is!(c, 0, cuCtxDestroy(a));
     // One entry was popped; the stale handle below it stays current.
-    c.that(current() == a, || "the stale handle is not current".to_owned());
+    c.that(current() == a, || {
+        "the stale handle is not current".to_owned()
+    });
     let mut address = 0;
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 709, cuCtxSynchronize());
     is!(c, 201, cuCtxDestroy(a));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
-    c.that(current().is_null(), || "the stale handle was not popped".to_owned());
+    c.that(current().is_null(), || {
+        "the stale handle was not popped".to_owned()
+    });
 }
 
 #[test]
@@ -119,7 +145,9 @@ fn destroyed_on_another_thread() {
     })
     .join()
     .expect("the other thread's calls");
-    c.that(current() == a, || "the stale handle is not current".to_owned());
+    c.that(current() == a, || {
+        "the stale handle is not current".to_owned()
+    });
     let mut address = 0;
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
@@ -133,13 +161,19 @@ fn threads_have_stacks_of_their_own() {
     let handle = a as usize;
     std::thread::spawn(move || {
         let mut c = Codes::new();
-        c.that(current().is_null(), || "a new thread has a context".to_owned());
+        c.that(current().is_null(), || {
+            "a new thread has a context".to_owned()
+        });
         is!(c, 0, cuCtxPushCurrent(handle as CUcontext));
-        c.that(current() as usize == handle, || "pushed here, too".to_owned());
+        c.that(current() as usize == handle, || {
+            "pushed here, too".to_owned()
+        });
     })
     .join()
     .expect("the other thread's calls");
-    c.that(current() == a, || "another thread changed this one's stack".to_owned());
+    c.that(current() == a, || {
+        "another thread changed this one's stack".to_owned()
+    });
     is!(c, 0, cuCtxDestroy(a));
 }
 
@@ -150,7 +184,11 @@ fn queries() {
     let (mut device, mut version, mut flags) = (-1, 0, 99);
     is!(c, 201, cuCtxGetDevice(&raw mut device));
     let mut a = ptr::null_mut();
-    is!(c, 0, cuCtxCreate(&raw mut a, CUctx_flags::CU_CTX_SCHED_YIELD.0, 0));
+    is!(
+        c,
+        0,
+        cuCtxCreate(&raw mut a, CUctx_flags::CU_CTX_SCHED_YIELD.0, 0)
+    );
     is!(c, 0, cuCtxGetDevice(&raw mut device));
     c.that(device == 0, || format!("device {device}"));
     is!(c, 1, cuCtxGetDevice(ptr::null_mut()));
@@ -158,10 +196,18 @@ fn queries() {
     c.that(version == 3020, || format!("API version {version}"));
     is!(c, 0, cuCtxGetApiVersion(ptr::null_mut(), &raw mut version));
     is!(c, 0, cuCtxGetFlags(&raw mut flags));
-    c.that(flags & 7 == CUctx_flags::CU_CTX_SCHED_YIELD.0, || format!("flags {flags}"));
+    c.that(flags & 7 == CUctx_flags::CU_CTX_SCHED_YIELD.0, || {
+        format!("flags {flags}")
+    });
     let (mut least, mut greatest) = (9, 9);
-    is!(c, 0, cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest));
-    c.that(least == 0 && greatest <= 0, || format!("priorities {least} to {greatest}"));
+    is!(
+        c,
+        0,
+        cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest)
+    );
+    c.that(least == 0 && greatest <= 0, || {
+        format!("priorities {least} to {greatest}")
+    });
     is!(c, 0, cuCtxSynchronize());
     is!(c, 0, cuCtxDestroy(a));
 }
@@ -172,12 +218,30 @@ fn limits() {
     let mut c = Codes::new();
     let a = create();
     let mut value = 0;
-    is!(c, 0, cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE));
+    is!(
+        c,
+        0,
+        cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE)
+    );
     c.that(value >= 512, || format!("a stack of {value} bytes"));
     is!(c, 0, cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 4096));
-    is!(c, 0, cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE));
-    c.that(value >= 4096, || format!("a stack of {value} bytes after 4096 was set"));
-    is!(c, 1, cuCtxGetLimit(ptr::null_mut(), CUlimit::CU_LIMIT_STACK_SIZE));
-    is!(c, 215, cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2));
+    is!(
+        c,
+        0,
+        cuCtxGetLimit(&raw mut value, CUlimit::CU_LIMIT_STACK_SIZE)
+    );
+    c.that(value >= 4096, || {
+        format!("a stack of {value} bytes after 4096 was set")
+    });
+    is!(
+        c,
+        1,
+        cuCtxGetLimit(ptr::null_mut(), CUlimit::CU_LIMIT_STACK_SIZE)
+    );
+    is!(
+        c,
+        215,
+        cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 2)
+    );
     is!(c, 0, cuCtxDestroy(a));
 }

@@ -24,7 +24,9 @@ fn count_and_handles() {
     is!(c, 1, cuDeviceGetCount(ptr::null_mut()));
     for ordinal in 0..count {
         is!(c, 0, cuDeviceGet(&raw mut device, ordinal));
-        c.that(device == ordinal, || format!("device {ordinal} has the handle {device}"));
+        c.that(device == ordinal, || {
+            format!("device {ordinal} has the handle {device}")
+        });
     }
     is!(c, 101, cuDeviceGet(&raw mut device, count));
     is!(c, 101, cuDeviceGet(&raw mut device, -1));
@@ -36,17 +38,30 @@ fn a_device_that_is_not_there() {
     driver();
     let mut c = Codes::new();
     let mut name = [0; 16];
-    let (mut bytes, mut number, mut uuid, mut context) = (0_usize, 0, CUuuid { bytes: [0; 16] }, ptr::null_mut());
+    let (mut bytes, mut number, mut uuid, mut context) =
+        (0_usize, 0, CUuuid { bytes: [0; 16] }, ptr::null_mut());
     let (mut flags, mut active) = (0, 0);
     for device in [-1, 99] {
         is!(c, 101, cuDeviceGetName(name.as_mut_ptr(), 16, device));
         is!(c, 101, cuDeviceTotalMem(&raw mut bytes, device));
         is!(c, 101, cuDeviceGetUuid(&raw mut uuid, device));
-        is!(c, 101, cuDeviceGetAttribute(&raw mut number, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE, device));
+        is!(
+            c,
+            101,
+            cuDeviceGetAttribute(
+                &raw mut number,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+                device
+            )
+        );
         is!(c, 101, cuCtxCreate(&raw mut context, 0, device));
         is!(c, 101, cuDevicePrimaryCtxRetain(&raw mut context, device));
         is!(c, 101, cuDevicePrimaryCtxRelease(device));
-        is!(c, 101, cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active));
+        is!(
+            c,
+            101,
+            cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active)
+        );
     }
 }
 
@@ -57,7 +72,15 @@ fn null_outputs() {
     is!(c, 1, cuDeviceGetName(ptr::null_mut(), 16, 0));
     is!(c, 1, cuDeviceTotalMem(ptr::null_mut(), 0));
     is!(c, 1, cuDeviceGetUuid(ptr::null_mut(), 0));
-    is!(c, 1, cuDeviceGetAttribute(ptr::null_mut(), CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+    is!(
+        c,
+        1,
+        cuDeviceGetAttribute(
+            ptr::null_mut(),
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+            0
+        )
+    );
     is!(c, 1, cuDriverGetVersion(ptr::null_mut()));
 }
 
@@ -75,14 +98,18 @@ fn name_and_size() {
     let mut short = [0x7f; 5];
     is!(c, 0, cuDeviceGetName(short.as_mut_ptr(), 5, 0));
     let start: Vec<u8> = short.iter().map(|b| b.cast_unsigned()).collect();
-    c.that(start[..4] == long.as_bytes()[..4] && start[4] == 0, || format!("{start:?} of {long:?}"));
+    c.that(start[..4] == long.as_bytes()[..4] && start[4] == 0, || {
+        format!("{start:?} of {long:?}")
+    });
 
     let mut bytes = 0;
     is!(c, 0, cuDeviceTotalMem(&raw mut bytes, 0));
     c.that(bytes >= 256 << 20, || format!("{bytes} bytes of memory"));
     let mut uuid = CUuuid { bytes: [0; 16] };
     is!(c, 0, cuDeviceGetUuid(&raw mut uuid, 0));
-    c.that(uuid.bytes.iter().any(|b| *b != 0), || "a UUID of zeros".to_owned());
+    c.that(uuid.bytes.iter().any(|b| *b != 0), || {
+        "a UUID of zeros".to_owned()
+    });
 }
 
 #[test]
@@ -105,10 +132,14 @@ fn attributes_that_programs_rely_on() {
     ];
     for (which, expected) in exact {
         let value = attribute(which);
-        c.that(value == expected, || format!("{which:?} is {value}, expected {expected}"));
+        c.that(value == expected, || {
+            format!("{which:?} is {value}, expected {expected}")
+        });
     }
     let major = attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    c.that((5..=20).contains(&major), || format!("compute capability {major}"));
+    c.that((5..=20).contains(&major), || {
+        format!("compute capability {major}")
+    });
     let processors = attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     c.that(processors >= 1, || format!("{processors} multiprocessors"));
 }
@@ -118,6 +149,14 @@ fn unknown_attributes() {
     driver();
     let mut c = Codes::new();
     let mut value = 0;
-    is!(c, 1, cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(0), 0));
-    is!(c, 1, cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(100_000), 0));
+    is!(
+        c,
+        1,
+        cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(0), 0)
+    );
+    is!(
+        c,
+        1,
+        cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(100_000), 0)
+    );
 }

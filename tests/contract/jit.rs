@@ -29,7 +29,11 @@ fn module(version: &str, target: &str, body: &str) -> String {
 }
 
 fn kernel(body: &str) -> String {
-    module("7.0", "sm_52", &format!(".visible .entry k()\n{{\n{body}\nret;\n}}"))
+    module(
+        "7.0",
+        "sm_52",
+        &format!(".visible .entry k()\n{{\n{body}\nret;\n}}"),
+    )
 }
 
 #[test]
@@ -39,7 +43,10 @@ fn images_that_are_none() {
     let cases: [(&str, &[u8]); 7] = [
         ("text without a PTX head", b"hello"),
         ("nothing", b""),
-        ("a byte-order mark", b"\xef\xbb\xbf.version 7.0\n.target sm_52\n.address_size 64\n"),
+        (
+            "a byte-order mark",
+            b"\xef\xbb\xbf.version 7.0\n.target sm_52\n.address_size 64\n",
+        ),
         ("zeros", &[0; 64]),
         ("a comment alone", b"// nothing\n"),
         ("an ELF magic alone", b"\x7fELF"),
@@ -55,27 +62,77 @@ fn accepted() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let empty = ".visible .entry k() { ret; }";
-    for version in ["1.0", "1.4", "2.3", "3.2", "4.3", "5.0", "6.0", "6.4", "6.5", "7.0", "7.8", "8.0", "8.5", "9.0"] {
-        let ptx = version.split_once('.').and_then(|(a, b)| Some(a.parse::<i32>().ok()? * 10 + b.parse::<i32>().ok()?));
+    for version in [
+        "1.0", "1.4", "2.3", "3.2", "4.3", "5.0", "6.0", "6.4", "6.5", "7.0", "7.8", "8.0", "8.5",
+        "9.0",
+    ] {
+        let ptx = version
+            .split_once('.')
+            .and_then(|(a, b)| Some(a.parse::<i32>().ok()? * 10 + b.parse::<i32>().ok()?));
         // CUDA 12.0 came with PTX 8.0, 13.0 with 9.0; the minor numbers went in step within a factor.
         if ptx.is_some_and(|ptx| ptx >= 80) && driver_version() < 13000 {
             continue;
         }
-        c.is(0, &format!(".version {version}"), load(module(version, "sm_52", empty).as_bytes()));
+        c.is(
+            0,
+            &format!(".version {version}"),
+            load(module(version, "sm_52", empty).as_bytes()),
+        );
     }
-    for target in ["sm_20", "sm_30", "sm_52", "sm_60", "sm_70", "sm_75", "sm_80", "compute_52"] {
+    for target in [
+        "sm_20",
+        "sm_30",
+        "sm_52",
+        "sm_60",
+        "sm_70",
+        "sm_75",
+        "sm_80",
+        "compute_52",
+    ] {
         c.is(0, target, load(module("8.0", target, empty).as_bytes()));
     }
     let cases = [
         ("CRLF", module("7.0", "sm_52", empty).replace('\n', "\r\n")),
-        ("a comment before the head", format!("// first\n/* and\nsecond */\n{}", module("7.0", "sm_52", empty))),
-        ("blank lines before the head", format!("\n\n  \t\n{}", module("7.0", "sm_52", empty))),
-        ("no address size", format!(".version 7.0\n.target sm_52\n{empty}\n")),
+        (
+            "a comment before the head",
+            format!(
+                "// first\n/* and\nsecond */\n{}",
+                module("7.0", "sm_52", empty)
+            ),
+        ),
+        (
+            "blank lines before the head",
+            format!("\n\n  \t\n{}", module("7.0", "sm_52", empty)),
+        ),
+        (
+            "no address size",
+            format!(".version 7.0\n.target sm_52\n{empty}\n"),
+        ),
         ("no ret", module("7.0", "sm_52", ".visible .entry k() { }")),
-        ("no entry", module("7.0", "sm_52", ".visible .global .u32 x;")),
-        ("an extern variable that nobody defines", module("7.0", "sm_52", &format!(".extern .global .u32 missing;\n{empty}"))),
-        ("an extern function that nobody calls", module("7.0", "sm_52", &format!(".extern .func missing();\n{empty}"))),
-        ("60 KiB of shared memory", kernel(".shared .align 4 .b8 s[61440];")),
+        (
+            "no entry",
+            module("7.0", "sm_52", ".visible .global .u32 x;"),
+        ),
+        (
+            "an extern variable that nobody defines",
+            module(
+                "7.0",
+                "sm_52",
+                &format!(".extern .global .u32 missing;\n{empty}"),
+            ),
+        ),
+        (
+            "an extern function that nobody calls",
+            module(
+                "7.0",
+                "sm_52",
+                &format!(".extern .func missing();\n{empty}"),
+            ),
+        ),
+        (
+            "60 KiB of shared memory",
+            kernel(".shared .align 4 .b8 s[61440];"),
+        ),
     ];
     for (what, text) in cases {
         c.is(0, what, load(text.as_bytes()));
@@ -87,10 +144,18 @@ fn versions_that_do_not_exist() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     for version in ["6.99", "8.9", "99.0"] {
-        c.is(222, &format!(".version {version}"), load(module(version, "sm_52", ".visible .entry k() { ret; }").as_bytes()));
+        c.is(
+            222,
+            &format!(".version {version}"),
+            load(module(version, "sm_52", ".visible .entry k() { ret; }").as_bytes()),
+        );
     }
     if driver_version() == 13000 {
-        c.is(222, ".version 9.1", load(module("9.1", "sm_52", ".visible .entry k() { ret; }").as_bytes()));
+        c.is(
+            222,
+            ".version 9.1",
+            load(module("9.1", "sm_52", ".visible .entry k() { ret; }").as_bytes()),
+        );
     }
 }
 
@@ -101,32 +166,99 @@ fn errors_in_the_text() {
     let entry = ".visible .entry k() { ret; }";
     let mut cases = vec![
         ("an undeclared register", kernel("mov.u32 %r1, 0;")),
-        ("an unknown instruction", kernel(".reg .u32 %r<2>;\nfrobnicate.u32 %r1, %r0;")),
-        ("an unknown modifier", kernel(".reg .u32 %r<2>;\nadd.sideways.u32 %r1, %r0, 1;")),
-        ("a missing operand", kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0;")),
-        ("a missing semicolon", kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0, 1")),
-        ("a type that the register has not", kernel(".reg .f32 %f<2>;\n.reg .u32 %r<2>;\nadd.u32 %r1, %f0, 1;")),
-        ("a width that the register has not", kernel(".reg .u32 %r<2>;\n.reg .u64 %d<2>;\nadd.u32 %r1, %d0, 1;")),
+        (
+            "an unknown instruction",
+            kernel(".reg .u32 %r<2>;\nfrobnicate.u32 %r1, %r0;"),
+        ),
+        (
+            "an unknown modifier",
+            kernel(".reg .u32 %r<2>;\nadd.sideways.u32 %r1, %r0, 1;"),
+        ),
+        (
+            "a missing operand",
+            kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0;"),
+        ),
+        (
+            "a missing semicolon",
+            kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0, 1"),
+        ),
+        (
+            "a type that the register has not",
+            kernel(".reg .f32 %f<2>;\n.reg .u32 %r<2>;\nadd.u32 %r1, %f0, 1;"),
+        ),
+        (
+            "a width that the register has not",
+            kernel(".reg .u32 %r<2>;\n.reg .u64 %d<2>;\nadd.u32 %r1, %d0, 1;"),
+        ),
         ("a label that is not there", kernel("bra nowhere;")),
         ("a label twice", kernel("here:\nhere:")),
         ("a register twice", kernel(".reg .u32 %x;\n.reg .u32 %x;")),
-        ("a parameter that is not there", kernel(".reg .u32 %r<2>;\nld.param.u32 %r1, [nothing];")),
-        ("a brace never closed", module("7.0", "sm_52", ".visible .entry k() { ret;")),
-        ("a kernel twice", module("7.0", "sm_52", &format!("{entry}\n{entry}"))),
-        ("a call of a function that nobody defines", module("7.0", "sm_52", ".extern .func f();\n.visible .entry k() { call f; ret; }")),
+        (
+            "a parameter that is not there",
+            kernel(".reg .u32 %r<2>;\nld.param.u32 %r1, [nothing];"),
+        ),
+        (
+            "a brace never closed",
+            module("7.0", "sm_52", ".visible .entry k() { ret;"),
+        ),
+        (
+            "a kernel twice",
+            module("7.0", "sm_52", &format!("{entry}\n{entry}")),
+        ),
+        (
+            "a call of a function that nobody defines",
+            module(
+                "7.0",
+                "sm_52",
+                ".extern .func f();\n.visible .entry k() { call f; ret; }",
+            ),
+        ),
         ("an unknown target", module("7.0", "sm_53x", entry)),
-        ("no target", ".version 7.0\n.address_size 64\n.visible .entry k() { ret; }".to_owned()),
-        ("32-bit addresses", format!(".version 7.0\n.target sm_52\n.address_size 32\n{entry}\n")),
-        ("`debug` without debug data", module("7.0", "sm_52, debug", entry)),
-        ("a byte that is not ASCII, in a comment", module("7.0", "sm_52", &format!("// caf\u{e9}\n{entry}"))),
-        ("an instruction newer than the target", kernel(".reg .u32 %r<3>;\nredux.sync.add.u32 %r1, %r0, 0xffffffff;")),
-        ("an instruction newer than the version", module("1.4", "sm_52", ".visible .entry k() { .reg .u32 %r<3>; bar.warp.sync 0xffffffff; ret; }")),
-        ("a store to a parameter", module("7.0", "sm_52", ".visible .entry k(.param .u32 p) { .reg .u32 %r<2>; st.param.u32 [p], %r0; ret; }")),
+        (
+            "no target",
+            ".version 7.0\n.address_size 64\n.visible .entry k() { ret; }".to_owned(),
+        ),
+        (
+            "32-bit addresses",
+            format!(".version 7.0\n.target sm_52\n.address_size 32\n{entry}\n"),
+        ),
+        (
+            "`debug` without debug data",
+            module("7.0", "sm_52, debug", entry),
+        ),
+        (
+            "a byte that is not ASCII, in a comment",
+            module("7.0", "sm_52", &format!("// caf\u{e9}\n{entry}")),
+        ),
+        (
+            "an instruction newer than the target",
+            kernel(".reg .u32 %r<3>;\nredux.sync.add.u32 %r1, %r0, 0xffffffff;"),
+        ),
+        (
+            "an instruction newer than the version",
+            module(
+                "1.4",
+                "sm_52",
+                ".visible .entry k() { .reg .u32 %r<3>; bar.warp.sync 0xffffffff; ret; }",
+            ),
+        ),
+        (
+            "a store to a parameter",
+            module(
+                "7.0",
+                "sm_52",
+                ".visible .entry k(.param .u32 p) { .reg .u32 %r<2>; st.param.u32 [p], %r0; ret; }",
+            ),
+        ),
     ];
     let mut major = 0;
     // SAFETY: the output is valid for the write.
     let code = unsafe {
-        cuDeviceGetAttribute(&raw mut major, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0)
+        cuDeviceGetAttribute(
+            &raw mut major,
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            0,
+        )
     };
     assert_eq!(code.0, 0);
     if major < 10 {
@@ -166,7 +298,13 @@ fn load_logged(text: &str, bytes: usize) -> Logged {
     let mut module = ptr::null_mut();
     // SAFETY: the image is terminated; keys and values have five entries, the buffers the sizes stated.
     let code = unsafe {
-        cuModuleLoadDataEx(&raw mut module, image.as_ptr().cast(), 5, keys.as_mut_ptr(), values.as_mut_ptr())
+        cuModuleLoadDataEx(
+            &raw mut module,
+            image.as_ptr().cast(),
+            5,
+            keys.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
     };
     let text = |buffer: &[u8]| {
         let end = buffer.iter().position(|b| *b == 0).unwrap_or(buffer.len());
@@ -174,32 +312,62 @@ fn load_logged(text: &str, bytes: usize) -> Logged {
     };
     // The size slots come back as 32-bit lengths.
     let size = values[1].addr() & 0xffff_ffff;
-    Logged { code: code.0, error: text(&errors), error_size: size, info: text(&infos) }
+    Logged {
+        code: code.0,
+        error: text(&errors),
+        error_size: size,
+        info: text(&infos),
+    }
 }
 
 #[test]
 fn the_error_log() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
-    let text = module("7.0", "sm_52", ".visible .entry k()\n{\nmov.u32 %r1, 0;\nmov.u32 %r2, 0;\nret;\n}");
+    let text = module(
+        "7.0",
+        "sm_52",
+        ".visible .entry k()\n{\nmov.u32 %r1, 0;\nmov.u32 %r2, 0;\nret;\n}",
+    );
     let log = load_logged(&text, 4096);
     c.is(218, "two undeclared registers", log.code);
     for (line, register) in [(6, "%r1"), (7, "%r2")] {
         let expected = format!("line {line}; error   : ");
         c.that(
-            log.error.lines().any(|l| l.starts_with("ptxas application ptx input, ") && l.contains(&expected) && l.contains(register)),
-            || format!("no line with `{expected}` and {register} in:\n{}", log.error),
+            log.error.lines().any(|l| {
+                l.starts_with("ptxas application ptx input, ")
+                    && l.contains(&expected)
+                    && l.contains(register)
+            }),
+            || {
+                format!(
+                    "no line with `{expected}` and {register} in:\n{}",
+                    log.error
+                )
+            },
         );
     }
-    c.that(log.error.contains("ptxas fatal   : Ptx assembly aborted due to errors"), || log.error.clone());
-    c.that(log.error_size == log.error.len(), || format!("size {} of a log of {}", log.error_size, log.error.len()));
+    c.that(
+        log.error
+            .contains("ptxas fatal   : Ptx assembly aborted due to errors"),
+        || log.error.clone(),
+    );
+    c.that(log.error_size == log.error.len(), || {
+        format!("size {} of a log of {}", log.error_size, log.error.len())
+    });
 
     // A small buffer is cut and terminated.
     let cut = load_logged(&text, 32);
     c.is(218, "with a small buffer", cut.code);
-    c.that(!cut.error.is_empty() && cut.error.len() < 32 && log.error.starts_with(&cut.error), || cut.error.clone());
+    c.that(
+        !cut.error.is_empty() && cut.error.len() < 32 && log.error.starts_with(&cut.error),
+        || cut.error.clone(),
+    );
 
-    let good = load_logged(&module("7.0", "sm_52", ".visible .entry k() { ret; }"), 4096);
+    let good = load_logged(
+        &module("7.0", "sm_52", ".visible .entry k() { ret; }"),
+        4096,
+    );
     c.is(0, "a good module", good.code);
     c.that(good.error.is_empty(), || good.error.clone());
     let _ = good.info;
@@ -211,7 +379,11 @@ fn the_log_of_what_is_no_image() {
     let mut c = Codes::new();
     let log = load_logged("hello", 4096);
     c.is(200, "no image", log.code);
-    c.that(log.error.contains("Binary format for key='0', ident='' is not recognized"), || log.error.clone());
+    c.that(
+        log.error
+            .contains("Binary format for key='0', ident='' is not recognized"),
+        || log.error.clone(),
+    );
 }
 
 /// Loads a good module with one option.
@@ -222,7 +394,13 @@ fn with_option(option: u32, value: usize) -> u32 {
     let mut module = ptr::null_mut();
     // SAFETY: the image is terminated; keys and values have one entry.
     let code = unsafe {
-        cuModuleLoadDataEx(&raw mut module, image.as_ptr().cast(), 1, keys.as_mut_ptr(), values.as_mut_ptr())
+        cuModuleLoadDataEx(
+            &raw mut module,
+            image.as_ptr().cast(),
+            1,
+            keys.as_mut_ptr(),
+            values.as_mut_ptr(),
+        )
     };
     code.0
 }
@@ -232,22 +410,72 @@ fn options() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     for option in (20..=24).chain([26, 28, 29]) {
-        c.is(0, &format!("option {option} with value 0"), with_option(option, 0));
+        c.is(
+            0,
+            &format!("option {option} with value 0"),
+            with_option(option, 0),
+        );
     }
     for option in [0, 3, 4, 5, 6, 17, 18, 19, 25, 27, 9999] {
-        c.is(1, &format!("option {option} with value 0"), with_option(option, 0));
+        c.is(
+            1,
+            &format!("option {option} with value 0"),
+            with_option(option, 0),
+        );
     }
     let level = CUjit_option::CU_JIT_OPTIMIZATION_LEVEL.0;
     for value in [0, 4, 5] {
-        c.is(0, &format!("optimisation level {value}"), with_option(level, value));
+        c.is(
+            0,
+            &format!("optimisation level {value}"),
+            with_option(level, value),
+        );
     }
-    c.is(0, "line info", with_option(CUjit_option::CU_JIT_GENERATE_LINE_INFO.0, 1));
-    c.is(300, "a target of another architecture", with_option(CUjit_option::CU_JIT_TARGET.0, 120));
+    c.is(
+        0,
+        "line info",
+        with_option(CUjit_option::CU_JIT_GENERATE_LINE_INFO.0, 1),
+    );
+    c.is(
+        300,
+        "a target of another architecture",
+        with_option(CUjit_option::CU_JIT_TARGET.0, 120),
+    );
 
     let image = ptx("vector_add.ptx");
     let mut module = ptr::null_mut();
     let none: c_uint = 0;
-    is!(c, 0, cuModuleLoadDataEx(&raw mut module, image.as_ptr().cast(), none, ptr::null_mut(), ptr::null_mut()));
-    is!(c, 1, cuModuleLoadDataEx(&raw mut module, image.as_ptr().cast(), 1, ptr::null_mut(), ptr::null_mut()));
-    is!(c, 1, cuModuleLoadDataEx(&raw mut module, ptr::null(), 0, ptr::null_mut(), ptr::null_mut()));
+    is!(
+        c,
+        0,
+        cuModuleLoadDataEx(
+            &raw mut module,
+            image.as_ptr().cast(),
+            none,
+            ptr::null_mut(),
+            ptr::null_mut()
+        )
+    );
+    is!(
+        c,
+        1,
+        cuModuleLoadDataEx(
+            &raw mut module,
+            image.as_ptr().cast(),
+            1,
+            ptr::null_mut(),
+            ptr::null_mut()
+        )
+    );
+    is!(
+        c,
+        1,
+        cuModuleLoadDataEx(
+            &raw mut module,
+            ptr::null(),
+            0,
+            ptr::null_mut(),
+            ptr::null_mut()
+        )
+    );
 }

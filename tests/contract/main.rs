@@ -1,10 +1,13 @@
 //! The contract of the driver calls, one source for the software driver and for NVIDIA's: `CUDA_DRIVER` chooses which of
 //! them is under test. What changes the state of the process (faults, `cuInit`, the primary context) runs in a child.
 
+#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+
 #[path = "../common/mod.rs"]
 mod common;
 
 mod blocking;
+mod context_objects;
 mod contexts;
 mod control_flow;
 mod conversions;
@@ -15,15 +18,19 @@ mod faults;
 mod float_arithmetic;
 mod integer_arithmetic;
 mod jit;
+mod launch_objects;
 mod launches;
 mod linear_algebra;
 mod memory;
+mod memory_objects;
 mod memory_spaces;
 mod modules;
 mod no_context;
 mod parameters;
 mod primary_context;
 mod proc_address;
+#[cfg(unix)]
+mod process_exit;
 mod start;
 mod streams;
 mod usage_counts;

@@ -18,7 +18,9 @@ fn allocation() {
     is!(c, 1, cuMemAlloc(ptr::null_mut(), 4));
     is!(c, 2, cuMemAlloc(&raw mut address, 1 << 50));
     is!(c, 0, cuMemAlloc(&raw mut address, 1));
-    c.that(address != 0 && address % 256 == 0, || format!("address {address:#x}"));
+    c.that(address != 0 && address % 256 == 0, || {
+        format!("address {address:#x}")
+    });
     is!(c, 0, cuMemFree(0));
     is!(c, 0, cuMemFree(address));
     is!(c, 1, cuMemFree(address));
@@ -37,16 +39,42 @@ fn ranges() {
     for bytes in [1, 3, 512, 1000, 1 << 20] {
         let address = gpu.alloc(bytes);
         for offset in [0, bytes - 1] {
-            is!(c, 0, cuMemGetAddressRange(&raw mut base, &raw mut size, address + offset as u64));
-            c.that(base == address && size == bytes, || format!("{bytes} bytes: base {base:#x} of {address:#x}, size {size}"));
+            is!(
+                c,
+                0,
+                cuMemGetAddressRange(&raw mut base, &raw mut size, address + offset as u64)
+            );
+            c.that(base == address && size == bytes, || {
+                format!("{bytes} bytes: base {base:#x} of {address:#x}, size {size}")
+            });
         }
-        is!(c, 0, cuMemGetAddressRange(ptr::null_mut(), ptr::null_mut(), address));
+        is!(
+            c,
+            0,
+            cuMemGetAddressRange(ptr::null_mut(), ptr::null_mut(), address)
+        );
         is!(c, 0, cuMemFree(address));
-        is!(c, 500, cuMemGetAddressRange(&raw mut base, &raw mut size, address));
+        is!(
+            c,
+            500,
+            cuMemGetAddressRange(&raw mut base, &raw mut size, address)
+        );
     }
-    is!(c, 500, cuMemGetAddressRange(&raw mut base, &raw mut size, 0));
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(&raw mut base, &raw mut size, 0)
+    );
     let host = 0_u64;
-    is!(c, 500, cuMemGetAddressRange(&raw mut base, &raw mut size, (&raw const host).addr() as u64));
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(
+            &raw mut base,
+            &raw mut size,
+            (&raw const host).addr() as u64
+        )
+    );
 }
 
 #[test]
@@ -55,7 +83,9 @@ fn info() {
     let mut c = Codes::new();
     let (mut free, mut total) = (0, 0);
     is!(c, 0, cuMemGetInfo(&raw mut free, &raw mut total));
-    c.that(0 < free && free <= total, || format!("{free} free of {total}"));
+    c.that(0 < free && free <= total, || {
+        format!("{free} free of {total}")
+    });
     is!(c, 0, cuMemGetInfo(ptr::null_mut(), &raw mut total));
     is!(c, 0, cuMemGetInfo(&raw mut free, ptr::null_mut()));
 }
@@ -68,12 +98,17 @@ fn copies() {
     let (a, b) = (gpu.alloc(1000), gpu.alloc(1000));
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 1000));
     is!(c, 0, cuMemcpyDtoD(b, a, 1000));
-    c.that(gpu.read::<u8>(b, 1000) == data, || "device to device".to_owned());
+    c.that(gpu.read::<u8>(b, 1000) == data, || {
+        "device to device".to_owned()
+    });
     // Odd offsets and lengths.
     is!(c, 0, cuMemcpyDtoD(b + 1, a + 3, 500));
     let mut part = vec![0_u8; 502];
     is!(c, 0, cuMemcpyDtoH(part.as_mut_ptr().cast(), b, 502));
-    c.that(part[1..501] == data[3..503] && part[0] == data[0] && part[501] == data[501], || "at odd offsets".to_owned());
+    c.that(
+        part[1..501] == data[3..503] && part[0] == data[0] && part[501] == data[501],
+        || "at odd offsets".to_owned(),
+    );
     // The unified copy knows which side is which.
     let mut back = vec![0_u8; 1000];
     let host = |p: *const u8| p.addr() as u64;
@@ -82,16 +117,28 @@ fn copies() {
     is!(c, 0, cuMemcpy(host(back.as_mut_ptr()), a, 1000));
     c.that(back == data, || "by cuMemcpy".to_owned());
     let mut other = vec![0_u8; 1000];
-    is!(c, 0, cuMemcpy(host(other.as_mut_ptr()), host(data.as_ptr()), 1000));
+    is!(
+        c,
+        0,
+        cuMemcpy(host(other.as_mut_ptr()), host(data.as_ptr()), 1000)
+    );
     c.that(other == data, || "host to host by cuMemcpy".to_owned());
     // Nothing is a copy, too.
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 0));
     is!(c, 0, cuMemcpyDtoD(a, b, 0));
     // Asynchronous ones, on the null stream.
-    is!(c, 0, cuMemcpyHtoDAsync(a, data.as_ptr().cast(), 1000, ptr::null_mut()));
+    is!(
+        c,
+        0,
+        cuMemcpyHtoDAsync(a, data.as_ptr().cast(), 1000, ptr::null_mut())
+    );
     is!(c, 0, cuMemcpyDtoDAsync(b, a, 1000, ptr::null_mut()));
     let mut late = vec![0_u8; 1000];
-    is!(c, 0, cuMemcpyDtoHAsync(late.as_mut_ptr().cast(), b, 1000, ptr::null_mut()));
+    is!(
+        c,
+        0,
+        cuMemcpyDtoHAsync(late.as_mut_ptr().cast(), b, 1000, ptr::null_mut())
+    );
     is!(c, 0, cuCtxSynchronize());
     c.that(late == data, || "asynchronously".to_owned());
 }
@@ -137,7 +184,9 @@ fn sets() {
     let seen = gpu.read::<u8>(a, 64);
     c.that(seen == expected, || format!("{seen:02x?}"));
     is!(c, 0, cuMemsetD32Async(a, 7, 16, ptr::null_mut()));
-    c.that(gpu.read::<u32>(a, 16) == [7; 16], || "asynchronously".to_owned());
+    c.that(gpu.read::<u32>(a, 16) == [7; 16], || {
+        "asynchronously".to_owned()
+    });
 
     is!(c, 1, cuMemsetD8(a, 0, 65));
     is!(c, 1, cuMemsetD16(a + 1, 0, 1));
@@ -154,7 +203,9 @@ fn memory_across_contexts() {
     let a = gpu.upload(&[1_u32, 2, 3, 4]);
     let other = Gpu::new();
     // A pointer of one context is readable while another context of the same device is current, and may be freed there.
-    c.that(other.read::<u32>(a, 4) == [1, 2, 3, 4], || "read from another context".to_owned());
+    c.that(other.read::<u32>(a, 4) == [1, 2, 3, 4], || {
+        "read from another context".to_owned()
+    });
     let mine = other.alloc(16);
     is!(c, 0, cuMemFree(a));
     drop(other);
@@ -172,16 +223,28 @@ fn page_locked_memory() {
     let mut pointer = ptr::null_mut();
     is!(c, 0, cuMemHostAlloc(&raw mut pointer, 4096, 0));
     let mut address = 0;
-    is!(c, 0, cuMemHostGetDevicePointer(&raw mut address, pointer, 0));
-    c.that(address == pointer.addr() as u64, || format!("{pointer:?} is {address:#x} on the device"));
-    is!(c, 1, cuMemHostGetDevicePointer(&raw mut address, pointer, 1));
+    is!(
+        c,
+        0,
+        cuMemHostGetDevicePointer(&raw mut address, pointer, 0)
+    );
+    c.that(address == pointer.addr() as u64, || {
+        format!("{pointer:?} is {address:#x} on the device")
+    });
+    is!(
+        c,
+        1,
+        cuMemHostGetDevicePointer(&raw mut address, pointer, 1)
+    );
     let mut flags = 99;
     is!(c, 0, cuMemHostGetFlags(&raw mut flags, pointer));
     is!(c, 0, cuMemsetD32(address, 0x0102_0304, 1024));
     is!(c, 0, cuCtxSynchronize());
     // SAFETY: the allocation holds 1,024 words, written by the set that was waited for.
     let last = unsafe { pointer.cast::<u32>().add(1023).read() };
-    c.that(last == 0x0102_0304, || format!("{last:#x} in page-locked memory"));
+    c.that(last == 0x0102_0304, || {
+        format!("{last:#x} in page-locked memory")
+    });
     is!(c, 0, cuMemFreeHost(pointer));
 
     let mut words = vec![0_u64; 1024];
@@ -199,7 +262,11 @@ fn pitched_memory() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (mut address, mut pitch) = (0, 0);
-    is!(c, 0, cuMemAllocPitch(&raw mut address, &raw mut pitch, 100, 10, 4));
+    is!(
+        c,
+        0,
+        cuMemAllocPitch(&raw mut address, &raw mut pitch, 100, 10, 4)
+    );
     c.that(pitch == 512, || format!("pitch {pitch}"));
     is!(c, 0, cuMemFree(address));
 }
@@ -211,12 +278,36 @@ fn pointer_attributes() {
     let a = gpu.alloc(1024);
     let mut kind = 0_u32;
     let kind_of = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    is!(c, 0, cuPointerGetAttribute((&raw mut kind).cast(), kind_of, a + 8));
-    c.that(kind == CUmemorytype::CU_MEMORYTYPE_DEVICE.0, || format!("memory type {kind}"));
+    is!(
+        c,
+        0,
+        cuPointerGetAttribute((&raw mut kind).cast(), kind_of, a + 8)
+    );
+    c.that(kind == CUmemorytype::CU_MEMORYTYPE_DEVICE.0, || {
+        format!("memory type {kind}")
+    });
     let mut context: CUcontext = ptr::null_mut();
-    is!(c, 0, cuPointerGetAttribute((&raw mut context).cast(), CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT, a));
-    c.that(context == gpu.context, || "the context of a pointer".to_owned());
+    is!(
+        c,
+        0,
+        cuPointerGetAttribute(
+            (&raw mut context).cast(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT,
+            a
+        )
+    );
+    c.that(context == gpu.context, || {
+        "the context of a pointer".to_owned()
+    });
     let word = 0_u64;
-    is!(c, 1, cuPointerGetAttribute((&raw mut kind).cast(), kind_of, (&raw const word).addr() as u64));
+    is!(
+        c,
+        1,
+        cuPointerGetAttribute(
+            (&raw mut kind).cast(),
+            kind_of,
+            (&raw const word).addr() as u64
+        )
+    );
     is!(c, 1, cuPointerGetAttribute(ptr::null_mut(), kind_of, a));
 }

@@ -26,13 +26,21 @@ fn what_needs_one() {
     is!(c, 201, cuMemsetD8(4096, 0, 4));
     is!(c, 201, cuMemsetD32(4096, 0, 4));
     is!(c, 201, cuMemGetInfo(&raw mut bytes, ptr::null_mut()));
-    is!(c, 201, cuMemGetAddressRange(&raw mut address, ptr::null_mut(), 4096));
+    is!(
+        c,
+        201,
+        cuMemGetAddressRange(&raw mut address, ptr::null_mut(), 4096)
+    );
     is!(c, 201, cuStreamCreate(&raw mut stream, 0));
     is!(c, 201, cuEventCreate(&raw mut event, 0));
     is!(c, 201, cuStreamQuery(ptr::null_mut()));
     is!(c, 201, cuStreamSynchronize(ptr::null_mut()));
     is!(c, 201, cuStreamSynchronize(legacy));
-    is!(c, 201, cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+    is!(
+        c,
+        201,
+        cuModuleLoadData(&raw mut module, text.as_ptr().cast())
+    );
     is!(c, 201, cuCtxSynchronize());
     let (mut device, mut flags) = (0, 0);
     is!(c, 201, cuCtxGetDevice(&raw mut device));
@@ -47,7 +55,10 @@ fn what_carries_a_handle() {
     let kernel = gpu.function(module, "vector_add");
     let globals = gpu.module("globals.ptx");
     let (mut stream, mut start, mut end) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    ok!(cuStreamCreate(&raw mut stream, CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+    ok!(cuStreamCreate(
+        &raw mut stream,
+        CUstream_flags::CU_STREAM_NON_BLOCKING.0
+    ));
     ok!(cuEventCreate(&raw mut start, 0));
     ok!(cuEventCreate(&raw mut end, 0));
     let a = gpu.upload(&[1.0_f32, 2.0, 3.0]);
@@ -55,19 +66,55 @@ fn what_carries_a_handle() {
     ok!(cuCtxPopCurrent(ptr::null_mut()));
 
     let mut function = ptr::null_mut();
-    is!(c, 0, cuModuleGetFunction(&raw mut function, module, c"vector_add".as_ptr()));
+    is!(
+        c,
+        0,
+        cuModuleGetFunction(&raw mut function, module, c"vector_add".as_ptr())
+    );
     c.that(function == kernel, || "another function handle".to_owned());
     let (mut address, mut bytes) = (0, 0);
-    is!(c, 0, cuModuleGetGlobal(&raw mut address, &raw mut bytes, globals, c"pi".as_ptr()));
+    is!(
+        c,
+        0,
+        cuModuleGetGlobal(&raw mut address, &raw mut bytes, globals, c"pi".as_ptr())
+    );
     let mut registers = 0;
-    is!(c, 0, cuFuncGetAttribute(&raw mut registers, CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS, kernel));
+    is!(
+        c,
+        0,
+        cuFuncGetAttribute(
+            &raw mut registers,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS,
+            kernel
+        )
+    );
     is!(c, 0, cuEventRecord(start, stream));
     is!(c, 0, cuMemsetD32Async(out, 0, 3, stream));
     let mut arguments = arguments![a, a, out, 3_i32];
     let mut pointers = arguments.pointers();
-    is!(c, 0, cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, pointers.as_mut_ptr(), ptr::null_mut()));
+    is!(
+        c,
+        0,
+        cuLaunchKernel(
+            kernel,
+            1,
+            1,
+            1,
+            32,
+            1,
+            1,
+            0,
+            stream,
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        )
+    );
     let mut results = [0.0_f32; 3];
-    is!(c, 0, cuMemcpyDtoHAsync(results.as_mut_ptr().cast(), out, 12, stream));
+    is!(
+        c,
+        0,
+        cuMemcpyDtoHAsync(results.as_mut_ptr().cast(), out, 12, stream)
+    );
     is!(c, 0, cuEventRecord(end, stream));
     is!(c, 0, cuStreamWaitEvent(stream, start, 0));
     is!(c, 0, cuStreamSynchronize(stream));
@@ -79,10 +126,30 @@ fn what_carries_a_handle() {
     c.that(results == [2.0, 4.0, 6.0], || format!("{results:?}"));
 
     // The stream's context decides; the null stream has none here.
-    is!(c, 201, cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, ptr::null_mut(), pointers.as_mut_ptr(), ptr::null_mut()));
+    is!(
+        c,
+        201,
+        cuLaunchKernel(
+            kernel,
+            1,
+            1,
+            1,
+            32,
+            1,
+            1,
+            0,
+            ptr::null_mut(),
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        )
+    );
     let mut kind = 0_u32;
     let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    is!(c, 0, cuPointerGetAttribute((&raw mut kind).cast(), which, a));
+    is!(
+        c,
+        0,
+        cuPointerGetAttribute((&raw mut kind).cast(), which, a)
+    );
     is!(c, 0, cuMemFree(a));
     is!(c, 0, cuMemFree(out));
     is!(c, 0, cuEventDestroy(start));
@@ -103,9 +170,43 @@ fn a_function_launched_under_another_context() {
     let other = Gpu::new();
     let mut arguments = arguments![data, 8_u64];
     let mut pointers = arguments.pointers();
-    is!(c, 400, cuLaunchKernel(kernel, 1, 1, 1, 8, 1, 1, 0, ptr::null_mut(), pointers.as_mut_ptr(), ptr::null_mut()));
-    is!(c, 0, cuLaunchKernel(kernel, 1, 1, 1, 8, 1, 1, 0, stream, pointers.as_mut_ptr(), ptr::null_mut()));
+    is!(
+        c,
+        400,
+        cuLaunchKernel(
+            kernel,
+            1,
+            1,
+            1,
+            8,
+            1,
+            1,
+            0,
+            ptr::null_mut(),
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        )
+    );
+    is!(
+        c,
+        0,
+        cuLaunchKernel(
+            kernel,
+            1,
+            1,
+            1,
+            8,
+            1,
+            1,
+            0,
+            stream,
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        )
+    );
     is!(c, 0, cuStreamSynchronize(stream));
     drop(other);
-    c.that(gpu.read::<f32>(data, 8) == [3.0; 8], || "the launch on the function's own stream".to_owned());
+    c.that(gpu.read::<f32>(data, 8) == [3.0; 8], || {
+        "the launch on the function's own stream".to_owned()
+    });
 }

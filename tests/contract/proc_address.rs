@@ -8,16 +8,28 @@ use cuda_driver::sys::*;
 use crate::common::{Codes, driver_version};
 use crate::is;
 
-type Status = CUdriverProcAddressQueryResult;
+use cuda_driver::sys::CUdriverProcAddressQueryResult as Status;
 
 /// The address and status that the driver answers for a name; the code must be success.
 fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, Option<u32>) {
     let mut pointer = ptr::null_mut();
     let mut status = Status(0x7777);
     // SAFETY: the name is terminated and both outputs are valid for the writes.
-    let code = unsafe { cuGetProcAddress(name.as_ptr(), &raw mut pointer, version, flags, &raw mut status) };
-    c.is(0, &format!("cuGetProcAddress({name:?}, {version}, {flags})"), code.0);
-    (pointer, Some(status.0 as u32))
+    let code = unsafe {
+        cuGetProcAddress(
+            name.as_ptr(),
+            &raw mut pointer,
+            version,
+            flags,
+            &raw mut status,
+        )
+    };
+    c.is(
+        0,
+        &format!("cuGetProcAddress({name:?}, {version}, {flags})"),
+        code.0,
+    );
+    (pointer, Some(status.0))
 }
 
 #[test]
@@ -26,12 +38,16 @@ fn every_function_at_its_own_version() {
     let mut c = Codes::new();
     let mut asked = 0;
     for function in Function::ALL {
-        if i64::from(function.since()) > i64::from(version) || function.stream_mode() != StreamMode::Legacy {
+        if i64::from(function.since()) > i64::from(version)
+            || function.stream_mode() == StreamMode::PerThread
+        {
             continue;
         }
         let base = std::ffi::CString::new(function.base()).expect("no zero in a name");
         let (pointer, status) = ask(&mut c, &base, function.since() as i32, 0);
-        c.that(!pointer.is_null() && status == Some(0), || format!("{}: status {status:?}", function.name()));
+        c.that(!pointer.is_null() && status == Some(0), || {
+            format!("{}: status {status:?}", function.name())
+        });
         asked += 1;
     }
     c.that(asked > 300, || format!("only {asked} functions asked"));
@@ -42,10 +58,14 @@ fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
     let (old, status) = ask(&mut c, c"cuMemAlloc", 2000, 0);
-    c.that(!old.is_null() && status == Some(0), || "cuMemAlloc at 2.0".to_owned());
+    c.that(!old.is_null() && status == Some(0), || {
+        "cuMemAlloc at 2.0".to_owned()
+    });
     let (new, _) = ask(&mut c, c"cuMemAlloc", 3020, 0);
     let (newest, _) = ask(&mut c, c"cuMemAlloc", version, 0);
-    c.that(old != new && new == newest, || "cuMemAlloc: 2.0, 3.2 and now".to_owned());
+    c.that(old != new && new == newest, || {
+        "cuMemAlloc: 2.0, 3.2 and now".to_owned()
+    });
 }
 
 #[test]
@@ -54,31 +74,63 @@ fn names_and_versions_it_does_not_know() {
     let mut c = Codes::new();
     for name in [c"cuNoSuchFunction", c"", c"cuMemAlloc_v2"] {
         let (pointer, status) = ask(&mut c, name, version, 0);
-        c.that(pointer.is_null() && status == Some(1), || format!("{name:?}: {status:?}"));
+        c.that(pointer.is_null() && status == Some(1), || {
+            format!("{name:?}: {status:?}")
+        });
     }
     let (pointer, status) = ask(&mut c, c"cuMemAllocAsync", 11000, 0);
-    c.that(pointer.is_null() && status == Some(2), || format!("cuMemAllocAsync at 11.0: {status:?}"));
+    c.that(pointer.is_null() && status == Some(2), || {
+        format!("cuMemAllocAsync at 11.0: {status:?}")
+    });
     let (pointer, status) = ask(&mut c, c"cuInit", 0, 0);
-    c.that(pointer.is_null() && status == Some(2), || format!("version 0: {status:?}"));
+    c.that(pointer.is_null() && status == Some(2), || {
+        format!("version 0: {status:?}")
+    });
 
     // The status may be NULL.
     let mut pointer = ptr::dangling_mut::<c_void>();
-    is!(c, 0, cuGetProcAddress(c"cuNoSuchFunction".as_ptr(), &raw mut pointer, version, 0, ptr::null_mut()));
-    c.that(pointer.is_null(), || "an unknown name left the output".to_owned());
+    is!(
+        c,
+        0,
+        cuGetProcAddress(
+            c"cuNoSuchFunction".as_ptr(),
+            &raw mut pointer,
+            version,
+            0,
+            ptr::null_mut()
+        )
+    );
+    c.that(pointer.is_null(), || {
+        "an unknown name left the output".to_owned()
+    });
 }
 
 #[test]
 fn a_version_above_the_drivers_own() {
     let version = driver_version();
     if version < 13000 {
-        return crate::common::needs("a driver of CUDA 13.0 or later, which refuses versions above its own");
+        return crate::common::needs(
+            "a driver of CUDA 13.0 or later, which refuses versions above its own",
+        );
     }
     let mut c = Codes::new();
     for name in [c"cuInit", c"cuMemAlloc", c"cuNoSuchFunction"] {
         let mut pointer = ptr::dangling_mut::<c_void>();
         let mut status = Status(0x7777);
-        is!(c, 1, cuGetProcAddress(name.as_ptr(), &raw mut pointer, version + 10, 0, &raw mut status));
-        c.that(pointer == ptr::dangling_mut() && status.0 == 0x7777, || format!("{name:?}: an output was written"));
+        is!(
+            c,
+            1,
+            cuGetProcAddress(
+                name.as_ptr(),
+                &raw mut pointer,
+                version + 10,
+                0,
+                &raw mut status
+            )
+        );
+        c.that(pointer == ptr::dangling_mut() && status.0 == 0x7777, || {
+            format!("{name:?}: an output was written")
+        });
     }
 }
 
@@ -89,19 +141,37 @@ fn flags() {
     let (plain, _) = ask(&mut c, c"cuMemcpyHtoD", version, 0);
     let (legacy, _) = ask(&mut c, c"cuMemcpyHtoD", version, 1);
     let (per_thread, _) = ask(&mut c, c"cuMemcpyHtoD", version, 2);
-    c.that(plain == legacy, || "flag 1 is not the plain function".to_owned());
-    c.that(!per_thread.is_null() && per_thread != plain, || "flag 2 is not the per-thread function".to_owned());
+    c.that(plain == legacy, || {
+        "flag 1 is not the plain function".to_owned()
+    });
+    c.that(!per_thread.is_null() && per_thread != plain, || {
+        "flag 2 is not the per-thread function".to_owned()
+    });
     // A function without a per-thread form gives its plain one.
     let (init, _) = ask(&mut c, c"cuInit", version, 2);
     let (same, _) = ask(&mut c, c"cuInit", version, 0);
     c.that(init == same, || "cuInit by flag 2".to_owned());
     // A base with per-thread forms, asked at a version before the first of them, has none.
     let (early, status) = ask(&mut c, c"cuMemcpyHtoD", 6000, 2);
-    c.that(early.is_null() && status == Some(2), || format!("cuMemcpyHtoD at 6.0, per thread: {status:?}"));
+    c.that(early.is_null() && status == Some(2), || {
+        format!("cuMemcpyHtoD at 6.0, per thread: {status:?}")
+    });
 
     let mut pointer = ptr::dangling_mut::<c_void>();
     for flags in [4, 99] {
-        is!(c, 1, cuGetProcAddress(c"cuInit".as_ptr(), &raw mut pointer, version, flags, ptr::null_mut()));
-        c.that(pointer == ptr::dangling_mut(), || format!("flags {flags}: the output was written"));
+        is!(
+            c,
+            1,
+            cuGetProcAddress(
+                c"cuInit".as_ptr(),
+                &raw mut pointer,
+                version,
+                flags,
+                ptr::null_mut()
+            )
+        );
+        c.that(pointer == ptr::dangling_mut(), || {
+            format!("flags {flags}: the output was written")
+        });
     }
 }

@@ -14,19 +14,40 @@ fn everything_waits_for_init() {
         select_driver();
         let mut c = Codes::new();
         let (mut number, mut bytes, mut address) = (0, 0_usize, 0);
-        let (mut context, mut module, mut stream, mut event) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        let (mut context, mut module, mut stream, mut event) = (
+            ptr::null_mut(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+        );
         let mut name = ptr::null();
         is!(c, 3, cuDeviceGetCount(&raw mut number));
         is!(c, 3, cuDeviceGet(&raw mut number, 0));
         is!(c, 3, cuDeviceTotalMem(&raw mut bytes, 0));
-        is!(c, 3, cuDeviceGetAttribute(&raw mut number, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+        is!(
+            c,
+            3,
+            cuDeviceGetAttribute(
+                &raw mut number,
+                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+                0
+            )
+        );
         is!(c, 3, cuCtxCreate(&raw mut context, 0, 0));
         is!(c, 3, cuCtxGetCurrent(&raw mut context));
         is!(c, 3, cuCtxSetCurrent(ptr::null_mut()));
         is!(c, 3, cuCtxSynchronize());
         is!(c, 3, cuDevicePrimaryCtxRetain(&raw mut context, 0));
-        is!(c, 3, cuModuleLoad(&raw mut module, c"/no/such/file".as_ptr()));
-        is!(c, 3, cuModuleLoadData(&raw mut module, c"x".as_ptr().cast()));
+        is!(
+            c,
+            3,
+            cuModuleLoad(&raw mut module, c"/no/such/file".as_ptr())
+        );
+        is!(
+            c,
+            3,
+            cuModuleLoadData(&raw mut module, c"x".as_ptr().cast())
+        );
         is!(c, 3, cuMemAlloc(&raw mut address, 4));
         is!(c, 3, cuMemFree(0));
         is!(c, 3, cuStreamCreate(&raw mut stream, 0));
@@ -36,7 +57,17 @@ fn everything_waits_for_init() {
         c.that(number >= 11070, || format!("version {number}"));
         is!(c, 0, cuGetErrorName(CUresult(100), &raw mut name));
         let mut pointer: *mut c_void = ptr::null_mut();
-        is!(c, 0, cuGetProcAddress(c"cuInit".as_ptr(), &raw mut pointer, 2000, 0, ptr::null_mut()));
+        is!(
+            c,
+            0,
+            cuGetProcAddress(
+                c"cuInit".as_ptr(),
+                &raw mut pointer,
+                2000,
+                0,
+                ptr::null_mut()
+            )
+        );
         c.that(!pointer.is_null(), || "no address of cuInit".to_owned());
 
         is!(c, 1, cuInit(1));
@@ -83,12 +114,24 @@ fn visible_devices_no_number() {
 
 #[test]
 fn visible_devices_up_to_the_missing() {
-    with_visible(&test_path!("visible_devices_up_to_the_missing"), "0,55", 0, 0, Some(1));
+    with_visible(
+        &test_path!("visible_devices_up_to_the_missing"),
+        "0,55",
+        0,
+        0,
+        Some(1),
+    );
 }
 
 #[test]
 fn visible_devices_twice_the_same() {
-    with_visible(&test_path!("visible_devices_twice_the_same"), "0,0", 101, 3, None);
+    with_visible(
+        &test_path!("visible_devices_twice_the_same"),
+        "0,0",
+        101,
+        3,
+        None,
+    );
 }
 
 #[cfg(unix)]
@@ -123,7 +166,10 @@ fn forked_child() {
         // SAFETY: the pointer is valid for the write.
         let waited = unsafe { waitpid(pid, &raw mut status, 0) };
         assert_eq!(waited, pid);
-        assert_eq!(status, 0, "the forked child's status; its high byte is the number of the first call that differed");
+        assert_eq!(
+            status, 0,
+            "the forked child's status; its high byte is the number of the first call that differed"
+        );
         let mut c = Codes::new();
         let mut number = 0;
         is!(c, 0, cuDeviceGetCount(&raw mut number));

@@ -22,10 +22,14 @@ fn attach_and_detach() {
     let mut current = ptr::null_mut();
     is!(c, 0, cuCtxDetach(a)); // 2 -> 1
     ok!(cuCtxGetCurrent(&raw mut current));
-    c.that(current == a, || "detached at count 2, the context must stay current".to_owned());
+    c.that(current == a, || {
+        "detached at count 2, the context must stay current".to_owned()
+    });
     is!(c, 0, cuCtxDetach(a)); // 1 -> 0: destroyed and popped
     ok!(cuCtxGetCurrent(&raw mut current));
-    c.that(current.is_null(), || "detached at count 1, the context must be popped".to_owned());
+    c.that(current.is_null(), || {
+        "detached at count 1, the context must be popped".to_owned()
+    });
     let mut address = 0;
     is!(c, 201, cuMemAlloc(&raw mut address, 4));
     is!(c, 201, cuCtxDetach(a));

@@ -25,7 +25,7 @@ pub(crate) fn run() -> Result<(), String> {
             model.functions.len()
         ));
     }
-    let inputs = format!("cuda.h {}", headers::CURRENT_VERSION);
+    let inputs = format!("cuda.h {}", headers::current_stamp()?);
     for file in render::render(&model, &registry, &inputs) {
         write(
             &root().join("cuda-driver-sys/src/generated").join(file.name),

@@ -8,10 +8,12 @@ use std::process::Command;
 use crate::{generate, root};
 
 /// A package of PyPI at one version, and a file that must be in it.
-struct Package {
-    name: &'static str,
-    version: &'static str,
-    holds: &'static str,
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) holds: &'static str,
+    /// SHA-256 of that file, where it is the same on every platform.
+    pub(crate) sha256: Option<&'static str>,
 }
 
 /// The header that the bindings are made from.
@@ -19,6 +21,7 @@ const CURRENT: Package = Package {
     name: "nvidia-cuda-runtime",
     version: "13.5.37",
     holds: "nvidia/cu13/include/cuda.h",
+    sha256: Some("f4250132eae986e244c693f562f81bdaa919c378665228bece23182da33a39b0"),
 };
 
 /// The last header of CUDA 12, which says what the plain names mean.
@@ -26,6 +29,7 @@ const FROZEN: Package = Package {
     name: "nvidia-cuda-runtime-cu12",
     version: "12.9.79",
     holds: "nvidia/cuda_runtime/include/cuda.h",
+    sha256: Some("fda3285d055a9f05e40cd76352f9f073d0ab45d42fb5bb0db4bb33b0df506d28"),
 };
 
 /// A libclang that brings its own headers along.
@@ -33,6 +37,7 @@ const LIBCLANG: Package = Package {
     name: "libclang-ng",
     version: "22.1.4.2",
     holds: "clang/native/libclang.so",
+    sha256: None,
 };
 
 /// The run-time compiler that emits PTX 7.7, which every supported driver takes.
@@ -40,20 +45,47 @@ const NVRTC: Package = Package {
     name: "nvidia-cuda-nvrtc-cu11",
     version: "11.7.99",
     holds: "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2",
+    sha256: None,
 };
 
 /// What the error of a download that failed three times contains.
 pub(crate) const NOT_FETCHED: &str = "could not be fetched in three tries";
 
 /// Version of the header that the bindings are made from, as the first lines of generated files name it.
-pub(crate) const CURRENT_VERSION: &str = CURRENT.version;
+const CURRENT_VERSION: &str = CURRENT.version;
 
-/// Fetches all of them.
+/// Fetches all of them, and prints the variables by which the feature `bindgen` of cuda-driver-sys finds them, in
+/// the shell's words: `eval "$(cargo xtask headers)"`.
 pub(crate) fn run() -> Result<(), String> {
     for package in [&CURRENT, &FROZEN, &LIBCLANG] {
-        println!("{}", fetch(package)?.display());
+        eprintln!("{}", fetch(package)?.display());
     }
+    let include = current()?;
+    let toolkit = include.parent().ok_or("the header lies in no toolkit")?;
+    let native = folder_of(&LIBCLANG)?;
+    println!("export CUDA_PATH='{}'", toolkit.display());
+    println!("export LIBCLANG_PATH='{}'", native.display());
+    // In quotes of its own: bindgen splits the variable as a shell does.
+    println!(
+        "export BINDGEN_EXTRA_CLANG_ARGS='-resource-dir \"{}\"'",
+        native.join("resource").display()
+    );
     Ok(())
+}
+
+/// Whether everything was fetched before.
+#[cfg(test)]
+pub(crate) fn are_fetched() -> bool {
+    [&CURRENT, &FROZEN, &LIBCLANG]
+        .iter()
+        .all(|package| folder(package).join(package.holds).is_file())
+}
+
+/// Where a package is unpacked.
+fn folder(package: &Package) -> PathBuf {
+    root()
+        .join(".cache")
+        .join(format!("{}-{}", package.name, package.version))
 }
 
 /// The folder of the 13.5 header.
@@ -94,31 +126,70 @@ fn folder_of(package: &Package) -> Result<PathBuf, String> {
 }
 
 /// The named file of a package, downloaded if it is not there; three tries.
-fn fetch(package: &Package) -> Result<PathBuf, String> {
+pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let Package {
         name,
         version,
         holds,
+        sha256,
     } = package;
-    let folder = root().join(".cache").join(format!("{name}-{version}"));
+    let folder = folder(package);
     let file = folder.join(holds);
-    if file.is_file() {
+    if !file.is_file() {
+        let wheels = root()
+            .join(".cache/wheels")
+            .join(format!("{name}-{version}"));
+        let pinned = format!("{name}=={version}");
+        let mut failure = None;
+        for pause in [0, 2, 10] {
+            std::thread::sleep(std::time::Duration::from_secs(pause));
+            match download(&pinned, &wheels).and_then(|wheel| unpack(&wheel, &folder)) {
+                Ok(()) => {
+                    failure = None;
+                    break;
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Some(failure) = failure {
+            return Err(format!("{pinned} {NOT_FETCHED}: {failure}"));
+        }
+        if !file.is_file() {
+            return Err(format!("{pinned} holds no {holds}"));
+        }
+    }
+    let Some(expected) = sha256 else {
+        return Ok(file);
+    };
+    let found = sha256_of(&file)?;
+    if found == *expected {
         return Ok(file);
     }
-    let wheels = root()
-        .join(".cache/wheels")
-        .join(format!("{name}-{version}"));
-    let pinned = format!("{name}=={version}");
-    let mut failure = String::new();
-    for _ in 0..3 {
-        match download(&pinned, &wheels).and_then(|wheel| unpack(&wheel, &folder)) {
-            Ok(()) if file.is_file() => return Ok(file),
-            Ok(()) => return Err(format!("{pinned} holds no {holds}")),
-            Err(error) => failure = error,
-        }
-        std::thread::sleep(std::time::Duration::from_secs(2));
-    }
-    Err(format!("{pinned} {NOT_FETCHED}: {failure}"))
+    Err(format!(
+        "{} has SHA-256 {found}, not {expected}: delete it and try again",
+        file.display()
+    ))
+}
+
+/// What the first lines of generated files name: version and checksum of the header.
+pub(crate) fn current_stamp() -> Result<String, String> {
+    let sum = CURRENT.sha256.unwrap_or_default();
+    Ok(format!(
+        "{CURRENT_VERSION}, SHA-256 {}",
+        sum.get(..16).ok_or("the current header has no checksum")?
+    ))
+}
+
+/// The SHA-256 of a file, in hexadecimal digits.
+fn sha256_of(file: &Path) -> Result<String, String> {
+    const PROGRAM: &str =
+        "import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], 'rb').read()).hexdigest())";
+    let output = Command::new("python3")
+        .args(["-c", PROGRAM])
+        .arg(file)
+        .output();
+    let output = output.map_err(|e| format!("python3: {e}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn download(pinned: &str, into: &Path) -> Result<PathBuf, String> {

@@ -7,6 +7,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{fs, ptr};
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
@@ -20,11 +21,12 @@ pub(crate) fn run() -> Result<(), String> {
     let check = match std::env::args().nth(2).as_deref() {
         None => false,
         Some("--check") => true,
+        Some("--print") => return print(std::env::args().nth(3).unwrap_or_default().as_ref()),
         Some(other) => return Err(format!("{other}: unknown option; there is --check")),
     };
     let folder = root().join("tests/kernels");
     let generated = folder.join("generated");
-    let nvrtc = Nvrtc::load(&headers::nvrtc()?)?;
+    headers::nvrtc()?;
 
     let mut sources = files(&folder, "cu")?;
     sources.sort();
@@ -36,7 +38,7 @@ pub(crate) fn run() -> Result<(), String> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        let ptx = nvrtc.compile(&name, &read(source)?)?;
+        let ptx = compile(source)?;
         let target = generated.join(source.with_extension("ptx").file_name().unwrap_or_default());
         if fs::read_to_string(&target).ok().as_ref() != Some(&ptx) {
             if check {
@@ -70,6 +72,34 @@ pub(crate) fn run() -> Result<(), String> {
     } else {
         Err(format!("{}\nrun: cargo xtask kernels", stale.join("\n")))
     }
+}
+
+/// The PTX of one file, compiled in a process of its own: the compiler numbers calls across the files of a process.
+fn compile(source: &Path) -> Result<String, String> {
+    let this = std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?;
+    let output = Command::new(this)
+        .args(["kernels", "--print"])
+        .arg(source)
+        .output()
+        .map_err(|e| format!("{}: {e}", source.display()))?;
+    let log = String::from_utf8_lossy(&output.stderr);
+    eprint!("{log}");
+    if !output.status.success() {
+        return Err(format!("{} does not compile", source.display()));
+    }
+    String::from_utf8(output.stdout).map_err(|e| format!("{}: {e}", source.display()))
+}
+
+/// Compiles one file and prints its PTX.
+fn print(source: &Path) -> Result<(), String> {
+    let name = source
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let nvrtc = Nvrtc::load(&headers::nvrtc()?)?;
+    print!("{}", nvrtc.compile(&name, &read(source)?)?);
+    Ok(())
 }
 
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {

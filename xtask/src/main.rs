@@ -2,12 +2,17 @@
 
 mod api;
 mod bindings;
+mod checked;
+mod every_header;
 // Written for the older compiler that the binding crates support, which has no let-chains.
 #[allow(clippy::collapsible_if)]
 #[path = "../../cuda-driver-sys/build/generate.rs"]
 mod generate;
 mod headers;
 mod kernels;
+#[cfg(test)]
+mod merge_tests;
+mod plain_names;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,11 +26,21 @@ const TASKS: &[Task] = &[
         "fetch the pinned CUDA headers and libclang into .cache/",
         headers::run,
     ),
+    (
+        "every-header",
+        "fetch the header packages of CUDA 11.7 to 13.5 into .cache/",
+        every_header::run,
+    ),
     ("api", "write cuda-driver-sys/api/functions.toml", api::run),
     (
         "bindings",
         "write cuda-driver-sys/src/generated/",
         bindings::run,
+    ),
+    (
+        "checked",
+        "write src/checked/generated/ from cuda-driver-sys/api/",
+        checked::run,
     ),
     (
         "kernels",
@@ -34,7 +49,7 @@ const TASKS: &[Task] = &[
     ),
 ];
 
-/// The exit code that says: a download failed three times, so nothing was written or compared.
+/// The exit status when a download failed three times: EX_TEMPFAIL of `sysexits.h`.
 const NOT_FETCHED: u8 = 75;
 
 fn main() -> ExitCode {
@@ -53,6 +68,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
+            // A step that a failed download stopped is told apart from one that failed.
             if error.contains(headers::NOT_FETCHED) {
                 ExitCode::from(NOT_FETCHED)
             } else {

@@ -6,7 +6,7 @@ use super::{access, reserve};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -28,6 +28,8 @@ pub enum Kind {
     Global,
     /// A `.const` variable of a loaded module.
     Constant,
+    /// What a kernel got from `malloc`.
+    Heap,
 }
 
 impl Kind {
@@ -123,6 +125,8 @@ impl Drop for Backing {
 
 /// The address space of the process.
 pub struct AddressSpace {
+    /// Where device memory comes from.
+    range: Range<u64>,
     index: Mutex<Index>,
     pages: PageTable,
     epochs: Epochs<Arc<Record>>,
@@ -159,6 +163,7 @@ impl AddressSpace {
     fn new(slack: u64) -> Self {
         let range = reserve::reserve();
         AddressSpace {
+            range: range.clone(),
             index: Mutex::new(Index {
                 records: BTreeMap::new(),
                 free: BTreeMap::from([(range.start, range.end)]),
@@ -169,6 +174,11 @@ impl AddressSpace {
             epochs: Epochs::new(),
             slack: slack.min(PAGE),
         }
+    }
+
+    /// Whether device memory could lie at `address`: the host cannot dereference such an address, living or freed.
+    pub fn reserves(&self, address: u64) -> bool {
+        self.range.contains(&address)
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {

@@ -22,7 +22,8 @@ pub trait Interposer: Send + Sync {
         call.forward()
     }
 
-    /// Whether the library shall look as if it did not export this function. Asked when the function is first used.
+    /// Whether the library shall look as if it did not export this function. Asked whenever it is looked up, which for a function
+    /// that is not hidden is once.
     fn hides(&self, function: Function) -> bool {
         _ = function;
         false
@@ -92,7 +93,7 @@ impl<'a> Call<'a> {
         let _outside = Inside::set(ptr::null());
         // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps the
         // contract of the call; it is made once.
-        unsafe { (self.invoke)(self.target, self.arguments) }
+        unsafe { (self.invoke)(self.target, self.arguments.as_ptr()) }
     }
 }
 

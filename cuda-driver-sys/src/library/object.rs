@@ -20,16 +20,12 @@ impl Object {
                 return Err("is not a regular file".to_owned());
             }
         }
-        imp::open(path).map(Self).map_err(|error| error.to_string())
+        imp::open(path).map(Self)
     }
 
     /// The address of an exported symbol, or null.
     pub(crate) fn symbol(&self, name: &CStr) -> *const c_void {
-        // SAFETY: the symbol's address is only taken here; whoever calls it vouches for its type.
-        match unsafe { self.0.get::<*const c_void>(name.to_bytes_with_nul()) } {
-            Ok(symbol) => *symbol,
-            Err(_) => core::ptr::null(),
-        }
+        imp::symbol(&self.0, name)
     }
 
     /// The real path of the file that a symbol of this object lies in.
@@ -55,10 +51,17 @@ mod imp {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     const RTLD_NODELETE: c_int = 0;
 
-    pub(super) fn open(path: &Path) -> Result<Library, libloading::Error> {
+    pub(super) fn open(path: &Path) -> Result<Library, String> {
         // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
         // is taken at its word, as every program does.
-        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) }
+        let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) };
+        opened.map_err(|error| error.to_string())
+    }
+
+    pub(super) fn symbol(library: &Library, name: &CStr) -> *const c_void {
+        // SAFETY: the symbol's address is only taken here; whoever calls it vouches for its type.
+        let symbol = unsafe { library.get::<*const c_void>(name.to_bytes_with_nul()) };
+        symbol.map_or(core::ptr::null(), |symbol| *symbol)
     }
 
     /// `Dl_info` of `dlfcn.h`.
@@ -95,13 +98,13 @@ mod imp {
 
 #[cfg(windows)]
 mod imp {
-    use core::ffi::c_void;
+    use core::ffi::{CStr, c_void};
     use std::path::{Path, PathBuf};
 
     pub(super) use libloading::os::windows::Library;
     use libloading::os::windows::{LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_SYSTEM32};
 
-    pub(super) fn open(path: &Path) -> Result<Library, libloading::Error> {
+    pub(super) fn open(path: &Path) -> Result<Library, String> {
         // A bare name comes from the system folder and from nowhere else.
         let flags = if path.is_absolute() {
             LOAD_LIBRARY_SEARCH_DEFAULT_DIRS
@@ -110,7 +113,37 @@ mod imp {
         };
         // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
         // is taken at its word, as every program does.
-        unsafe { Library::load_with_flags(path, flags) }
+        let opened = unsafe { Library::load_with_flags(path, flags) };
+        opened.map_err(|error| error.to_string())
+    }
+
+    pub(super) fn symbol(library: &Library, name: &CStr) -> *const c_void {
+        // SAFETY: the symbol's address is only taken here; whoever calls it vouches for its type.
+        let symbol = unsafe { library.get::<*const c_void>(name.to_bytes_with_nul()) };
+        symbol.map_or(core::ptr::null(), |symbol| *symbol)
+    }
+
+    /// Not asked of the system: the driver has one place there, and other paths are known.
+    pub(super) fn path_of(_symbol: *const c_void) -> Option<PathBuf> {
+        None
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
+mod imp {
+    use core::ffi::{CStr, c_void};
+    use std::path::{Path, PathBuf};
+
+    /// Nothing can be loaded here.
+    #[derive(Debug)]
+    pub(super) enum Library {}
+
+    pub(super) fn open(_path: &Path) -> Result<Library, String> {
+        Err("unsupported here: this system loads no libraries".to_owned())
+    }
+
+    pub(super) fn symbol(library: &Library, _name: &CStr) -> *const c_void {
+        match *library {}
     }
 
     pub(super) fn path_of(_symbol: *const c_void) -> Option<PathBuf> {

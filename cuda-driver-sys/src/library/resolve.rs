@@ -12,7 +12,7 @@ use super::open::{Opened, Origin};
 use crate::{CUresult, Function, cuuint64_t};
 
 /// Calls a function of the driver with arguments behind pointers; made anew for every signature.
-pub(crate) type Invoke = unsafe fn(*const c_void, &[*mut c_void]) -> CUresult;
+pub(crate) type Invoke = unsafe fn(*const c_void, *const *mut c_void) -> CUresult;
 
 thread_local! {
     /// The library whose resolver runs on this thread right now.
@@ -80,7 +80,7 @@ impl Library {
             self.slots[function.index()].store(target.cast_mut(), Ordering::Release);
         }
         // SAFETY: the target is the export of that name, `invoke` is made for it, the caller vouches for the rest.
-        unsafe { invoke(target, arguments) }
+        unsafe { invoke(target, arguments.as_ptr()) }
     }
 
     /// The export that calls to `function` go to, or null.

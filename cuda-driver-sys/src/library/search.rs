@@ -139,3 +139,96 @@ fn is_stub(path: &Path) -> bool {
     path.parent()
         .is_some_and(|folder| folder.ends_with("stubs"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings(named: Option<&str>, privileged: bool) -> Surroundings {
+        Surroundings {
+            named: named.map(OsString::from),
+            privileged,
+            root: std::env::temp_dir().join(format!("cuda-driver-search-{}", std::process::id())),
+            library: "libcuda-of-the-tests.so.1",
+        }
+    }
+
+    #[test]
+    fn variable_comes_first_and_alone() {
+        assert_eq!(
+            candidates(&surroundings(Some("/opt/driver.so"), false)),
+            [Path::new("/opt/driver.so")]
+        );
+    }
+
+    #[test]
+    fn privileged_process_and_empty_variable_are_searched_as_usual() {
+        let usual = candidates(&surroundings(None, false));
+        assert_eq!(
+            candidates(&surroundings(Some("/opt/driver.so"), true)),
+            usual
+        );
+        assert_eq!(candidates(&surroundings(Some(""), false)), usual);
+        assert_eq!(usual[0], Path::new("libcuda-of-the-tests.so.1"));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn folders_come_in_the_documented_order() {
+        let surroundings = surroundings(None, false);
+        let wsl = surroundings.root.join("usr/lib/wsl/lib");
+        std::fs::create_dir_all(&wsl).expect("a temporary folder");
+        std::fs::write(wsl.join(surroundings.library), "no library").expect("a temporary file");
+        let error = search_in(&surroundings).expect_err("nothing there is a driver");
+        std::fs::remove_dir_all(&surroundings.root).expect("it was made above");
+
+        let places: Vec<PathBuf> = error
+            .attempts()
+            .iter()
+            .map(|attempt| attempt.place.clone())
+            .collect();
+        assert_eq!(places, candidates(&surroundings));
+        let reasons: Vec<&str> = error
+            .attempts()
+            .iter()
+            .map(|attempt| attempt.reason.as_str())
+            .collect();
+        assert!(
+            reasons[0].contains("cannot open shared object file"),
+            "{reasons:?}"
+        );
+        assert!(reasons[1].contains("file too short"), "{reasons:?}");
+        let folders: Vec<_> = places[1..]
+            .iter()
+            .map(|place| place.strip_prefix(&surroundings.root))
+            .collect();
+        let expected: &[&str] = match std::env::consts::ARCH {
+            "x86_64" => &[
+                "usr/lib/wsl/lib",
+                "usr/lib/x86_64-linux-gnu/nvidia/current",
+                "usr/lib/x86_64-linux-gnu",
+            ],
+            "aarch64" => &[
+                "usr/lib/wsl/lib",
+                "usr/lib/aarch64-linux-gnu/tegra",
+                "usr/lib/aarch64-linux-gnu/nvidia",
+                "usr/lib/aarch64-linux-gnu/nvidia/current",
+                "usr/lib/aarch64-linux-gnu",
+            ],
+            _ => return,
+        };
+        for (folder, expected) in folders.iter().zip(expected) {
+            assert_eq!(
+                *folder,
+                Ok(Path::new(expected).join(surroundings.library).as_path())
+            );
+        }
+        assert_eq!(folders.len(), expected.len());
+    }
+
+    #[test]
+    fn toolkits_stub_is_known_by_its_folder() {
+        assert!(is_stub(Path::new("/usr/local/cuda/lib64/stubs/libcuda.so")));
+        assert!(!is_stub(Path::new("/usr/lib/libcuda.so.1")));
+    }
+}

@@ -44,6 +44,17 @@ pub trait Int: Copy + Ord + core::fmt::Debug {
     fn shl(self, bits: u32) -> Self;
     #[doc(hidden)]
     fn shr(self, bits: u32) -> Self;
+    /// Rounded to nearest.
+    #[doc(hidden)]
+    fn to_f32(self) -> f32;
+    /// Rounded to nearest.
+    #[doc(hidden)]
+    fn to_f64(self) -> f64;
+    /// The integral part, limited to the range of the type; 0 for a NaN.
+    #[doc(hidden)]
+    fn from_f32(a: f32) -> Self;
+    #[doc(hidden)]
+    fn from_f64(a: f64) -> Self;
     #[doc(hidden)]
     fn bits(self) -> u64;
     #[doc(hidden)]
@@ -119,6 +130,22 @@ macro_rules! int {
                 } else {
                     0
                 }
+            }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                self as f32
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn from_f32(a: f32) -> Self {
+                a as $t
+            }
+            #[inline(always)]
+            fn from_f64(a: f64) -> Self {
+                a as $t
             }
             #[inline(always)]
             fn bits(self) -> u64 {

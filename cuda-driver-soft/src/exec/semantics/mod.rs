@@ -18,13 +18,27 @@
 //! | `logic` | and or xor not cnot shl shr lop3 shf selp slct |
 //! | `compare` | setp set testp |
 //! | `float` | f32 and f64: add sub mul fma div rcp sqrt abs neg min max copysign |
-//! | `round` | the one place where an exact value becomes a rounded one |
+//! | `half` | f16, f16x2, bf16, bf16x2: add sub mul fma abs neg min max, and their comparison |
+//! | `cvt` | cvt, cvt.pack |
+//! | `approx` | rcp sqrt rsqrt sin cos lg2 ex2 tanh with .approx, div.approx, div.full |
+//! | `bits`, `carry` | bfe bfi bfind bmsk brev clz popc fns prmt szext dp2a dp4a; add.cc addc sub.cc subc mad.cc madc |
+//! | `atomic` | what atom and red compute, where no other instruction does |
+//! | `video` | vadd vsub vabsdiff vmin vmax vshl vshr vset vmad, and the forms for two and four elements |
+//! | `round`, `elementary` | the one place where an exact value becomes a rounded one; functions in f64 below `approx` |
 
+pub mod approx;
+pub mod atomic;
+pub mod bits;
+pub mod carry;
 pub mod compare;
+pub mod cvt;
+pub(crate) mod elementary;
 pub mod float;
+pub mod half;
 pub mod int;
 pub mod logic;
 pub(crate) mod round;
+pub mod video;
 
 #[cfg(test)]
 mod tests;

@@ -18,30 +18,21 @@ pub(crate) struct Format {
     pub(crate) sign: u32,
 }
 
-pub(crate) const F16: Format = Format {
-    precision: 11,
-    min_exponent: -14,
-    infinity: 0x7c00,
-    sign: 15,
-};
-pub(crate) const BF16: Format = Format {
-    precision: 8,
-    min_exponent: -126,
-    infinity: 0x7f80,
-    sign: 15,
-};
-pub(crate) const F32: Format = Format {
-    precision: 24,
-    min_exponent: -126,
-    infinity: 0x7f80_0000,
-    sign: 31,
-};
-pub(crate) const F64: Format = Format {
-    precision: 53,
-    min_exponent: -1022,
-    infinity: 0x7ff0 << 48,
-    sign: 63,
-};
+const fn format(precision: u32, min_exponent: i32, infinity: u64, sign: u32) -> Format {
+    Format {
+        precision,
+        min_exponent,
+        infinity,
+        sign,
+    }
+}
+
+pub(crate) const E4M3: Format = format(4, -6, 0x7f, 7);
+pub(crate) const E5M2: Format = format(3, -14, 0x7c, 7);
+pub(crate) const F16: Format = format(11, -14, 0x7c00, 15);
+pub(crate) const BF16: Format = format(8, -126, 0x7f80, 15);
+pub(crate) const F32: Format = format(24, -126, 0x7f80_0000, 31);
+pub(crate) const F64: Format = format(53, -1022, 0x7ff0 << 48, 63);
 
 /// Whether the magnitude grows by one unit when the part cut off is `rest`, of which `half` is the middle.
 #[inline(always)]
@@ -172,6 +163,16 @@ pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, sum_error(a, b, sum))
 }
 
+/// The next number below one that is neither a NaN nor the negative infinity.
+#[inline(always)]
+fn step_down(a: f32) -> f32 {
+    let bits = a.to_bits();
+    let negative = bits.wrapping_add(1);
+    let positive = bits.wrapping_sub(1);
+    let down = if bits >> 31 != 0 { negative } else { positive };
+    f32::from_bits(if a == 0.0 { 0x8000_0001 } else { down })
+}
+
 /// An `.f32` from an exact (or rounded to odd) `.f64`.
 #[inline(always)]
 pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
@@ -188,14 +189,14 @@ pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
         }
         Rounding::Rm => {
             if back > x {
-                nearest.next_down()
+                step_down(nearest)
             } else {
                 nearest
             }
         }
         Rounding::Rp => {
             if back < x {
-                nearest.next_up()
+                -step_down(-nearest)
             } else {
                 nearest
             }
@@ -211,3 +212,63 @@ pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
         }
     }
 }
+
+/// An `.f32` rounded to odd: from it, `.f16` and `.bf16` are rounded as if from `x` itself.
+#[inline(always)]
+pub(crate) fn round_f32_to_odd(x: f64) -> f32 {
+    let nearest = x as f32;
+    let back = f64::from(nearest);
+    let bits = nearest.to_bits();
+    let bits = if back.abs() > x.abs() {
+        bits.wrapping_sub(1)
+    } else {
+        bits
+    };
+    // NaN differs from itself, and stays a NaN with its last bit set.
+    f32::from_bits(if back != x { bits | 1 } else { bits })
+}
+
+/// The bits in `format` of a number that is no NaN.
+#[inline]
+pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
+    if x.is_infinite() {
+        return u64::from(x < 0.0) << format.sign | format.infinity;
+    }
+    let (negative, significand, exponent) = unpack_f64(x);
+    round_pack(format, negative, significand, exponent, rnd)
+}
+
+/// The nearest integral number in the direction of the mode, with the sign of `a` where it is zero.
+/// Written out because the baseline CPU has no instruction for it.
+macro_rules! integral {
+    ($name:ident $t:ident $limit:literal) => {
+        #[inline(always)]
+        pub(crate) fn $name(a: $t, rnd: Rounding) -> $t {
+            // Up here every number is integral; down there the sum is rounded where the units are.
+            const LIMIT: $t = $limit;
+            let magnitude = a.abs();
+            let nearest = (magnitude + LIMIT) - LIMIT;
+            let nearest = if magnitude < LIMIT {
+                nearest
+            } else {
+                magnitude
+            };
+            let negative = a.is_sign_negative();
+            let (up, down) = (nearest < magnitude, nearest > magnitude);
+            let result = match rnd {
+                Rounding::Rn | Rounding::Rna | Rounding::Rs => nearest,
+                Rounding::Rz => nearest - (down as u8 as $t),
+                Rounding::Rm => {
+                    nearest + ((up & negative) as u8 as $t) - ((down & !negative) as u8 as $t)
+                }
+                Rounding::Rp => {
+                    nearest + ((up & !negative) as u8 as $t) - ((down & negative) as u8 as $t)
+                }
+            };
+            result.copysign(a)
+        }
+    };
+}
+
+integral!(integral_f32 f32 8_388_608.0);
+integral!(integral_f64 f64 4_503_599_627_370_496.0);

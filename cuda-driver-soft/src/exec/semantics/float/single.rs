@@ -31,15 +31,31 @@ pub(crate) fn saturate_f32(a: f32) -> f32 {
     if positive > 1.0 { 1.0 } else { positive }
 }
 
-/// What every arithmetic result goes through: `.ftz`, then `.sat`, or the one NaN.
+/// The last step of every operation: `.sat`, or the one NaN.
 #[inline(always)]
-fn finish(r: f32, ftz: bool, sat: bool) -> f32 {
-    let r = flush_f32(r, ftz);
+fn finish(r: f32, sat: bool) -> f32 {
     if sat {
         saturate_f32(r)
     } else {
         canonical_f32(r)
     }
+}
+
+/// 2^24: enough to lift a subnormal result, with all bits that its rounding needs, into the normal range.
+pub(crate) const SCALE: f32 = 16_777_216.0;
+
+/// `.ftz` on a result that may be inexact. It is tiny, and becomes a zero of its sign, if it is less than the least
+/// normal number when rounded to 24 bits with no limit to the exponent: so a number just below the least normal one is
+/// flushed though in the subnormal format it would have been rounded up to it.
+/// `scaled` is the same operation, rounded the same way, with a result 2^24 times as large.
+#[inline(always)]
+pub(crate) fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
+    let tiny = ftz && scaled.abs() < f32::MIN_POSITIVE * SCALE;
+    f32::from_bits(if tiny {
+        r.to_bits() & 0x8000_0000
+    } else {
+        r.to_bits()
+    })
 }
 
 /// The sum of two `.f64` that hold exact values: correctly rounded to `.f32`.
@@ -63,7 +79,8 @@ pub fn add_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
         Rounding::Rn => a + b,
         _ => add_exact(f64::from(a), f64::from(b), rnd),
     };
-    finish(sum, ftz, sat)
+    // A subnormal sum is exact.
+    finish(flush_f32(sum, ftz), sat)
 }
 
 /// `sub{.rnd}{.ftz}{.sat}.f32 d, a, b`
@@ -76,12 +93,19 @@ pub fn sub_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
 #[inline(always)]
 pub fn mul_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
     let (a, b) = (flush_f32(a, ftz), flush_f32(b, ftz));
-    let product = match rnd {
+    let result = product(a, b, rnd);
+    finish(flush_result(result, product(a * SCALE, b, rnd), ftz), sat)
+}
+
+// Functions and not closures: closures cannot be told to be inlined, and code outside of the caller is compiled for the
+// plainest CPU.
+#[inline(always)]
+fn product(a: f32, b: f32, rnd: Rounding) -> f32 {
+    match rnd {
         Rounding::Rn => a * b,
         // The product of two 24-bit significands fits into 53 bits.
         _ => round_f32(f64::from(a) * f64::from(b), rnd),
-    };
-    finish(product, ftz, sat)
+    }
 }
 
 /// `fma.rnd{.ftz}{.sat}.f32 d, a, b, c`, and `mad` of that type. `fused`: whether the code around this call is compiled
@@ -89,24 +113,38 @@ pub fn mul_f32(a: f32, b: f32, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
 #[inline(always)]
 pub fn fma_f32(a: f32, b: f32, c: f32, rnd: Rounding, ftz: bool, sat: bool, fused: bool) -> f32 {
     let (a, b, c) = (flush_f32(a, ftz), flush_f32(b, ftz), flush_f32(c, ftz));
-    let result = match rnd {
+    let result = multiply_add(a, b, c, rnd, fused);
+    let scaled = multiply_add(a * SCALE, b, c * SCALE, rnd, fused);
+    finish(flush_result(result, scaled, ftz), sat)
+}
+
+#[inline(always)]
+fn multiply_add(a: f32, b: f32, c: f32, rnd: Rounding, fused: bool) -> f32 {
+    match rnd {
         Rounding::Rn if fused => a.mul_add(b, c),
         // The product is exact in f64. Its sum with c is not: rounded to odd, it can be rounded once more.
         _ => add_exact(f64::from(a) * f64::from(b), f64::from(c), rnd),
-    };
-    finish(result, ftz, sat)
+    }
 }
 
 /// `div.rnd{.ftz}.f32 d, a, b`
 #[inline(always)]
 pub fn div_f32(a: f32, b: f32, rnd: Rounding, ftz: bool) -> f32 {
     let (a, b) = (flush_f32(a, ftz), flush_f32(b, ftz));
-    let quotient = match rnd {
+    let result = quotient(a, b, rnd);
+    finish(
+        flush_result(result, quotient(a * SCALE, b, rnd), ftz),
+        false,
+    )
+}
+
+#[inline(always)]
+fn quotient(a: f32, b: f32, rnd: Rounding) -> f32 {
+    match rnd {
         Rounding::Rn => a / b,
         // A quotient of 24-bit significands that is no f32 number differs from every f32 number by more than f64's error.
         _ => round_f32(f64::from(a) / f64::from(b), rnd),
-    };
-    finish(quotient, ftz, false)
+    }
 }
 
 /// `rcp.rnd{.ftz}.f32 d, a`
@@ -124,19 +162,21 @@ pub fn sqrt_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
         // As for the quotient: a root that is no f32 number is far enough from all of them.
         _ => round_f32(f64::from(a).sqrt(), rnd),
     };
-    finish(root, ftz, false)
+    finish(root, false)
 }
 
 /// `abs{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn abs_f32(a: f32, ftz: bool) -> f32 {
-    finish(f32::from_bits(a.to_bits() & 0x7fff_ffff), ftz, false)
+    let a = flush_f32(a, ftz);
+    finish(f32::from_bits(a.to_bits() & 0x7fff_ffff), false)
 }
 
 /// `neg{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn neg_f32(a: f32, ftz: bool) -> f32 {
-    finish(f32::from_bits(a.to_bits() ^ 0x8000_0000), ftz, false)
+    let a = flush_f32(a, ftz);
+    finish(f32::from_bits(a.to_bits() ^ 0x8000_0000), false)
 }
 
 /// `copysign.f32 d, a, b`: the sign of `a` with the magnitude of `b`.

@@ -1,65 +1,16 @@
 //! The referees: `rustc_apfloat` for IEEE operations, wide integers for the others, and values recorded on a GPU.
 
+mod approx;
+mod bits;
+mod cvt;
 mod float;
+mod half;
 mod int;
+mod random;
+mod video;
 
 use crate::ir::Rounding;
+use random::Random;
 
 /// The rounding modes of arithmetic.
 const MODES: [Rounding; 4] = [Rounding::Rn, Rounding::Rz, Rounding::Rm, Rounding::Rp];
-
-/// A small generator (xorshift64*): the same numbers on every machine.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Self {
-        Random(0x9e37_79b9_7f4a_7c15)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Uniform bits, or bits that sit at an edge: few bits set, long runs of equal bits, small numbers and their negatives.
-    fn int(&mut self) -> u64 {
-        let (kind, a, b) = (self.next() % 6, self.next(), self.next());
-        match kind {
-            0 | 1 => a,
-            2 => 1 << (a % 64),
-            3 => (u64::MAX << (a % 64)) ^ (u64::MAX << (b % 64)),
-            4 => a % 9,
-            _ => (a % 9).wrapping_neg(),
-        }
-    }
-
-    /// Bits of a floating-point number of the given width and fraction: of every class, and often with an exponent near
-    /// `near`, and a fraction of few bits or long runs, so that sums cancel and products end on ties.
-    fn float(&mut self, width: u32, fraction: u32, near: u64) -> u64 {
-        let exponent_bits = width - 1 - fraction;
-        let exponents = (1u64 << exponent_bits) - 1;
-        let (kind, a, b) = (self.next() % 10, self.next(), self.next());
-        let field = match kind {
-            0 => 0,
-            1 => exponents,
-            2 => a % 3,
-            3 => exponents - a % 3,
-            4 => a % (exponents + 1),
-            5 => (exponents / 2 + a % 5).saturating_sub(2),
-            6 => exponents / 4 + a % 3,
-            _ => ((near >> fraction & exponents) + a % 5)
-                .saturating_sub(2)
-                .min(exponents),
-        };
-        let mask = (1u64 << fraction) - 1;
-        let bits = match b % 5 {
-            0 => 0,
-            1 => self.int(),
-            2 => mask << ((b >> 8) % u64::from(fraction)),
-            _ => self.next(),
-        };
-        ((self.next() & 1) << (width - 1)) | (field << fraction) | (bits & mask)
-    }
-}

@@ -1,0 +1,125 @@
+//! The few driver calls that this program makes.
+
+use cuda_driver_sys as cu;
+use std::ffi::{CString, c_void};
+
+/// A context on the first device, with one module.
+pub(crate) struct Driver {
+    module: cu::CUmodule,
+}
+
+fn check(code: cu::CUresult, call: &str) -> Result<(), String> {
+    if code == cu::CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let reason = cu::DEFAULT
+        .load_error()
+        .map(|e| format!(": {e}"))
+        .unwrap_or_default();
+    Err(format!("{call}: {code:?}{reason}"))
+}
+
+impl Driver {
+    /// Initialises the driver and loads `ptx`.
+    pub(crate) fn start(ptx: &str) -> Result<Self, String> {
+        let ptx = CString::new(ptx).map_err(|e| e.to_string())?;
+        let (mut device, mut context, mut module) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: every pointer is to a local of the right type, and the text ends with a NUL.
+        unsafe {
+            check(cu::cuInit(0), "cuInit")?;
+            check(cu::cuDeviceGet(&raw mut device, 0), "cuDeviceGet")?;
+            check(cu::cuCtxCreate(&raw mut context, 0, device), "cuCtxCreate")?;
+            check(
+                cu::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()),
+                "cuModuleLoadData",
+            )?;
+        }
+        Ok(Driver { module })
+    }
+
+    /// Version and device.
+    pub(crate) fn description(&self) -> String {
+        let (mut version, mut name) = (0, [0u8; 100]);
+        // SAFETY: the name's buffer has the length that is passed.
+        let codes = unsafe {
+            [
+                cu::cuDriverGetVersion(&raw mut version),
+                cu::cuDeviceGetName(name.as_mut_ptr().cast(), 100, 0),
+            ]
+        };
+        let name = String::from_utf8_lossy(&name);
+        format!(
+            "driver {version}, {} ({codes:?})",
+            name.trim_end_matches('\0')
+        )
+    }
+
+    /// Device memory that lives as long as the process.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<u64, String> {
+        let mut address = 0;
+        // SAFETY: the pointer is to a local of the right type.
+        let code = unsafe { cu::cuMemAlloc(&raw mut address, bytes) };
+        check(code, "cuMemAlloc")?;
+        Ok(address)
+    }
+
+    /// The operands, in device memory.
+    pub(crate) fn upload(&self, operands: &[[u64; 3]]) -> Result<u64, String> {
+        let address = self.allocate(size_of_val(operands))?;
+        // SAFETY: source and destination have this many bytes.
+        let code =
+            unsafe { cu::cuMemcpyHtoD(address, operands.as_ptr().cast(), size_of_val(operands)) };
+        check(code, "cuMemcpyHtoD")?;
+        Ok(address)
+    }
+
+    /// Runs one entry function over `count` operands and returns its results.
+    pub(crate) fn launch(
+        &self,
+        name: &str,
+        input: u64,
+        output: u64,
+        count: usize,
+    ) -> Result<Vec<u64>, String> {
+        let symbol = CString::new(name).map_err(|e| e.to_string())?;
+        let mut function = std::ptr::null_mut();
+        let mut results = vec![0u64; count];
+        let (mut input, mut output, mut n) = (input, output, count as u32);
+        let mut parameters: [*mut c_void; 3] = [
+            (&raw mut input).cast(),
+            (&raw mut output).cast(),
+            (&raw mut n).cast(),
+        ];
+        let (grid, stream, extra) = (
+            count.div_ceil(256) as u32,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        );
+        // SAFETY: the parameters are those of every entry function of the module, and both buffers hold `count` items.
+        unsafe {
+            check(
+                cu::cuModuleGetFunction(&raw mut function, self.module, symbol.as_ptr()),
+                name,
+            )?;
+            let code = cu::cuLaunchKernel(
+                function,
+                grid,
+                1,
+                1,
+                256,
+                1,
+                1,
+                0,
+                stream,
+                parameters.as_mut_ptr(),
+                extra,
+            );
+            check(code, name)?;
+            check(
+                cu::cuMemcpyDtoH(results.as_mut_ptr().cast(), output, count * 8),
+                name,
+            )?;
+        }
+        Ok(results)
+    }
+}

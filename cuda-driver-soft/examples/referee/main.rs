@@ -1,0 +1,136 @@
+//! Runs every instruction form on a driver and compares the results, bit by bit, with the scalar semantics.
+//!
+//! `cargo run --release --example referee [-- --ptx | FILTER]`: on the driver that the loader finds (`CUDA_DRIVER_LIBRARY`
+//! names another). `--ptx` prints the module instead, for `ptxas`. A filter runs the forms whose text contains it.
+//! Each line is a form: how many results differ, the largest difference in units of the last place, a fingerprint of
+//! the driver's results, and the first operands that show a difference. Exit code 1 if a form that should not differ does.
+
+mod driver;
+mod forms;
+#[path = "../../src/exec/semantics/tests/random.rs"]
+mod random;
+
+use forms::{COUNT, Expect, Form, Kind, Width, operands};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let argument = std::env::args().nth(1);
+    let mut forms = forms::all();
+    if argument.as_deref() == Some("--ptx") {
+        print!("{}", module(&forms));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(filter) = argument {
+        forms.retain(|form| form.text.contains(&filter));
+    }
+    match run(&forms) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(n) => {
+            println!("{n} of {} forms differ", forms.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One entry function per form: it loads three 64-bit operands, computes, and stores 64 bits.
+fn module(forms: &[Form]) -> String {
+    let mut ptx = String::from(".version 8.4\n.target sm_90\n.address_size 64\n");
+    for (i, form) in forms.iter().enumerate() {
+        let body = form
+            .text
+            .split(';')
+            .map(str::trim)
+            .filter(|s| !s.is_empty());
+        let body: String = body.map(|s| format!("  {s};\n")).collect();
+        let pack = match form.width {
+            Width::Pred => "  selp.b64 %D, 1, 0, %P;\n",
+            Width::B16 => "  cvt.u64.u16 %D, %H;\n",
+            Width::B32 => "  cvt.u64.u32 %D, %W;\n",
+            Width::B64 => "",
+        };
+        ptx += &format!(
+            ".visible .entry f{i}(.param .u64 in, .param .u64 out, .param .u32 n)\n{{\n\
+             \x20 .reg .b64 %i, %o, %t, %D, %d<3>; .reg .b32 %W, %V, %w<3>, %x, %y, %n; .reg .b16 %H, %h<3>; .reg .pred %P, %Q, %q<3>;\n\
+             \x20 ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; ld.param.u32 %n, [n];\n\
+             \x20 mov.u32 %x, %ctaid.x; mov.u32 %y, %ntid.x; mad.lo.u32 %x, %x, %y, 0; mov.u32 %y, %tid.x; add.u32 %x, %x, %y;\n\
+             \x20 setp.ge.u32 %P, %x, %n; @%P ret;\n\
+             \x20 mul.wide.u32 %t, %x, 24; add.u64 %i, %i, %t; mul.wide.u32 %t, %x, 8; add.u64 %o, %o, %t;\n\
+             \x20 ld.global.b64 %d0, [%i]; ld.global.b64 %d1, [%i+8]; ld.global.b64 %d2, [%i+16];\n\
+             \x20 cvt.u32.u64 %w0, %d0; cvt.u32.u64 %w1, %d1; cvt.u32.u64 %w2, %d2;\n\
+             \x20 cvt.u16.u64 %h0, %d0; cvt.u16.u64 %h1, %d1; cvt.u16.u64 %h2, %d2;\n\
+             \x20 and.b32 %V, %w2, 1; setp.ne.u32 %q2, %V, 0;\n\
+             {body}{pack}  st.global.b64 [%o], %D;\n  ret;\n}}\n"
+        );
+    }
+    ptx
+}
+
+fn run(forms: &[Form]) -> Result<usize, String> {
+    let driver = driver::Driver::start(&module(forms))?;
+    println!("{}", driver.description());
+    let mut inputs: HashMap<Kind, (Vec<[u64; 3]>, u64)> = HashMap::new();
+    let output = driver.allocate(COUNT * 8)?;
+    let mut differing = 0;
+    for (i, form) in forms.iter().enumerate() {
+        let (operands, address) = match inputs.entry(form.kind) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let operands = operands(form.kind);
+                let address = driver.upload(&operands)?;
+                entry.insert((operands, address))
+            }
+        };
+        let results = driver.launch(&format!("f{i}"), *address, output, operands.len())?;
+        differing += usize::from(!compare(form, operands, &results));
+    }
+    Ok(differing)
+}
+
+/// Prints the line of a form; true if nothing differs that should not.
+fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
+    let (mut count, mut worst, mut first) = (0, 0, Vec::new());
+    for (&[a, b, c], &theirs) in operands.iter().zip(results) {
+        let ours = (form.eval)(a, b, c);
+        if ours == theirs {
+            continue;
+        }
+        count += 1;
+        let distance = form.distance(ours, theirs);
+        let exact = form.expect == Expect::Same;
+        let shown = first.len() < if exact { 10 } else { 3 };
+        if shown || distance > worst {
+            let line = format!(
+                "    {} -> {}, not {}",
+                form.show(&[a, b, c]),
+                form.show_result(theirs),
+                form.show_result(ours)
+            );
+            if shown {
+                first.push(line);
+            } else if !exact {
+                first[2] = line;
+            }
+        }
+        worst = worst.max(distance);
+    }
+    let verdict = match (count, form.expect) {
+        (0, _) => "same",
+        (_, Expect::Near) => "near",
+        (_, Expect::Apart) => "apart",
+        (_, Expect::Same) => "DIFFERS",
+    };
+    let hash = forms::fingerprint(results.iter().copied());
+    println!(
+        "{verdict} {count}/{} worst {worst} fingerprint {hash:016x}: {}",
+        operands.len(),
+        form.text
+    );
+    first.iter().for_each(|line| println!("{line}"));
+    verdict != "DIFFERS"
+}

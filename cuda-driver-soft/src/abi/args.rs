@@ -1,0 +1,111 @@
+//! Arguments: pointers of the caller's, read and written in this one place.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use crate::driver::error::{Error, Result};
+use crate::memory::host::HostRange;
+
+/// The promise of whoever called an export: its pointer arguments are what the manual asks for. With it, arguments of that
+/// export (and nothing else) can be read and written; NULL is an error rather than a crash.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller(());
+
+impl Caller {
+    /// Takes the promise.
+    ///
+    /// # Safety
+    /// Only in an export, whose own contract is that pointers are valid; only for that export's arguments.
+    pub(super) unsafe fn new() -> Self {
+        Caller(())
+    }
+
+    /// Where a result goes; NULL is `CUDA_ERROR_INVALID_VALUE`.
+    pub(crate) fn out<T>(self, pointer: *mut T) -> Result<Out<T>> {
+        self.out_or_null(pointer).ok_or(Error::INVALID_VALUE)
+    }
+
+    /// Where a result goes that the caller may not want.
+    pub(crate) fn out_or_null<T>(self, pointer: *mut T) -> Option<Out<T>> {
+        (!pointer.is_null()).then_some(Out(pointer))
+    }
+
+    /// The value behind a pointer.
+    pub(crate) fn read<T: Copy>(self, pointer: *const T) -> Result<T> {
+        if pointer.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        // SAFETY: not NULL, so valid for reads by the caller's promise.
+        Ok(unsafe { pointer.read_unaligned() })
+    }
+
+    /// The values of an array; a NULL array is right only where its length is 0.
+    pub(crate) fn array<T: Copy>(self, pointer: *const T, length: usize) -> Result<Vec<T>> {
+        if length == 0 {
+            return Ok(Vec::new());
+        }
+        if pointer.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        // SAFETY: not NULL, so valid for so many reads by the caller's promise.
+        Ok((0..length)
+            .map(|i| unsafe { pointer.add(i).read_unaligned() })
+            .collect())
+    }
+
+    /// A value in an array of results.
+    pub(crate) fn set_at<T>(self, pointer: *mut T, index: usize, value: T) {
+        if !pointer.is_null() {
+            // SAFETY: not NULL, so valid for writes by the caller's promise; `index` is within the length that it gave.
+            unsafe { pointer.add(index).write_unaligned(value) };
+        }
+    }
+
+    /// A NUL-terminated string.
+    pub(crate) fn bytes(self, text: *const c_char) -> Result<Vec<u8>> {
+        if text.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        // SAFETY: not NULL, so NUL-terminated by the caller's promise.
+        Ok(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
+    }
+
+    /// A NUL-terminated name. What is no UTF-8 names nothing here.
+    pub(crate) fn string(self, text: *const c_char) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.bytes(text)?).into_owned())
+    }
+
+    /// Memory of the program that a copy may use until it is done.
+    pub(crate) fn host(self, pointer: *const c_void, bytes: usize) -> HostRange {
+        // SAFETY: valid by the caller's promise, for as long as the manual asks.
+        unsafe { HostRange::new(pointer as usize, bytes) }
+    }
+
+    /// Writes text into a buffer of `capacity` bytes, cut if it is longer, and terminated.
+    pub(crate) fn set_text(self, buffer: *mut c_char, capacity: usize, text: &[u8]) {
+        if buffer.is_null() || capacity == 0 {
+            return;
+        }
+        let length = text.len().min(capacity - 1);
+        for (i, byte) in text[..length].iter().chain([&0]).enumerate() {
+            self.set_at(buffer.cast::<u8>(), i, *byte);
+        }
+    }
+}
+
+/// Where the caller wants a result.
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Out<T> {
+    /// Writes the result.
+    pub(crate) fn set(self, value: T) {
+        // SAFETY: not NULL (see `Caller::out`), so valid for a write by the caller's promise.
+        unsafe { self.0.write_unaligned(value) };
+    }
+}
+
+/// Puts a result where the caller wants it, if it does.
+pub(crate) fn set<T>(out: Option<Out<T>>, value: T) {
+    if let Some(out) = out {
+        out.set(value);
+    }
+}

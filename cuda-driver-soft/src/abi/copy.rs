@@ -1,0 +1,113 @@
+//! Copies in one piece.
+
+use std::ffi::c_void;
+
+use cuda_driver_sys::{CUcontext, CUdeviceptr, CUstream};
+
+use super::args::Caller;
+use super::exports;
+use crate::driver::context;
+use crate::driver::copy::{Waits, copy};
+use crate::driver::error::{Error, Result};
+use crate::driver::memory::Place;
+use crate::driver::process::driver_without_fault;
+use crate::driver::stream::{self, Mode};
+
+/// The NULL stream, which the synchronous copies work on.
+const NULL: CUstream = std::ptr::null_mut();
+
+/// Memory at an address that may be the device's or the program's.
+fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<Place> {
+    Place::of(c.host(address as *const c_void, bytes), bytes as u64)
+}
+
+struct Copy<'a> {
+    c: Caller,
+    mode: Mode,
+    stream: CUstream,
+    waits: Waits,
+    bytes: usize,
+    to: &'a dyn Fn(Caller, usize) -> Result<Place>,
+    from: &'a dyn Fn(Caller, usize) -> Result<Place>,
+}
+
+impl Copy<'_> {
+    fn run(self) -> Result<()> {
+        driver_without_fault()?;
+        let stream = stream::for_work(self.stream as usize, self.mode)?;
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let (to, from) = (
+            (self.to)(self.c, self.bytes)?,
+            (self.from)(self.c, self.bytes)?,
+        );
+        copy(to, from, self.bytes as u64, &stream, self.waits)
+    }
+}
+
+fn device(address: CUdeviceptr) -> impl Fn(Caller, usize) -> Result<Place> {
+    move |_, bytes| Place::device(address, bytes as u64)
+}
+
+fn any(address: u64) -> impl Fn(Caller, usize) -> Result<Place> {
+    move |c, bytes| anywhere(c, address, bytes)
+}
+
+/// Contexts of a peer copy must live. What they are does not matter: all memory is in one address space.
+fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
+    driver_without_fault()?;
+    for handle in [to, from] {
+        if handle.is_null() {
+            return Err(Error::INVALID_CONTEXT);
+        }
+        context::by_handle(handle as usize)?;
+    }
+    Ok(())
+}
+
+use Waits::{Asynchronous, Synchronous};
+
+exports! {
+    fn cuMemcpy | cuMemcpy_ptds [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
+        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: &any(to), from: &any(from) }.run()
+    }
+
+    fn cuMemcpyAsync | cuMemcpyAsync_ptsz [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) {
+        Copy { c, mode, stream, waits: Asynchronous, bytes, to: &any(to), from: &any(from) }.run()
+    }
+
+    fn cuMemcpyHtoD_v2 | cuMemcpyHtoD_v2_ptds [c, mode] (to: CUdeviceptr, from: *const c_void, bytes: usize) {
+        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: &device(to), from: &any(from as u64) }.run()
+    }
+
+    fn cuMemcpyHtoDAsync_v2 | cuMemcpyHtoDAsync_v2_ptsz [c, mode] (to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream) {
+        Copy { c, mode, stream, waits: Asynchronous, bytes, to: &device(to), from: &any(from as u64) }.run()
+    }
+
+    fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds [c, mode] (to: *mut c_void, from: CUdeviceptr, bytes: usize) {
+        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: &any(to as u64), from: &device(from) }.run()
+    }
+
+    fn cuMemcpyDtoHAsync_v2 | cuMemcpyDtoHAsync_v2_ptsz [c, mode] (to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream) {
+        Copy { c, mode, stream, waits: Asynchronous, bytes, to: &any(to as u64), from: &device(from) }.run()
+    }
+
+    fn cuMemcpyDtoD_v2 | cuMemcpyDtoD_v2_ptds [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
+        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: &device(to), from: &device(from) }.run()
+    }
+
+    fn cuMemcpyDtoDAsync_v2 | cuMemcpyDtoDAsync_v2_ptsz [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) {
+        Copy { c, mode, stream, waits: Asynchronous, bytes, to: &device(to), from: &device(from) }.run()
+    }
+
+    fn cuMemcpyPeer | cuMemcpyPeer_ptds [c, mode] (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize) {
+        check_peers(to_context, from_context)?;
+        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: &device(to), from: &device(from) }.run()
+    }
+
+    fn cuMemcpyPeerAsync | cuMemcpyPeerAsync_ptsz [c, mode] (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize, stream: CUstream) {
+        check_peers(to_context, from_context)?;
+        Copy { c, mode, stream, waits: Asynchronous, bytes, to: &device(to), from: &device(from) }.run()
+    }
+}

@@ -1,0 +1,194 @@
+//! Devices and their primary contexts.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use cuda_driver_sys::{
+    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop, CUexecAffinityType,
+    CUuuid,
+};
+
+use super::args::{Caller, set};
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::process::driver;
+use crate::driver::{context, device, profile};
+
+/// Text into a buffer of `length` bytes; no room at all is an error here, a crash with a real driver.
+fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<()> {
+    let capacity = usize::try_from(length)
+        .ok()
+        .filter(|&n| n > 0 && !buffer.is_null())
+        .ok_or(Error::INVALID_VALUE)?;
+    c.set_text(buffer, capacity, text.as_bytes());
+    Ok(())
+}
+
+fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
+    driver()?;
+    let out = c.out(out)?;
+    out.set(CUuuid {
+        bytes: device::get(ordinal)?.uuid().map(|b| b as c_char),
+    });
+    Ok(())
+}
+
+exports! {
+    fn cuDeviceGetCount [c] (count: *mut c_int) {
+        let driver = driver()?;
+        c.out(count)?.set(driver.devices.len() as c_int);
+        Ok(())
+    }
+
+    fn cuDeviceGet [c] (out: *mut CUdevice, ordinal: c_int) {
+        driver()?;
+        let out = c.out(out)?;
+        out.set(device::get(ordinal)?.ordinal);
+        Ok(())
+    }
+
+    fn cuDeviceGetName [c] (name: *mut c_char, length: c_int, ordinal: CUdevice) {
+        driver()?;
+        set_text(c, name, length, &device::get(ordinal)?.name())
+    }
+
+    fn cuDeviceGetUuid [c] (out: *mut CUuuid, ordinal: CUdevice) {
+        uuid(c, out, ordinal)
+    }
+
+    fn cuDeviceGetUuid_v2 [c] (out: *mut CUuuid, ordinal: CUdevice) {
+        uuid(c, out, ordinal)
+    }
+
+    fn cuDeviceGetLuid [c] (luid: *mut c_char, mask: *mut c_uint, ordinal: CUdevice) {
+        // A number of the Windows display driver model, which no device here is part of.
+        driver()?;
+        (c.out(luid)?, c.out(mask)?);
+        device::get(ordinal)?;
+        Err(Error::NOT_SUPPORTED)
+    }
+
+    fn cuDeviceTotalMem_v2 [c] (bytes: *mut usize, ordinal: CUdevice) {
+        driver()?;
+        let bytes = c.out(bytes)?;
+        bytes.set(device::get(ordinal)?.total_memory() as usize);
+        Ok(())
+    }
+
+    fn cuDeviceTotalMem [c] (bytes: *mut c_uint, ordinal: CUdevice) {
+        driver()?;
+        let bytes = c.out(bytes)?;
+        bytes.set(c_uint::try_from(device::get(ordinal)?.total_memory()).unwrap_or(c_uint::MAX));
+        Ok(())
+    }
+
+    fn cuDeviceGetAttribute [c] (value: *mut c_int, attribute: CUdevice_attribute, ordinal: CUdevice) {
+        driver()?;
+        let value = c.out(value)?;
+        value.set(device::get(ordinal)?.attribute(attribute.0)?);
+        Ok(())
+    }
+
+    fn cuDeviceGetP2PAttribute [c] (value: *mut c_int, attribute: CUdevice_P2PAttribute, from: CUdevice, to: CUdevice) {
+        driver()?;
+        let value = c.out(value)?;
+        if device::get(from)?.ordinal == device::get(to)?.ordinal {
+            return Err(Error::INVALID_DEVICE);
+        }
+        // All devices are in one address space: access is supported; atomics and arrays across devices are not.
+        value.set(match attribute.0 {
+            1 | 3 | 4 | 5 => 0,
+            2 => 1,
+            _ => return Err(Error::INVALID_VALUE),
+        });
+        Ok(())
+    }
+
+    fn cuDeviceCanAccessPeer [c] (can: *mut c_int, from: CUdevice, to: CUdevice) {
+        driver()?;
+        let can = c.out(can)?;
+        can.set((device::get(from)?.ordinal != device::get(to)?.ordinal).into());
+        Ok(())
+    }
+
+    fn cuDeviceGetPCIBusId [c] (id: *mut c_char, length: c_int, ordinal: CUdevice) {
+        driver()?;
+        set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())
+    }
+
+    fn cuDeviceGetByPCIBusId [c] (out: *mut CUdevice, id: *const c_char) {
+        driver()?;
+        let out = c.out(out)?;
+        out.set(device::by_pci_bus_id(&c.string(id)?)?.ordinal);
+        Ok(())
+    }
+
+    fn cuDeviceComputeCapability [c] (major: *mut c_int, minor: *mut c_int, ordinal: CUdevice) {
+        driver()?;
+        let (major, minor) = (c.out(major)?, c.out(minor)?);
+        let device = device::get(ordinal)?;
+        major.set(device.limit(profile::COMPUTE_CAPABILITY_MAJOR) as c_int);
+        minor.set(device.limit(profile::COMPUTE_CAPABILITY_MINOR) as c_int);
+        Ok(())
+    }
+
+    fn cuDeviceGetProperties [c] (properties: *mut CUdevprop, ordinal: CUdevice) {
+        driver()?;
+        let out = c.out(properties)?;
+        let device = device::get(ordinal)?;
+        let value = |attribute| device.limit(attribute) as c_int;
+        out.set(CUdevprop {
+            maxThreadsPerBlock: value(profile::MAX_THREADS_PER_BLOCK),
+            maxThreadsDim: [profile::MAX_BLOCK_DIM_X, profile::MAX_BLOCK_DIM_Y, profile::MAX_BLOCK_DIM_Z].map(value),
+            maxGridSize: [profile::MAX_GRID_DIM_X, profile::MAX_GRID_DIM_Y, profile::MAX_GRID_DIM_Z].map(value),
+            sharedMemPerBlock: value(profile::MAX_SHARED_MEMORY_PER_BLOCK),
+            totalConstantMemory: value(profile::TOTAL_CONSTANT_MEMORY),
+            SIMDWidth: value(profile::WARP_SIZE),
+            memPitch: value(profile::MAX_PITCH),
+            regsPerBlock: value(profile::MAX_REGISTERS_PER_BLOCK),
+            clockRate: value(profile::CLOCK_RATE),
+            textureAlign: value(profile::TEXTURE_ALIGNMENT),
+        });
+        Ok(())
+    }
+
+    fn cuDeviceGetExecAffinitySupport [c] (supported: *mut c_int, kind: CUexecAffinityType, ordinal: CUdevice) {
+        driver()?;
+        let supported = c.out(supported)?;
+        device::get(ordinal)?;
+        if kind.0 != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        supported.set(0);
+        Ok(())
+    }
+
+    fn cuDevicePrimaryCtxRetain [c] (out: *mut CUcontext, ordinal: CUdevice) {
+        driver()?;
+        let out = c.out(out)?;
+        out.set(context::primary_retain(ordinal)? as CUcontext);
+        Ok(())
+    }
+
+    fn cuDevicePrimaryCtxRelease_v2 = cuDevicePrimaryCtxRelease [c] (ordinal: CUdevice) {
+        context::primary_release(ordinal)
+    }
+
+    fn cuDevicePrimaryCtxReset_v2 = cuDevicePrimaryCtxReset [c] (ordinal: CUdevice) {
+        context::primary_reset(ordinal)
+    }
+
+    fn cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags [c] (ordinal: CUdevice, flags: c_uint) {
+        context::primary_set_flags(ordinal, flags)
+    }
+
+    fn cuDevicePrimaryCtxGetState [c] (ordinal: CUdevice, flags: *mut c_uint, active: *mut c_int) {
+        driver()?;
+        let (is_flags, is_active) = context::primary_state(ordinal)?;
+        if flags.is_null() && active.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        set(c.out_or_null(flags), is_flags);
+        set(c.out_or_null(active), is_active.into());
+        Ok(())
+    }
+}

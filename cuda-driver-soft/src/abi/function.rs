@@ -1,0 +1,80 @@
+//! Functions.
+
+use std::ffi::{c_char, c_int};
+
+use cuda_driver_sys::{
+    CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUmodule,
+    CUsharedconfig,
+};
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::args::set;
+use super::exports;
+use crate::driver::error::Error;
+use crate::driver::function;
+use crate::driver::module;
+
+exports! {
+    fn cuFuncGetAttribute [c] (out: *mut c_int, attribute: CUfunction_attribute, hfunc: CUfunction) {
+        let function = function::get(hfunc as usize)?;
+        let out = c.out(out)?;
+        out.set(function.attribute(attribute.0)?);
+        Ok(())
+    }
+
+    fn cuFuncSetAttribute [c] (hfunc: CUfunction, attribute: CUfunction_attribute, value: c_int) {
+        function::get(hfunc as usize)?.set_attribute(attribute.0, value)
+    }
+
+    fn cuFuncSetCacheConfig [c] (hfunc: CUfunction, config: CUfunc_cache) {
+        let function = function::get(hfunc as usize)?;
+        if config.0 > 3 {
+            return Err(Error::INVALID_VALUE);
+        }
+        function.cache_config.store(config.0, Relaxed);
+        Ok(())
+    }
+
+    fn cuFuncSetSharedMemConfig [c] (hfunc: CUfunction, config: CUsharedconfig) {
+        function::get(hfunc as usize)?;
+        if config.0 > 2 { Err(Error::INVALID_VALUE) } else { Ok(()) }
+    }
+
+    fn cuFuncGetModule [c] (out: *mut CUmodule, hfunc: CUfunction) {
+        let module = module::of_function(hfunc as usize)?;
+        c.out(out)?.set(module as CUmodule);
+        Ok(())
+    }
+
+    fn cuFuncGetName [c] (out: *mut *const c_char, hfunc: CUfunction) {
+        let function = function::get(hfunc as usize)?;
+        // Lives as long as the function's module, as the manual promises.
+        c.out(out)?.set(function.name.as_ptr());
+        Ok(())
+    }
+
+    fn cuFuncGetParamInfo [c] (hfunc: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
+        let function = function::get(hfunc as usize)?;
+        let offset = c.out(offset)?;
+        let (is_offset, is_size) = function.param(index)?;
+        offset.set(is_offset);
+        set(c.out_or_null(size), is_size);
+        Ok(())
+    }
+
+    fn cuFuncGetParamCount [c] (hfunc: CUfunction, count: *mut usize) {
+        let function = function::get(hfunc as usize)?;
+        c.out(count)?.set(function.kernel.params().len());
+        Ok(())
+    }
+
+    fn cuFuncIsLoaded [c] (out: *mut CUfunctionLoadingState, hfunc: CUfunction) {
+        function::get(hfunc as usize)?;
+        c.out(out)?.set(CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_LOADED);
+        Ok(())
+    }
+
+    fn cuFuncLoad [c] (hfunc: CUfunction) {
+        function::get(hfunc as usize).map(|_| ())
+    }
+}

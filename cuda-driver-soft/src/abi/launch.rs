@@ -1,0 +1,246 @@
+//! Launches: with arguments by pointers, with a packed buffer, and in the manner of CUDA 2.0.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cuda_driver_sys::{
+    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream, CUtexref,
+};
+
+use super::args::Caller;
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::function;
+use crate::driver::launch::{self, Checked, Shape};
+use crate::driver::process::driver_without_fault;
+use crate::driver::stream::{self, Mode};
+
+/// Bytes of arguments that a launch may have, for any architecture.
+const MOST_PARAMS: usize = 32764;
+
+/// The parameter buffer of a launch.
+fn arguments(
+    c: Caller,
+    launch: &Checked,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Vec<u8>> {
+    let layout = launch.params();
+    match (params.is_null(), extra.is_null()) {
+        (false, false) => Err(Error::INVALID_VALUE),
+        (true, true) if !layout.is_empty() => Err(Error::INVALID_VALUE),
+        (true, true) => Ok(Vec::new()),
+        (false, true) => {
+            let pointers = c.array(params.cast_const(), layout.len())?;
+            let mut buffer = vec![0; launch.param_bytes()];
+            for (pointer, (offset, size)) in pointers.into_iter().zip(layout) {
+                let value = c.array(pointer.cast_const().cast::<u8>(), size)?;
+                buffer[offset..offset + size].copy_from_slice(&value);
+            }
+            Ok(buffer)
+        }
+        (true, false) => packed(c, extra),
+    }
+}
+
+/// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key.
+fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Vec<u8>> {
+    const POINTER: usize = 1;
+    const SIZE: usize = 2;
+    let (mut buffer, mut size) = (None, None);
+    let mut at = extra.cast_const();
+    loop {
+        match c.read(at)? as usize {
+            0 => break,
+            POINTER => buffer = Some(c.read(at.wrapping_add(1))?),
+            SIZE => size = Some(c.read(c.read(at.wrapping_add(1))?.cast_const().cast::<usize>())?),
+            _ => return Err(Error::INVALID_VALUE),
+        }
+        at = at.wrapping_add(2);
+    }
+    match (buffer, size) {
+        (None, None) => Ok(Vec::new()),
+        (Some(buffer), Some(size)) if size <= MOST_PARAMS => {
+            c.array(buffer.cast_const().cast::<u8>(), size)
+        }
+        (Some(_), Some(_)) => Err(Error::LAUNCH_OUT_OF_RESOURCES),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+fn launch(
+    c: Caller,
+    function: CUfunction,
+    shape: Shape,
+    hstream: CUstream,
+    mode: Mode,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<()> {
+    driver_without_fault()?;
+    if function.is_null() {
+        return Err(Error::INVALID_HANDLE);
+    }
+    let stream = stream::for_work(hstream as usize, mode)?;
+    let checked = launch::check(function as usize, shape, &stream)?;
+    let arguments = arguments(c, &checked, params, extra)?;
+    checked.submit(arguments)
+}
+
+/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative. Hints are taken and change
+/// nothing; what would change the result and cannot be done is refused.
+fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<bool> {
+    let mut cooperative = false;
+    for attribute in c.array(list, count as usize)? {
+        // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
+        let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
+        match attribute.id {
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+                match [cluster.x, cluster.y, cluster.z] {
+                    [1, 1, 1] => {}
+                    dims if dims.contains(&0)
+                        || dims.iter().map(|&n| u64::from(n)).product::<u64>() > 8 =>
+                    {
+                        return Err(Error::INVALID_CLUSTER_SIZE);
+                    }
+                    _ => {
+                        crate::log!("clusters of more than one block are not supported");
+                        return Err(Error::NOT_SUPPORTED);
+                    }
+                }
+            }
+            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+            | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
+            | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+                return Err(Error::NOT_SUPPORTED);
+            }
+            known if known.name().is_some() => {}
+            _ => return Err(Error::INVALID_VALUE),
+        }
+    }
+    Ok(cooperative)
+}
+
+fn launch_ex(
+    c: Caller,
+    config: *const CUlaunchConfig,
+    function: CUfunction,
+    mode: Mode,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<()> {
+    driver_without_fault()?;
+    let config = c.read(config)?;
+    let shape = Shape {
+        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+        shared: config.sharedMemBytes,
+        cooperative: attributes(c, config.attrs, config.numAttrs)?,
+    };
+    launch(c, function, shape, config.hStream, mode, params, extra)
+}
+
+/// Writes into the parameter buffer that a function of the old interface keeps.
+fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
+    let function = function::get(function as usize)?;
+    let offset = usize::try_from(offset).map_err(|_| Error::INVALID_VALUE)?;
+    let end = offset
+        .checked_add(value.len())
+        .filter(|&end| end <= MOST_PARAMS)
+        .ok_or(Error::INVALID_VALUE)?;
+    let mut old = function.old();
+    if old.params.len() < end {
+        old.params.resize(end, 0);
+    }
+    old.params[offset..end].copy_from_slice(value);
+    Ok(())
+}
+
+/// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
+fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
+    let stream = stream::for_work(hstream as usize, Mode::Legacy)?;
+    let old = function::get(function as usize)?.old().clone();
+    let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
+    let shape = Shape {
+        grid: [dimension(width)?, dimension(height)?, 1],
+        block: old.block,
+        shared: old.shared,
+        cooperative: false,
+    };
+    launch::check(function as usize, shape, &stream)?.submit(old.params)
+}
+
+exports! {
+    fn cuLaunchKernel | cuLaunchKernel_ptsz [c, mode] (
+        function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
+    ) {
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false };
+        launch(c, function, shape, hstream, mode, params, extra)
+    }
+
+    fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [c, mode] (config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) {
+        launch_ex(c, config, function, mode, params, extra)
+    }
+
+    fn cuLaunchCooperativeKernel | cuLaunchCooperativeKernel_ptsz [c, mode] (
+        function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
+    ) {
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true };
+        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut())
+    }
+
+    fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {
+        let function = function::get(function as usize)?;
+        let block = [x, y, z].map(|n| u32::try_from(n).unwrap_or(0));
+        if block.contains(&0) || block.iter().map(|&n| u64::from(n)).product::<u64>() > u64::from(function.max_threads()) {
+            return Err(Error::INVALID_VALUE);
+        }
+        function.old().block = block;
+        Ok(())
+    }
+
+    fn cuFuncSetSharedSize [c] (function: CUfunction, bytes: c_uint) {
+        function::get(function as usize)?.old().shared = bytes;
+        Ok(())
+    }
+
+    fn cuParamSetSize [c] (function: CUfunction, bytes: c_uint) {
+        let function = function::get(function as usize)?;
+        if bytes as usize > MOST_PARAMS {
+            return Err(Error::INVALID_VALUE);
+        }
+        function.old().params.resize(bytes as usize, 0);
+        Ok(())
+    }
+
+    fn cuParamSeti [c] (function: CUfunction, offset: c_int, value: c_uint) {
+        set_param(function, offset, &value.to_ne_bytes())
+    }
+
+    fn cuParamSetf [c] (function: CUfunction, offset: c_int, value: f32) {
+        set_param(function, offset, &value.to_ne_bytes())
+    }
+
+    fn cuParamSetv [c] (function: CUfunction, offset: c_int, value: *mut c_void, bytes: c_uint) {
+        set_param(function, offset, &c.array(value.cast_const().cast::<u8>(), bytes as usize)?)
+    }
+
+    fn cuParamSetTexRef [c] (function: CUfunction, _unit: c_int, _reference: CUtexref) {
+        function::get(function as usize)?;
+        Err(Error::NOT_SUPPORTED)
+    }
+
+    fn cuLaunch [c] (function: CUfunction) {
+        launch_old(function, 1, 1, std::ptr::null_mut())
+    }
+
+    fn cuLaunchGrid [c] (function: CUfunction, width: c_int, height: c_int) {
+        launch_old(function, width, height, std::ptr::null_mut())
+    }
+
+    fn cuLaunchGridAsync [c] (function: CUfunction, width: c_int, height: c_int, hstream: CUstream) {
+        launch_old(function, width, height, hstream)
+    }
+}

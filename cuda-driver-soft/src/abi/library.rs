@@ -1,0 +1,160 @@
+//! Libraries and their kernels.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use cuda_driver_sys::{
+    CUdevice, CUdeviceptr, CUfunc_cache, CUfunction, CUfunction_attribute, CUjit_option, CUkernel,
+    CUlibrary, CUlibraryOption, CUmodule,
+};
+
+use super::args::{Caller, set};
+use super::exports;
+use super::image::{Jit, image};
+use super::module::read_file;
+use crate::driver::error::{Error, Result};
+use crate::driver::jit::Log;
+use crate::driver::process::driver_without_fault;
+use crate::driver::{context, device, library};
+
+/// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
+fn check_options(
+    c: Caller,
+    options: *mut CUlibraryOption,
+    values: *mut *mut c_void,
+    count: c_uint,
+) -> Result<()> {
+    let names = c.array(options.cast_const(), count as usize)?;
+    c.array(values.cast_const(), count as usize)?;
+    if names.iter().any(|o| o.name().is_none()) {
+        Err(Error::INVALID_VALUE)
+    } else {
+        Ok(())
+    }
+}
+
+exports! {
+    fn cuLibraryLoadData [c] (
+        out: *mut CUlibrary, code: *const c_void, jit_options: *mut CUjit_option, jit_values: *mut *mut c_void, jit_count: c_uint,
+        options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint,
+    ) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
+        check_options(c, options, values, count)?;
+        out.set(library::load(image(c, code)?, jit.options)? as CUlibrary);
+        jit.report(c, &Log::default());
+        Ok(())
+    }
+
+    fn cuLibraryLoadFromFile [c] (
+        out: *mut CUlibrary, name: *const c_char, jit_options: *mut CUjit_option, jit_values: *mut *mut c_void, jit_count: c_uint,
+        options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint,
+    ) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
+        check_options(c, options, values, count)?;
+        out.set(library::load(read_file(c, name)?, jit.options)? as CUlibrary);
+        jit.report(c, &Log::default());
+        Ok(())
+    }
+
+    fn cuLibraryUnload [c] (handle: CUlibrary) {
+        library::unload(handle as usize)
+    }
+
+    fn cuLibraryGetKernel [c] (out: *mut CUkernel, handle: CUlibrary, name: *const c_char) {
+        let library = library::get(handle as usize)?;
+        let (out, name) = (c.out(out)?, c.string(name)?);
+        out.set(library.kernel(&name)? as CUkernel);
+        Ok(())
+    }
+
+    fn cuLibraryGetKernelCount [c] (out: *mut c_uint, handle: CUlibrary) {
+        let library = library::get(handle as usize)?;
+        c.out(out)?.set(library.kernel_count()? as c_uint);
+        Ok(())
+    }
+
+    fn cuLibraryEnumerateKernels [c] (out: *mut CUkernel, count: c_uint, handle: CUlibrary) {
+        let library = library::get(handle as usize)?;
+        if out.is_null() || count == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        for (i, kernel) in library.enumerate(count as usize)?.into_iter().enumerate() {
+            c.set_at(out, i, kernel as CUkernel);
+        }
+        Ok(())
+    }
+
+    fn cuLibraryGetModule [c] (out: *mut CUmodule, handle: CUlibrary) {
+        let library = library::get(handle as usize)?;
+        let out = c.out(out)?;
+        out.set(library.module_in(&context::current()?)?.handle as CUmodule);
+        Ok(())
+    }
+
+    fn cuLibraryGetGlobal [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
+        let library = library::get(handle as usize)?;
+        if address.is_null() && bytes.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let name = c.string(name)?;
+        let (is_address, is_bytes) = library.module_in(&context::current()?)?.global(&name)?;
+        set(c.out_or_null(address), is_address);
+        set(c.out_or_null(bytes), is_bytes as usize);
+        Ok(())
+    }
+
+    fn cuKernelGetFunction [c] (out: *mut CUfunction, handle: CUkernel) {
+        let kernel = library::kernel(handle as usize)?;
+        let out = c.out(out)?;
+        out.set(kernel.function_in_current_context()? as CUfunction);
+        Ok(())
+    }
+
+    fn cuKernelGetLibrary [c] (out: *mut CUlibrary, handle: CUkernel) {
+        let kernel = library::kernel(handle as usize)?;
+        c.out(out)?.set(kernel.library as CUlibrary);
+        Ok(())
+    }
+
+    fn cuKernelGetName [c] (out: *mut *const c_char, handle: CUkernel) {
+        let kernel = library::kernel(handle as usize)?;
+        // Lives as long as the library, as the manual promises.
+        c.out(out)?.set(kernel.name.as_ptr());
+        Ok(())
+    }
+
+    fn cuKernelGetParamInfo [c] (handle: CUkernel, index: usize, offset: *mut usize, size: *mut usize) {
+        let kernel = library::kernel(handle as usize)?;
+        let offset = c.out(offset)?;
+        let (is_offset, is_size) = kernel.plain()?.params().nth(index).ok_or(Error::INVALID_VALUE)?;
+        offset.set(is_offset as usize);
+        set(c.out_or_null(size), is_size as usize);
+        Ok(())
+    }
+
+    fn cuKernelGetParamCount [c] (handle: CUkernel, count: *mut usize) {
+        let kernel = library::kernel(handle as usize)?;
+        c.out(count)?.set(kernel.plain()?.params().len());
+        Ok(())
+    }
+
+    fn cuKernelGetAttribute [c] (out: *mut c_int, attribute: CUfunction_attribute, handle: CUkernel, ordinal: CUdevice) {
+        let kernel = library::kernel(handle as usize)?;
+        let out = c.out(out)?;
+        out.set(kernel.attribute(attribute.0, device::get(ordinal)?)?);
+        Ok(())
+    }
+
+    fn cuKernelSetAttribute [c] (attribute: CUfunction_attribute, value: c_int, handle: CUkernel, ordinal: CUdevice) {
+        library::kernel(handle as usize)?.set_attribute(attribute.0, value, device::get(ordinal)?)
+    }
+
+    fn cuKernelSetCacheConfig [c] (handle: CUkernel, config: CUfunc_cache, ordinal: CUdevice) {
+        library::kernel(handle as usize)?;
+        device::get(ordinal)?;
+        if config.0 > 3 { Err(Error::INVALID_VALUE) } else { Ok(()) }
+    }
+}

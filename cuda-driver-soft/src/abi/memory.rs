@@ -1,0 +1,254 @@
+//! Memory management.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUmemorytype, CUpointer_attribute};
+
+use super::args::{Caller, set};
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::memory;
+use crate::driver::process::{driver, driver_without_fault};
+use crate::memory::{Allocation, Kind, space};
+
+/// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
+fn short(address: u64) -> Result<CUdeviceptr_v1> {
+    CUdeviceptr_v1::try_from(address).map_err(|_| Error::OUT_OF_MEMORY)
+}
+
+fn alloc_host(c: Caller, out: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
+    driver_without_fault()?;
+    let out = c.out(out)?;
+    out.set(memory::alloc_host(bytes as u64, flags)? as *mut c_void);
+    Ok(())
+}
+
+fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
+    let context = memory::check_register(pointer as u64, bytes as u64, flags)?;
+    let _ = c;
+    // SAFETY: the caller of cuMemHostRegister vouches for the memory until it is unregistered, as the manual asks.
+    let registered = unsafe { space().register_host(pointer.cast(), bytes as u64, context.id()) };
+    registered.map_err(|_| Error::HOST_MEMORY_ALREADY_REGISTERED)?;
+    memory::registered(pointer as u64, flags);
+    Ok(())
+}
+
+/// Writes one pointer attribute to `data`; `Err` where the attribute has no value for this memory.
+fn pointer_attribute(
+    c: Caller,
+    data: *mut c_void,
+    attribute: CUpointer_attribute,
+    address: u64,
+    allocation: Option<&Allocation>,
+) -> Result<()> {
+    let known = allocation.ok_or(Error::INVALID_VALUE);
+    let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
+    match attribute {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
+            c.out(data.cast::<u64>())?.set(known?.owner)
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => {
+            let kind = if on_host(known?) {
+                CUmemorytype::CU_MEMORYTYPE_HOST
+            } else {
+                CUmemorytype::CU_MEMORYTYPE_DEVICE
+            };
+            c.out(data.cast::<c_uint>())?.set(kind.0);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
+            known?;
+            c.out(data.cast::<u64>())?.set(address);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
+            if !known?.kind.is_host_accessible() {
+                return Err(Error::INVALID_VALUE);
+            }
+            c.out(data.cast::<u64>())?.set(address);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => {
+            known?;
+            c.out(data.cast::<c_uint>())?.set(0);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_BUFFER_ID
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => {
+            c.out(data.cast::<u64>())?.set(known?.id);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED => {
+            c.out(data.cast::<u8>())?
+                .set((known?.kind == Kind::Managed).into());
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
+            let context = driver()?
+                .contexts
+                .get(known?.owner as usize)
+                .map_err(|_| Error::INVALID_VALUE)?;
+            c.out(data.cast::<c_int>())?.set(context.device.ordinal);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
+            c.out(data.cast::<u64>())?.set(known?.base);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE
+        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
+            c.out(data.cast::<usize>())?.set(known?.bytes as usize);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED => {
+            c.out(data.cast::<u8>())?.set(allocation.is_some().into());
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
+            known?;
+            c.out(data.cast::<u64>())?.set(0);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
+            const READ_WRITE: c_uint = 3;
+            known?;
+            c.out(data.cast::<c_uint>())?.set(READ_WRITE);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
+            known?;
+            c.out(data.cast::<u64>())?.set(0);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
+            known?;
+            c.out(data.cast::<c_int>())?.set(-1);
+        }
+        _ => return Err(Error::INVALID_VALUE),
+    }
+    Ok(())
+}
+
+/// Bytes that the value of a pointer attribute takes.
+fn attribute_size(attribute: CUpointer_attribute) -> usize {
+    match attribute.0 {
+        2 | 6 | 9 | 10 | 15 | 16 | 21 | 22 => 4,
+        8 | 13 => 1,
+        _ => 8,
+    }
+}
+
+exports! {
+    fn cuMemGetInfo_v2 [c] (free: *mut usize, total: *mut usize) {
+        let (is_free, is_total) = memory::info()?;
+        set(c.out_or_null(free), is_free as usize);
+        set(c.out_or_null(total), is_total as usize);
+        Ok(())
+    }
+
+    fn cuMemAlloc_v2 [c] (out: *mut CUdeviceptr, bytes: usize) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(memory::alloc(bytes as u64)?);
+        Ok(())
+    }
+
+    fn cuMemAllocPitch_v2 [c] (out: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
+        driver_without_fault()?;
+        let (out, pitch) = (c.out(out)?, c.out(pitch)?);
+        let (address, bytes) = memory::alloc_pitch(width as u64, height as u64, element)?;
+        out.set(address);
+        pitch.set(bytes as usize);
+        Ok(())
+    }
+
+    fn cuMemAllocManaged [c] (out: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(memory::alloc_managed(bytes as u64, flags)?);
+        Ok(())
+    }
+
+    fn cuMemFree_v2 [c] (address: CUdeviceptr) {
+        memory::free(address)
+    }
+
+    fn cuMemGetAddressRange_v2 [c] (base: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr) {
+        let (is_base, is_size) = memory::address_range(address)?;
+        set(c.out_or_null(base), is_base);
+        set(c.out_or_null(size), is_size as usize);
+        Ok(())
+    }
+
+    fn cuMemAllocHost_v2 [c] (out: *mut *mut c_void, bytes: usize) {
+        alloc_host(c, out, bytes, 0)
+    }
+
+    fn cuMemAllocHost [c] (out: *mut *mut c_void, bytes: c_uint) {
+        alloc_host(c, out, bytes as usize, 0)
+    }
+
+    fn cuMemHostAlloc [c] (out: *mut *mut c_void, bytes: usize, flags: c_uint) {
+        alloc_host(c, out, bytes, flags)
+    }
+
+    fn cuMemFreeHost [c] (pointer: *mut c_void) {
+        memory::free_host(pointer as u64)
+    }
+
+    fn cuMemHostRegister_v2 = cuMemHostRegister [c] (pointer: *mut c_void, bytes: usize, flags: c_uint) {
+        register(c, pointer, bytes, flags)
+    }
+
+    fn cuMemHostUnregister [c] (pointer: *mut c_void) {
+        memory::unregister(pointer as u64)
+    }
+
+    fn cuMemHostGetDevicePointer_v2 [c] (out: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(memory::host_device_pointer(pointer as u64, flags)?);
+        Ok(())
+    }
+
+    fn cuMemHostGetDevicePointer [c] (out: *mut CUdeviceptr_v1, pointer: *mut c_void, flags: c_uint) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(short(memory::host_device_pointer(pointer as u64, flags)?)?);
+        Ok(())
+    }
+
+    fn cuMemHostGetFlags [c] (out: *mut c_uint, pointer: *mut c_void) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(memory::host_flags_of(pointer as u64)?);
+        Ok(())
+    }
+
+    fn cuPointerGetAttribute [c] (data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
+        driver()?;
+        pointer_attribute(c, data, attribute, address, space().find(address).as_ref())
+    }
+
+    fn cuPointerGetAttributes [c] (count: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void, address: CUdeviceptr) {
+        driver()?;
+        if count == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let attributes = c.array(attributes.cast_const(), count as usize)?;
+        let data = c.array(data.cast_const(), count as usize)?;
+        if attributes.iter().any(|a| a.name().is_none()) || data.contains(&std::ptr::null_mut()) {
+            return Err(Error::INVALID_VALUE);
+        }
+        let allocation = space().find(address);
+        for (attribute, data) in attributes.into_iter().zip(data) {
+            if pointer_attribute(c, data, attribute, address, allocation.as_ref()).is_err() {
+                // No value for this memory: the answer is NULL or 0, and no error.
+                for i in 0..attribute_size(attribute) {
+                    c.set_at(data.cast::<u8>(), i, 0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
+        driver_without_fault()?;
+        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || space().find(address).is_none() {
+            return Err(Error::INVALID_VALUE);
+        }
+        // Synchronous operations are synchronous here whatever the flag says.
+        c.read(value.cast::<c_int>()).map(|_| ())
+    }
+}

@@ -1,0 +1,136 @@
+//! The C ABI: every exported function of `cuda.h`, with its exact type.
+//!
+//! An export converts and checks its arguments and calls the [`driver`](crate::driver) room; no panic leaves it. The
+//! exports that do something are written in the files of this room, one per group of the manual, with the macro
+//! [`exports!`]; each becomes an inherent constant of [`Table`]. For every symbol of the registry the trait [`Stubs`] has a
+//! constant of the same name, a function that answers `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the written
+//! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
+
+mod args;
+mod context;
+mod copy;
+mod device;
+mod event;
+mod function;
+mod image;
+mod launch;
+mod library;
+mod memory;
+mod memset;
+mod module;
+mod occupancy;
+mod process;
+mod real;
+mod stream;
+mod table;
+
+pub use real::REAL;
+pub use table::{Stubs, Table, resolve, set_exports};
+
+use crate::driver::error::{Error, Result};
+use crate::driver::process::{driver, driver_in_host_function};
+use cuda_driver_sys::CUresult;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// When an export may be called.
+#[derive(Clone, Copy)]
+pub(crate) enum When {
+    /// Also before `cuInit`.
+    Anytime,
+    /// After `cuInit`.
+    Initialised,
+    /// After `cuInit`, also by a host function on a stream.
+    InHostFunctions,
+}
+
+/// Runs the body of an export, if this is the time for it; a panic becomes `CUDA_ERROR_UNKNOWN`.
+#[inline]
+pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
+    let mut body = Some(body);
+    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
+}
+
+/// [`guard`], once for all exports: it is most of what an export compiles to.
+fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
+    let checked = || {
+        match when {
+            When::Anytime => {}
+            When::Initialised => {
+                driver()?;
+            }
+            When::InHostFunctions => {
+                driver_in_host_function()?;
+            }
+        }
+        body()
+    };
+    match catch_unwind(AssertUnwindSafe(checked)) {
+        Ok(Ok(())) => CUresult::CUDA_SUCCESS,
+        Ok(Err(error)) => {
+            if error != Error::NOT_READY {
+                crate::log!("{name}: {error:?}");
+            }
+            CUresult(error.0)
+        }
+        Err(_) => {
+            crate::log!("{name}: a panic inside the driver, see above");
+            CUresult(Error::UNKNOWN.0)
+        }
+    }
+}
+
+/// Defines exports:
+///
+/// ```text
+/// fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hStream: CUstream) { …body… }
+/// ```
+///
+/// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body. In the body, which is a `Result<()>`, the first name
+/// in brackets is the [`Caller`](args::Caller), through which pointers are read and written; the second, if there is one, is
+/// the [`Mode`](crate::driver::stream::Mode) that says what the NULL stream means. `anytime fn` may be called before `cuInit`,
+/// `inside fn` by a host function.
+macro_rules! exports {
+    (@one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        impl $crate::abi::Table {
+            #[allow(missing_docs, non_upper_case_globals)]
+            pub const $name: unsafe extern "system" fn($($ty),*) -> cuda_driver_sys::CUresult = {
+                #[allow(non_snake_case)]
+                unsafe extern "system" fn $name($($arg: $ty),*) -> cuda_driver_sys::CUresult {
+                    // SAFETY: whoever calls an export of the driver vouches for its pointers, as the manual asks.
+                    let $caller = unsafe { $crate::abi::args::Caller::new() };
+                    let _ = $caller;
+                    $(let $mode = $crate::driver::stream::Mode::$which;)?
+                    let body = move || -> $crate::driver::error::Result<()> { $body };
+                    $crate::abi::guard(stringify!($name), $crate::abi::When::$when, body)
+                }
+                $name
+            };
+        }
+    };
+    (@twin $when:ident [] $context:tt $args:tt $body:block) => {};
+    (@twin $when:ident [$twin:ident] $context:tt $args:tt $body:block) => {
+        $crate::abi::exports!(@one $when $twin PerThread $context $args $body);
+    };
+    (@older $when:ident [] $context:tt $args:tt $body:block) => {};
+    (@older $when:ident [$older:ident $($rest:ident)*] $context:tt $args:tt $body:block) => {
+        $crate::abi::exports!(@one $when $older Legacy $context $args $body);
+        $crate::abi::exports!(@older $when [$($rest)*] $context $args $body);
+    };
+    (@fn $when:ident $name:ident $(| $twin:ident)? $(= $older:ident)* [$($context:ident),+] ($($args:tt)*) $body:block $($rest:tt)*) => {
+        $crate::abi::exports!(@one $when $name Legacy [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!(@twin $when [$($twin)?] [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!(@older $when [$($older)*] [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!($($rest)*);
+    };
+    () => {};
+    (anytime fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn Anytime $($rest)*);
+    };
+    (inside fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn InHostFunctions $($rest)*);
+    };
+    (fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn Initialised $($rest)*);
+    };
+}
+pub(crate) use exports;

@@ -1,0 +1,120 @@
+//! Modules.
+
+use std::ffi::{c_char, c_uint, c_void};
+
+use cuda_driver_sys::{
+    CUdeviceptr, CUdeviceptr_v1, CUfunction, CUjit_option, CUmodule, CUmoduleLoadingMode,
+};
+
+use super::args::{Caller, set};
+use super::exports;
+use super::image::{Jit, image};
+use crate::driver::context;
+use crate::driver::error::{Error, Result};
+use crate::driver::jit::{Log, Options};
+use crate::driver::module;
+use crate::driver::process::{driver, driver_without_fault};
+use crate::image::Image;
+
+/// Reads a file whose name C gave.
+pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
+    let name = c.string(name)?;
+    std::fs::read(&name).map(Image::of).map_err(|error| {
+        crate::log!("{name}: {error}");
+        Error::FILE_NOT_FOUND
+    })
+}
+
+fn load(c: Caller, out: *mut CUmodule, pointer: *const c_void) -> Result<()> {
+    context::current()?;
+    let out = c.out(out)?;
+    let image = image(c, pointer)?;
+    out.set(module::load(&image, &Options::default(), &mut Log::default())? as CUmodule);
+    Ok(())
+}
+
+exports! {
+    fn cuModuleLoad [c] (out: *mut CUmodule, name: *const c_char) {
+        context::current()?;
+        let out = c.out(out)?;
+        let image = read_file(c, name)?;
+        out.set(module::load(&image, &Options::default(), &mut Log::default())? as CUmodule);
+        Ok(())
+    }
+
+    fn cuModuleLoadData [c] (out: *mut CUmodule, pointer: *const c_void) {
+        load(c, out, pointer)
+    }
+
+    fn cuModuleLoadFatBinary [c] (out: *mut CUmodule, pointer: *const c_void) {
+        load(c, out, pointer)
+    }
+
+    fn cuModuleLoadDataEx [c] (out: *mut CUmodule, pointer: *const c_void, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) {
+        context::current()?;
+        let out = c.out(out)?;
+        let jit = Jit::read(c, count, options, values)?;
+        let mut log = Log::default();
+        let loaded = image(c, pointer).and_then(|image| module::load(&image, &jit.options, &mut log));
+        jit.report(c, &log);
+        out.set(loaded? as CUmodule);
+        Ok(())
+    }
+
+    fn cuModuleUnload [c] (hmod: CUmodule) {
+        module::unload(hmod as usize)
+    }
+
+    fn cuModuleGetLoadingMode [c] (out: *mut CUmoduleLoadingMode) {
+        driver()?;
+        c.out(out)?.set(CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING);
+        Ok(())
+    }
+
+    fn cuModuleGetFunction [c] (out: *mut CUfunction, hmod: CUmodule, name: *const c_char) {
+        let module = module::get(hmod as usize)?;
+        let (out, name) = (c.out(out)?, c.string(name)?);
+        out.set(module.function(&name)? as CUfunction);
+        Ok(())
+    }
+
+    fn cuModuleGetFunctionCount [c] (out: *mut c_uint, hmod: CUmodule) {
+        let module = module::get(hmod as usize)?;
+        c.out(out)?.set(module.function_count() as c_uint);
+        Ok(())
+    }
+
+    fn cuModuleEnumerateFunctions [c] (out: *mut CUfunction, count: c_uint, hmod: CUmodule) {
+        let module = module::get(hmod as usize)?;
+        if out.is_null() || count == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        for (i, function) in module.enumerate(count as usize)?.into_iter().enumerate() {
+            c.set_at(out, i, function as CUfunction);
+        }
+        Ok(())
+    }
+
+    fn cuModuleGetGlobal_v2 [c] (address: *mut CUdeviceptr, bytes: *mut usize, hmod: CUmodule, name: *const c_char) {
+        let module = module::get(hmod as usize)?;
+        if address.is_null() && bytes.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let (is_address, is_bytes) = module.global(&c.string(name)?)?;
+        set(c.out_or_null(address), is_address);
+        set(c.out_or_null(bytes), is_bytes as usize);
+        Ok(())
+    }
+
+    fn cuModuleGetGlobal [c] (address: *mut CUdeviceptr_v1, bytes: *mut c_uint, hmod: CUmodule, name: *const c_char) {
+        driver_without_fault()?;
+        let module = module::get(hmod as usize)?;
+        let (is_address, is_bytes) = module.global(&c.string(name)?)?;
+        let short = |n: u64| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
+        if !address.is_null() {
+            c.out(address)?.set(short(is_address)?);
+        }
+        set(c.out_or_null(bytes), short(is_bytes)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! Initialisation, version, error names, `cuGetProcAddress`.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use cuda_driver_sys::{
+    CUdriverProcAddressQueryResult, CUresult, CUuuid, Function, StreamMode, cuuint64_t,
+};
+
+use super::args::set;
+use super::{exports, table};
+use crate::driver::error::{self, Error, Result};
+use crate::driver::process;
+use crate::settings;
+
+/// Has the system tell of forks and of the end of the process.
+fn watch() {
+    #[cfg(unix)]
+    {
+        extern "C" fn forked() {
+            process::mark_forked();
+        }
+        extern "C" fn exiting() {
+            process::mark_exiting();
+        }
+        // SAFETY: the handler only stores to an atomic, which is allowed in the child of a fork.
+        let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        // SAFETY: the handler only stores to an atomic.
+        let atexit = unsafe { libc::atexit(exiting) };
+        if atfork != 0 || atexit != 0 {
+            crate::log!(
+                "the system refused a handler: calls after fork or during exit are not recognised"
+            );
+        }
+    }
+}
+
+/// `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`
+const PER_THREAD: u64 = 2;
+/// All flags of `cuGetProcAddress`; `CU_GET_PROC_ADDRESS_LEGACY_STREAM` is 1.
+const FLAGS: u64 = 3;
+
+/// What `cuGetProcAddress` answers: an address and a status.
+fn query(
+    name: &[u8],
+    version: c_int,
+    flags: u64,
+) -> Result<(*const c_void, CUdriverProcAddressQueryResult)> {
+    let own = settings::version();
+    let version = match u32::try_from(version) {
+        Ok(version) if version > own => return Err(Error::INVALID_VALUE),
+        Ok(version) => version,
+        // As recorded: −1 gives the function itself.
+        Err(_) => own,
+    };
+    if flags & !FLAGS != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let of_base = || {
+        Function::ALL
+            .iter()
+            .copied()
+            .filter(|f| f.base().as_bytes() == name)
+    };
+    if of_base().next().is_none() {
+        return Ok((
+            std::ptr::null(),
+            CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
+        ));
+    }
+    let has_per_thread = of_base().any(|f| f.stream_mode() == StreamMode::PerThread);
+    let per_thread = flags & PER_THREAD != 0 && has_per_thread;
+    let of_mode = of_base().filter(|f| (f.stream_mode() == StreamMode::PerThread) == per_thread);
+    let newest = of_mode
+        .filter(|f| f.since() <= version)
+        .max_by_key(|f| f.since());
+    Ok(match newest {
+        Some(function) => (
+            table::address(function),
+            CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS,
+        ),
+        None => (
+            std::ptr::null(),
+            CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
+        ),
+    })
+}
+
+/// Gives the text of a code, or NULL and an error.
+fn describe(
+    text: Option<&'static std::ffi::CStr>,
+    out: super::args::Out<*const c_char>,
+) -> Result<()> {
+    out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
+    text.map(|_| ()).ok_or(Error::INVALID_VALUE)
+}
+
+exports! {
+    anytime fn cuInit [c] (flags: c_uint) {
+        process::init(flags, watch)
+    }
+
+    anytime fn cuDriverGetVersion [c] (version: *mut c_int) {
+        process::check_exit()?;
+        c.out(version)?.set(settings::version() as c_int);
+        Ok(())
+    }
+
+    anytime fn cuGetErrorName [c] (error: CUresult, text: *mut *const c_char) {
+        describe(error::name(error.0), c.out(text)?)
+    }
+
+    anytime fn cuGetErrorString [c] (error: CUresult, text: *mut *const c_char) {
+        describe(error::text(error.0), c.out(text)?)
+    }
+
+    anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
+        let (name, function) = (c.bytes(symbol)?, c.out(function)?);
+        function.set(query(&name, version, flags)?.0.cast_mut());
+        Ok(())
+    }
+
+    anytime fn cuGetProcAddress_v2 [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t, status: *mut CUdriverProcAddressQueryResult) {
+        let (name, function, status) = (c.bytes(symbol)?, c.out(function)?, c.out_or_null(status));
+        let (address, answer) = query(&name, version, flags)?;
+        function.set(address.cast_mut());
+        set(status, answer);
+        Ok(())
+    }
+
+    anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
+        c.out(table)?.set(std::ptr::null());
+        Err(Error::NOT_FOUND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUCCESS: CUdriverProcAddressQueryResult =
+        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS;
+    const UNKNOWN: CUdriverProcAddressQueryResult =
+        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    const TOO_NEW: CUdriverProcAddressQueryResult =
+        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+
+    fn symbol(
+        name: &str,
+        version: c_int,
+        flags: u64,
+    ) -> Result<(&'static str, CUdriverProcAddressQueryResult)> {
+        let (address, status) = query(name.as_bytes(), version, flags)?;
+        let named = Function::ALL
+            .iter()
+            .find(|f| table::address(**f) == address);
+        Ok((named.map_or("", |f| f.name()), status))
+    }
+
+    #[test]
+    fn the_newest_form_up_to_the_asked_version() {
+        assert_eq!(
+            symbol("cuMemAlloc", 12020, 0),
+            Ok(("cuMemAlloc_v2", SUCCESS))
+        );
+        assert_eq!(symbol("cuMemAlloc", 2000, 0), Ok(("cuMemAlloc", SUCCESS)));
+        assert_eq!(
+            symbol("cuCtxCreate", 12040, 1),
+            Ok(("cuCtxCreate_v3", SUCCESS))
+        );
+        assert_eq!(
+            symbol("cuCtxCreate", -1, 0),
+            Ok(("cuCtxCreate_v4", SUCCESS))
+        );
+    }
+
+    #[test]
+    fn per_thread_forms_where_there_are_some() {
+        assert_eq!(
+            symbol("cuMemcpyHtoD", 12020, 2),
+            Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS))
+        );
+        assert_eq!(
+            symbol("cuMemcpyHtoD", 12020, 3),
+            Ok(("cuMemcpyHtoD_v2_ptds", SUCCESS))
+        );
+        assert_eq!(symbol("cuMemcpyHtoD", 6000, 2), Ok(("", TOO_NEW)));
+        assert_eq!(symbol("cuInit", 12020, 2), Ok(("cuInit", SUCCESS)));
+    }
+
+    #[test]
+    fn names_versions_and_flags_that_give_nothing() {
+        assert_eq!(symbol("", 12020, 0), Ok(("", UNKNOWN)));
+        assert_eq!(symbol("cuMemAlloc_v2", 12020, 0), Ok(("", UNKNOWN)));
+        assert_eq!(symbol("cuMemAlloc", 0, 0), Ok(("", TOO_NEW)));
+        assert_eq!(symbol("cuLibraryLoadData", 11080, 0), Ok(("", TOO_NEW)));
+        assert_eq!(
+            symbol("cuInit", settings::version() as c_int + 10, 0),
+            Err(Error::INVALID_VALUE)
+        );
+        assert_eq!(symbol("cuInit", 12020, 4), Err(Error::INVALID_VALUE));
+        assert_eq!(symbol("cuInit", 12020, 99), Err(Error::INVALID_VALUE));
+    }
+}

@@ -1,0 +1,162 @@
+//! Streams.
+
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+
+use cuda_driver_sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUgreenCtx, CUhostFn, CUresult, CUstream, CUstreamCallback,
+    CUstreamCaptureStatus,
+};
+
+use super::args::set;
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::process::{driver, driver_in_host_function, driver_without_fault};
+use crate::driver::stream::{self, Mode};
+use crate::driver::work::Work;
+
+/// Puts a host function on a stream. This is one of the calls that a host function may make.
+fn launch_host_function(
+    hstream: CUstream,
+    function: CUhostFn,
+    data: *mut c_void,
+    mode: Mode,
+) -> Result<()> {
+    driver_in_host_function()?;
+    crate::driver::process::check_sticky()?;
+    let function = function.ok_or(Error::INVALID_VALUE)?;
+    let stream = stream::resolve(hstream as usize, mode)?;
+    let data = data as usize;
+    let call = move |fault: u32| {
+        if fault == 0 {
+            // SAFETY: the caller of cuLaunchHostFunc vouches for the function and its data until it has run.
+            unsafe { function(data as *mut c_void) };
+        }
+    };
+    stream.submit(&[], Work::Host(Box::new(call)), 0);
+    Ok(())
+}
+
+exports! {
+    fn cuStreamCreate [c] (out: *mut CUstream, flags: c_uint) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(stream::create(flags, 0)? as CUstream);
+        Ok(())
+    }
+
+    fn cuStreamCreateWithPriority [c] (out: *mut CUstream, flags: c_uint, priority: c_int) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        out.set(stream::create(flags, priority)? as CUstream);
+        Ok(())
+    }
+
+    fn cuStreamDestroy_v2 = cuStreamDestroy [c] (hstream: CUstream) {
+        stream::destroy(hstream as usize)
+    }
+
+    inside fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hstream: CUstream) {
+        driver_in_host_function()?;
+        crate::driver::process::check_sticky()?;
+        stream::resolve(hstream as usize, mode)?.query()
+    }
+
+    fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
+        stream::for_work(hstream as usize, mode)?.synchronize()
+    }
+
+    fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: cuda_driver_sys::CUevent, flags: c_uint) {
+        driver_without_fault()?;
+        if flags > 1 {
+            return Err(Error::INVALID_VALUE);
+        }
+        stream::for_work(hstream as usize, mode)?.wait_event(hevent as usize)
+    }
+
+    fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (hstream: CUstream, callback: CUstreamCallback, data: *mut c_void, flags: c_uint) {
+        driver_without_fault()?;
+        let callback = callback.ok_or(Error::INVALID_VALUE)?;
+        if flags != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let stream = stream::for_work(hstream as usize, mode)?;
+        let (hstream, data) = (hstream as usize, data as usize);
+        let call = move |fault: u32| {
+            // SAFETY: the caller of cuStreamAddCallback vouches for the function and its data until it has run.
+            unsafe { callback(hstream as CUstream, CUresult(fault), data as *mut c_void) };
+        };
+        stream.submit(&[], Work::Host(Box::new(call)), 0);
+        Ok(())
+    }
+
+    inside fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void) {
+        launch_host_function(hstream, function, data, mode)
+    }
+
+    inside fn cuLaunchHostFunc_v2 | cuLaunchHostFunc_v2_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void, sync_mode: c_uint) {
+        if sync_mode > 1 {
+            return Err(Error::INVALID_VALUE);
+        }
+        launch_host_function(hstream, function, data, mode)
+    }
+
+    fn cuStreamGetPriority | cuStreamGetPriority_ptsz [c, mode] (hstream: CUstream, out: *mut c_int) {
+        driver()?;
+        let stream = stream::for_work(hstream as usize, mode)?;
+        c.out(out)?.set(stream.priority);
+        Ok(())
+    }
+
+    fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (hstream: CUstream, out: *mut c_uint) {
+        driver()?;
+        let stream = stream::for_work(hstream as usize, mode)?;
+        c.out(out)?.set(stream.flags);
+        Ok(())
+    }
+
+    fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (hstream: CUstream, out: *mut c_ulonglong) {
+        driver()?;
+        let stream = stream::for_work(hstream as usize, mode)?;
+        c.out(out)?.set(stream.id());
+        Ok(())
+    }
+
+    fn cuStreamGetCtx | cuStreamGetCtx_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext) {
+        driver()?;
+        let context = stream::context_of(hstream as usize, mode)?;
+        c.out(out)?.set(context as CUcontext);
+        Ok(())
+    }
+
+    fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext, green: *mut CUgreenCtx) {
+        driver()?;
+        let context = stream::context_of(hstream as usize, mode)?;
+        c.out(out)?.set(context as CUcontext);
+        set(c.out_or_null(green), std::ptr::null_mut());
+        Ok(())
+    }
+
+    fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (hstream: CUstream, out: *mut CUdevice) {
+        driver()?;
+        let stream = stream::for_work(hstream as usize, mode)?;
+        c.out(out)?.set(stream.context.device.ordinal);
+        Ok(())
+    }
+
+    fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
+        // No stream captures: cuStreamBeginCapture is not supported yet.
+        driver()?;
+        stream::for_work(hstream as usize, mode)?;
+        c.out(out)?.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
+        Ok(())
+    }
+
+    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, _length: usize, flags: c_uint) {
+        // Managed memory is reachable from everywhere at any time, so attaching it changes nothing.
+        driver_without_fault()?;
+        stream::for_work(hstream as usize, mode)?;
+        let found = crate::memory::space().find(address);
+        let managed = found.is_some_and(|a| a.kind == crate::memory::Kind::Managed);
+        if managed && matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(Error::INVALID_VALUE) }
+    }
+}

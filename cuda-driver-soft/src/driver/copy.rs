@@ -1,0 +1,165 @@
+//! Copies and fills.
+//!
+//! All are checked when they are asked for and done in their stream's order. What the host waits for follows recorded
+//! behaviour: copies between device and pageable memory, and nothing else.
+
+use super::error::{Error, Result};
+use super::memory::Place;
+use super::process::observe_fault;
+use super::stream::StreamRef;
+use super::work::Work;
+use crate::memory::{BadRange, space};
+
+/// Copies from pageable memory up to this many bytes are taken at once and written later.
+const STAGED: u64 = 64 << 10;
+
+/// Whether the call that asks for a copy is one of the asynchronous ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// `cuMemcpyHtoD` and the like.
+    Synchronous,
+    /// `…Async`
+    Asynchronous,
+}
+
+/// A guess of how long it takes to move this many bytes, in nanoseconds.
+fn cost(bytes: u64) -> u64 {
+    bytes / 8
+}
+
+/// A range that was valid when it was checked is freed only after the work that uses it, so a failure here is rare:
+/// memory that another thread unregistered.
+fn report(result: std::result::Result<(), BadRange>) {
+    if let Err(error) = result {
+        crate::log!("a copy or fill was left out: {error}");
+    }
+}
+
+/// Copies `bytes` bytes in one piece.
+pub(crate) fn copy(
+    to: Place,
+    from: Place,
+    bytes: u64,
+    stream: &StreamRef,
+    waits: Waits,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    match (to, from) {
+        (Place::Host(to), Place::Host(from)) => {
+            stream.drain();
+            observe_fault()?;
+            to.copy_from(from);
+            Ok(())
+        }
+        (Place::Device(..), Place::Host(host))
+            if waits == Waits::Asynchronous && bytes <= STAGED && !stream.is_idle() =>
+        {
+            let staged = host.snapshot();
+            let Place::Device(_, address) = to else {
+                return Err(Error::UNKNOWN);
+            };
+            stream.submit(
+                &[],
+                Work::Task(Box::new(move || report(space().write(address, &staged)))),
+                cost(bytes),
+            );
+            Ok(())
+        }
+        _ => {
+            let pageable = to.is_pageable() || from.is_pageable();
+            // Page-locked memory on both or one side: the synchronous calls wait for it all the same.
+            let touches_host = pageable || is_host(&to) || is_host(&from);
+            let wait = pageable || (touches_host && waits == Waits::Synchronous);
+            let task = move || {
+                report(match (to, from) {
+                    (Place::Device(_, to), Place::Device(_, from)) => space().copy(to, from, bytes),
+                    (Place::Device(_, to), Place::Host(from)) => from.write_to(to),
+                    (Place::Host(to), Place::Device(_, from)) => to.read_from(from),
+                    (Place::Host(to), Place::Host(from)) => {
+                        to.copy_from(from);
+                        Ok(())
+                    }
+                })
+            };
+            run(task, cost(bytes), stream, wait)
+        }
+    }
+}
+
+fn is_host(place: &Place) -> bool {
+    match place {
+        Place::Device(allocation, _) => allocation.kind.is_host_accessible(),
+        Place::Host(_) => true,
+    }
+}
+
+/// Does a task in the stream's order; at once if the host waits for it and nothing is before it.
+pub(crate) fn run(
+    task: impl FnOnce() + Send + 'static,
+    cost: u64,
+    stream: &StreamRef,
+    wait: bool,
+) -> Result<()> {
+    if !wait {
+        stream.submit(&[], Work::Task(Box::new(task)), cost);
+        return Ok(());
+    }
+    stream.drain();
+    observe_fault()?;
+    task();
+    Ok(())
+}
+
+/// The value of a fill.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    U8(u8),
+    U16(u16),
+    U32(u32),
+}
+
+impl Value {
+    fn bytes(self) -> u64 {
+        match self {
+            Value::U8(_) => 1,
+            Value::U16(_) => 2,
+            Value::U32(_) => 4,
+        }
+    }
+}
+
+/// Sets rows of `width` values, `pitch` bytes apart. One row is a plain fill.
+pub(crate) fn fill(
+    address: u64,
+    pitch: u64,
+    value: Value,
+    width: u64,
+    height: u64,
+    stream: &StreamRef,
+) -> Result<()> {
+    if width == 0 || height == 0 {
+        return Ok(());
+    }
+    let row = width
+        .checked_mul(value.bytes())
+        .ok_or(Error::INVALID_VALUE)?;
+    if address % value.bytes() != 0 || (height > 1 && (pitch < row || pitch % value.bytes() != 0)) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let before_last = pitch.checked_mul(height - 1).ok_or(Error::INVALID_VALUE)?;
+    let all = before_last.checked_add(row).ok_or(Error::INVALID_VALUE)?;
+    Place::device(address, all)?;
+    let task = move || {
+        for y in 0..height {
+            let at = address + y * pitch;
+            report(match value {
+                Value::U8(v) => space().fill8(at, v, width),
+                Value::U16(v) => space().fill16(at, v, width),
+                Value::U32(v) => space().fill32(at, v, width),
+            });
+        }
+    };
+    run(task, cost(all), stream, false)
+}

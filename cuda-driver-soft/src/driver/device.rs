@@ -1,0 +1,148 @@
+//! Devices: which there are, and what they say about themselves.
+
+use std::sync::Mutex;
+
+use super::context::Primary;
+use super::error::{Error, Result};
+use super::process::driver;
+use super::profile::{self, Profile};
+use crate::settings;
+
+/// One software device.
+pub(crate) struct Device {
+    pub(crate) ordinal: i32,
+    pub(crate) profile: &'static Profile,
+    /// Number among all devices, visible or not.
+    physical: u32,
+    pub(crate) primary: Mutex<Primary>,
+}
+
+/// The devices that `CUDA_SOFT_DEVICES` describes and `CUDA_VISIBLE_DEVICES` shows.
+pub(crate) fn from_environment() -> Result<Vec<Device>> {
+    let all = settings::devices().map_err(|reason| {
+        crate::log!("{reason}");
+        Error::INVALID_DEVICE
+    })?;
+    let visible = visible(
+        std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
+        all.len(),
+    )?;
+    if visible.is_empty() {
+        return Err(Error::NO_DEVICE);
+    }
+    let device = |(ordinal, physical): (usize, usize)| Device {
+        ordinal: ordinal as i32,
+        profile: all[physical],
+        physical: physical as u32,
+        primary: Mutex::default(),
+    };
+    Ok(visible.into_iter().enumerate().map(device).collect())
+}
+
+/// The rule of `CUDA_VISIBLE_DEVICES`: numbers up to the first that names no device; the same one twice is an error.
+fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
+    let Some(list) = list else {
+        return Ok((0..count).collect());
+    };
+    let mut visible = Vec::new();
+    for word in list.split(',') {
+        let Some(n) = word.trim().parse::<usize>().ok().filter(|&n| n < count) else {
+            break;
+        };
+        if visible.contains(&n) {
+            return Err(Error::INVALID_DEVICE);
+        }
+        visible.push(n);
+    }
+    Ok(visible)
+}
+
+/// The device of this number.
+pub(crate) fn get(ordinal: i32) -> Result<&'static Device> {
+    let devices = &driver()?.devices;
+    usize::try_from(ordinal)
+        .ok()
+        .and_then(|n| devices.get(n))
+        .ok_or(Error::INVALID_DEVICE)
+}
+
+impl Device {
+    /// `Software CUDA device (sm_90)`: nobody takes it for a GPU.
+    pub(crate) fn name(&self) -> String {
+        format!("Software CUDA device (sm_{})", self.profile.sm)
+    }
+
+    /// The same in every process, different for each device.
+    pub(crate) fn uuid(&self) -> [u8; 16] {
+        let mut uuid = *b"soft-cuda-dev\0\0\0";
+        uuid[13] = self.profile.sm as u8;
+        uuid[15] = self.physical as u8;
+        uuid
+    }
+
+    /// Memory that the device claims to have, in bytes.
+    pub(crate) fn total_memory(&self) -> u64 {
+        settings::memory_bytes()
+    }
+
+    /// `cuDeviceGetPCIBusId`: a bus that no GPU is on.
+    pub(crate) fn pci_bus_id(&self) -> String {
+        format!("0000:{:02X}:00.0", self.pci_bus())
+    }
+
+    fn pci_bus(&self) -> u32 {
+        self.physical + 1
+    }
+
+    /// The value of a `CUdevice_attribute`.
+    pub(crate) fn attribute(&self, attribute: u32) -> Result<i32> {
+        match attribute {
+            profile::PCI_BUS_ID => Ok(self.pci_bus() as i32),
+            _ => self
+                .profile
+                .attribute(attribute)
+                .ok_or(Error::INVALID_VALUE),
+        }
+    }
+
+    /// An attribute that every profile has.
+    pub(crate) fn limit(&self, attribute: u32) -> u32 {
+        self.profile.attribute(attribute).unwrap_or(0) as u32
+    }
+}
+
+/// `cuDeviceGetByPCIBusId`: `domain:bus:device.function`, the domain and the function may be left out.
+pub(crate) fn by_pci_bus_id(id: &str) -> Result<&'static Device> {
+    let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| Error::INVALID_VALUE);
+    let mut parts = id.trim().rsplitn(3, ':');
+    let (last, bus) = (
+        parts.next().ok_or(Error::INVALID_VALUE)?,
+        parts.next().ok_or(Error::INVALID_VALUE)?,
+    );
+    let (slot, function) = last.split_once('.').unwrap_or((last, "0"));
+    let address = (
+        number(parts.next().unwrap_or("0"))?,
+        number(bus)?,
+        number(slot)?,
+        number(function)?,
+    );
+    let devices = driver()?.devices.iter();
+    let mut found = devices.filter(|d| address == (0, d.pci_bus(), 0, 0));
+    found.next().ok_or(Error::INVALID_DEVICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visible_devices_as_recorded() {
+        assert_eq!(visible(None, 2), Ok(vec![0, 1]));
+        for nothing in ["", "-1", "5", "x"] {
+            assert_eq!(visible(Some(nothing), 1), Ok(vec![]), "{nothing:?}");
+        }
+        assert_eq!(visible(Some("0,5"), 1), Ok(vec![0]));
+        assert_eq!(visible(Some("1,0"), 2), Ok(vec![1, 0]));
+        assert_eq!(visible(Some("0,0"), 1), Err(Error::INVALID_DEVICE));
+    }
+}

@@ -1,0 +1,140 @@
+//! Events: points in the order of work, with a time.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use super::context::{self, Context};
+use super::error::{Error, Result};
+use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
+use super::stream::StreamRef;
+use super::work::{NodeId, Work};
+use super::workers::graph;
+
+/// `CU_EVENT_DISABLE_TIMING`
+const DISABLE_TIMING: u32 = 2;
+/// `CU_EVENT_INTERPROCESS`
+const INTERPROCESS: u32 = 4;
+/// `CU_EVENT_BLOCKING_SYNC`
+const BLOCKING_SYNC: u32 = 1;
+
+/// An event.
+pub(crate) struct Event {
+    context: Weak<Context>,
+    flags: u32,
+    record: Mutex<Option<Record>>,
+}
+
+/// The last `cuEventRecord`.
+struct Record {
+    node: NodeId,
+    time: Arc<OnceLock<Instant>>,
+}
+
+/// The living event of this handle in a living context.
+pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
+    let event = driver_without_fault()?.events.get(handle).map_err(|why| {
+        crate::log!("event {handle:#x} is {why:?}: a real driver may crash here");
+        Error::INVALID_HANDLE
+    })?;
+    event.context()?;
+    Ok(event)
+}
+
+/// `cuEventCreate`
+pub(crate) fn create(flags: u32) -> Result<usize> {
+    let context = context::current()?;
+    let known = flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) == 0;
+    if !known || flags & (INTERPROCESS | DISABLE_TIMING) == INTERPROCESS {
+        return Err(Error::INVALID_VALUE);
+    }
+    let mut created = 0;
+    driver()?.events.insert_with(|handle| {
+        created = handle;
+        Event {
+            context: Arc::downgrade(&context),
+            flags,
+            record: Mutex::default(),
+        }
+    });
+    Ok(created)
+}
+
+/// `cuEventDestroy`: returns at once; those who wait for it go on waiting.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    get(handle)?;
+    driver()?
+        .events
+        .remove(handle)
+        .map_err(|_| Error::INVALID_HANDLE)?;
+    Ok(())
+}
+
+/// `cuEventElapsedTime` in milliseconds: 400 unrecorded or without timing, 600 while one of them is pending.
+pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
+    let (start, end) = (get(start)?, get(end)?);
+    let (Some(from), Some(to)) = (start.time()?, end.time()?) else {
+        return Err(Error::NOT_READY);
+    };
+    observe_fault()?;
+    let milliseconds = match to.checked_duration_since(from) {
+        Some(later) => later.as_secs_f64() * 1e3,
+        None => -from.duration_since(to).as_secs_f64() * 1e3,
+    };
+    Ok(milliseconds as f32)
+}
+
+impl Event {
+    fn context(&self) -> Result<Arc<Context>> {
+        self.context
+            .upgrade()
+            .filter(|c| c.is_alive())
+            .ok_or(Error::CONTEXT_IS_DESTROYED)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Record>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The node that it last recorded.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        self.lock().as_ref().map(|r| r.node)
+    }
+
+    /// The time that it recorded; `None` while it is pending.
+    fn time(&self) -> Result<Option<Instant>> {
+        if self.flags & DISABLE_TIMING != 0 {
+            return Err(Error::INVALID_HANDLE);
+        }
+        let record = self.lock();
+        let record = record.as_ref().ok_or(Error::INVALID_HANDLE)?;
+        Ok(record.time.get().copied())
+    }
+
+    /// `cuEventRecord`: of a stream of its own context.
+    pub(crate) fn record(&self, stream: &StreamRef) -> Result<()> {
+        if *self.context()? != *stream.context {
+            return Err(Error::INVALID_HANDLE);
+        }
+        let mut record = self.lock();
+        let time = Arc::new(OnceLock::new());
+        let node = stream.submit(&[], Work::Stamp(time.clone()), 0);
+        *record = Some(Record { node, time });
+        Ok(())
+    }
+
+    /// `cuEventQuery`: 600 while what it recorded is pending; an event never recorded is done.
+    pub(crate) fn query(&self) -> Result<()> {
+        let done = self.node().is_none_or(|node| graph().is_done(node));
+        observe_fault()?;
+        if done { Ok(()) } else { Err(Error::NOT_READY) }
+    }
+
+    /// `cuEventSynchronize`
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        check_sticky()?;
+        if let Some(node) = self.node() {
+            graph().wait(node);
+        }
+        observe_fault()
+    }
+}

@@ -1,0 +1,190 @@
+//! Launching kernels.
+
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+use super::function::{self, Function};
+use super::occupancy;
+use super::process::driver_without_fault;
+use super::profile;
+use super::stream::StreamRef;
+use super::work::{Divisible, Work};
+use crate::exec::{Execution, Launch, Options, Progress};
+
+/// Instructions of a warp that a thread runs before it looks for other work.
+const SLICE: u64 = 1 << 16;
+
+/// What a launch asks for, but for its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared: u32,
+    /// All blocks must be resident at once.
+    pub(crate) cooperative: bool,
+}
+
+/// A launch whose function and shape are checked, waiting for its arguments.
+pub(crate) struct Checked {
+    function: Arc<Function>,
+    stream: StreamRef,
+    shape: Shape,
+}
+
+impl Divisible for Execution {
+    fn piece(&self) -> bool {
+        let progress = self.work(SLICE);
+        let text = self.take_output();
+        if !text.is_empty() {
+            // Nobody can be told that standard output is closed.
+            let _ = std::io::Write::write_all(&mut std::io::stdout(), &text);
+        }
+        progress != Progress::NothingToTake
+    }
+
+    fn finished(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn fault(&self) -> Option<u32> {
+        let fault = Execution::fault(self)?;
+        if let Some(line) = fault.assertion() {
+            eprintln!("{line}");
+        }
+        crate::log!("{fault}");
+        Some(fault.code())
+    }
+}
+
+/// Checks a launch against the function and its device.
+pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result<Checked> {
+    driver_without_fault()?;
+    if function == 0 {
+        return Err(Error::INVALID_HANDLE);
+    }
+    let function = function::for_launch(function, &stream.context)?;
+    let device = stream.context.device;
+    let invalid = |what: &str| {
+        crate::log!(
+            "launch of `{}` with grid {:?}, block {:?}, {} bytes of shared memory: {what}",
+            function.kernel.name(),
+            shape.grid,
+            shape.block,
+            shape.shared
+        );
+        Err(Error::INVALID_VALUE)
+    };
+    let limits = |of: [u32; 3]| of.map(|attribute| device.limit(attribute));
+    let most_grid = limits([
+        profile::MAX_GRID_DIM_X,
+        profile::MAX_GRID_DIM_Y,
+        profile::MAX_GRID_DIM_Z,
+    ]);
+    let most_block = limits([
+        profile::MAX_BLOCK_DIM_X,
+        profile::MAX_BLOCK_DIM_Y,
+        profile::MAX_BLOCK_DIM_Z,
+    ]);
+    let within = |dims: [u32; 3], most: [u32; 3]| {
+        dims.iter()
+            .zip(most)
+            .all(|(&n, most)| (1..=most).contains(&n))
+    };
+    if !within(shape.grid, most_grid) || !within(shape.block, most_block) {
+        return invalid("a dimension is 0 or above the device's limit");
+    }
+    let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
+    if threads > u64::from(function.max_threads()) {
+        return invalid("too many threads in a block");
+    }
+    if function
+        .kernel
+        .directives()
+        .reqntid
+        .is_some_and(|required| required.map(|n| n.max(1)) != shape.block)
+    {
+        return invalid("the kernel requires another block (.reqntid)");
+    }
+    if shape.shared > function.max_dynamic_shared() {
+        return invalid(
+            "more dynamic shared memory than CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+        );
+    }
+    if let Some(opcode) = function.kernel.unsupported() {
+        crate::log!(
+            "`{}` cannot be run: {opcode} is not supported",
+            function.kernel.name()
+        );
+        return Err(Error::NOT_SUPPORTED);
+    }
+    if shape.cooperative {
+        let resident = occupancy::blocks_per_multiprocessor(
+            &function,
+            device,
+            threads as u32,
+            shape.shared.into(),
+        );
+        let most = u64::from(resident) * u64::from(device.limit(profile::MULTIPROCESSOR_COUNT));
+        if shape.grid.iter().map(|&n| u64::from(n)).product::<u64>() > most {
+            return Err(Error::COOPERATIVE_LAUNCH_TOO_LARGE);
+        }
+    }
+    Ok(Checked {
+        function,
+        stream: stream.clone(),
+        shape,
+    })
+}
+
+impl Checked {
+    /// Offset and size in bytes of each parameter.
+    pub(crate) fn params(&self) -> Vec<(usize, usize)> {
+        self.function
+            .kernel
+            .params()
+            .map(|(offset, size)| (offset as usize, size as usize))
+            .collect()
+    }
+
+    /// Bytes of all parameters.
+    pub(crate) fn param_bytes(&self) -> usize {
+        self.function.kernel.param_bytes() as usize
+    }
+
+    /// Puts the kernel on its stream. What `params` lacks at its end is zero; more than the kernel takes is refused.
+    pub(crate) fn submit(self, mut params: Vec<u8>) -> Result<()> {
+        let bytes = self.param_bytes();
+        if params.len() > bytes {
+            crate::log!(
+                "launch of `{}` with {} bytes of arguments, it takes {bytes}",
+                self.function.kernel.name(),
+                params.len()
+            );
+            return Err(Error::LAUNCH_OUT_OF_RESOURCES);
+        }
+        params.resize(bytes, 0);
+        let launch = Launch {
+            kernel: self.function.kernel.clone(),
+            grid: self.shape.grid,
+            block: self.shape.block,
+            dynamic_shared: self.shape.shared,
+            params: params.into_boxed_slice(),
+            options: Options::default(),
+        };
+        let threads: u64 = self
+            .shape
+            .grid
+            .iter()
+            .chain(&self.shape.block)
+            .map(|&n| u64::from(n))
+            .product();
+        let start = move || -> Arc<dyn Divisible> { launch.start() };
+        self.stream.submit(
+            &[],
+            Work::Kernel(Box::new(start)),
+            threads.saturating_mul(5),
+        );
+        Ok(())
+    }
+}

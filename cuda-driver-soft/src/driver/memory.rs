@@ -1,0 +1,269 @@
+//! Memory: allocation, page-locked and managed memory, and what can be asked of an address.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::context::{self, Context};
+use super::error::{Error, Result};
+use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
+use crate::memory::host::HostRange;
+use crate::memory::{Allocation, Kind, space};
+
+/// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
+const PITCH: u64 = 512;
+/// `CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP | _WRITECOMBINED`
+const HOST_ALLOC_FLAGS: u32 = 7;
+/// `CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _IOMEMORY | _READ_ONLY`
+const HOST_REGISTER_FLAGS: u32 = 0xF;
+/// `CU_MEMHOSTALLOC_DEVICEMAP`: with unified addressing all page-locked memory is mapped.
+const DEVICE_MAP: u32 = 2;
+
+/// Flags of page-locked memory, by address.
+fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
+    static FLAGS: OnceLock<Mutex<HashMap<u64, u32>>> = OnceLock::new();
+    FLAGS
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kinds that count as memory of a device.
+fn is_device_memory(allocation: &Allocation) -> bool {
+    matches!(
+        allocation.kind,
+        Kind::Device | Kind::Managed | Kind::Global | Kind::Constant
+    )
+}
+
+/// Whether a context lies on a device.
+fn lies_on(owner: u64, ordinal: i32) -> bool {
+    driver().is_ok_and(|d| {
+        d.contexts
+            .get(owner as usize)
+            .is_ok_and(|c| c.device.ordinal == ordinal)
+    })
+}
+
+/// Free and total bytes of the current context's device.
+pub(crate) fn info() -> Result<(u64, u64)> {
+    let device = context::current()?.device;
+    let total = device.total_memory();
+    let used = space().in_use(|a| is_device_memory(a) && lies_on(a.owner, device.ordinal));
+    Ok((total.saturating_sub(used), total))
+}
+
+fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
+    let total = context.device.total_memory();
+    let used = space().in_use(is_device_memory);
+    if kind != Kind::Pinned && used.saturating_add(bytes) > total {
+        crate::log!(
+            "{bytes} bytes asked for: {used} of {total} bytes are in use (CUDA_SOFT_MEMORY sets the total)"
+        );
+        return Err(Error::OUT_OF_MEMORY);
+    }
+    space().alloc(kind, context.id(), bytes).map_err(|error| {
+        crate::log!("{error}");
+        Error::OUT_OF_MEMORY
+    })
+}
+
+/// `cuMemAlloc`
+pub(crate) fn alloc(bytes: u64) -> Result<u64> {
+    let context = context::current()?;
+    if bytes == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    allocate(&context, Kind::Device, bytes)
+}
+
+/// `cuMemAllocPitch`: address and pitch.
+pub(crate) fn alloc_pitch(width: u64, height: u64, element: u32) -> Result<(u64, u64)> {
+    let context = context::current()?;
+    if width == 0 || height == 0 || !matches!(element, 4 | 8 | 16) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let pitch = width
+        .checked_next_multiple_of(PITCH)
+        .ok_or(Error::INVALID_VALUE)?;
+    let bytes = pitch.checked_mul(height).ok_or(Error::OUT_OF_MEMORY)?;
+    Ok((allocate(&context, Kind::Device, bytes)?, pitch))
+}
+
+/// `cuMemAllocManaged`
+pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
+    let context = context::current()?;
+    if bytes == 0 || !matches!(flags, 1 | 2) {
+        return Err(Error::INVALID_VALUE);
+    }
+    allocate(&context, Kind::Managed, bytes)
+}
+
+/// `cuMemHostAlloc` and `cuMemAllocHost`: NULL for 0 bytes.
+pub(crate) fn alloc_host(bytes: u64, flags: u32) -> Result<u64> {
+    let context = context::current()?;
+    if flags & !HOST_ALLOC_FLAGS != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let address = allocate(&context, Kind::Pinned, bytes)?;
+    host_flags().insert(address, flags);
+    Ok(address)
+}
+
+/// Frees what `ours` says yes to, after all work of the context that owns it.
+fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
+    let driver = driver_without_fault()?;
+    let allocation = space()
+        .find(address)
+        .filter(|a| a.base == address && ours(a.kind))
+        .ok_or_else(|| {
+            crate::log!("{address:#x} is not the start of memory that this call can free");
+            Error::INVALID_VALUE
+        })?;
+    if let Ok(context) = driver.contexts.get(allocation.owner as usize) {
+        context.drain();
+    }
+    observe_fault()?;
+    space().free(address).map_err(|_| Error::INVALID_VALUE)?;
+    host_flags().remove(&address);
+    Ok(())
+}
+
+/// `cuMemFree`: waits for the work of its context. 0 is freed by doing nothing.
+pub(crate) fn free(address: u64) -> Result<()> {
+    if address == 0 {
+        return driver_without_fault().map(|_| ());
+    }
+    free_after_work(address, |kind| matches!(kind, Kind::Device | Kind::Managed))
+}
+
+/// `cuMemFreeHost`
+pub(crate) fn free_host(address: u64) -> Result<()> {
+    free_after_work(address, |kind| kind == Kind::Pinned)
+}
+
+/// Frees all that a context owns; its work is done.
+pub(crate) fn release_all_of(context: &Context) {
+    for freed in space().free_owned(context.id()) {
+        if freed.kind.is_host_accessible() {
+            host_flags().remove(&freed.base);
+        }
+    }
+}
+
+/// What `cuMemHostRegister` is asked to do, checked.
+pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<Arc<Context>> {
+    let context = context::current()?;
+    if address == 0
+        || bytes == 0
+        || flags & !HOST_REGISTER_FLAGS != 0
+        || address.checked_add(bytes).is_none()
+    {
+        return Err(Error::INVALID_VALUE);
+    }
+    if space().reserves(address) {
+        return Err(Error::INVALID_VALUE);
+    }
+    Ok(context)
+}
+
+/// Notes the flags of memory that was registered.
+pub(crate) fn registered(address: u64, flags: u32) {
+    host_flags().insert(address, flags);
+}
+
+/// `cuMemHostUnregister`: waits for the work of its context.
+pub(crate) fn unregister(address: u64) -> Result<()> {
+    context::current()?;
+    if address == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let found = space()
+        .find(address)
+        .filter(|a| a.base == address && a.kind == Kind::Registered);
+    let allocation = found.ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    if let Ok(context) = driver()?.contexts.get(allocation.owner as usize) {
+        context.drain();
+    }
+    space()
+        .unregister(address as usize as *mut u8)
+        .map_err(|_| Error::HOST_MEMORY_NOT_REGISTERED)?;
+    host_flags().remove(&address);
+    Ok(())
+}
+
+/// The page-locked memory that an address lies in.
+fn page_locked(address: u64) -> Result<Allocation> {
+    context::current()?;
+    let found = space()
+        .find(address)
+        .filter(|a| matches!(a.kind, Kind::Pinned | Kind::Registered));
+    found.ok_or(Error::INVALID_VALUE)
+}
+
+/// `cuMemHostGetDevicePointer`: the same address.
+pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
+    page_locked(address)?;
+    if flags == 0 {
+        Ok(address)
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
+}
+
+/// `cuMemHostGetFlags`
+pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
+    let base = page_locked(address)?.base;
+    Ok(host_flags().get(&base).copied().unwrap_or(0) | DEVICE_MAP)
+}
+
+/// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
+pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
+    context::current()?;
+    let allocation = space().find(address).ok_or(Error::NOT_FOUND)?;
+    Ok((allocation.base, allocation.bytes))
+}
+
+/// Memory that a call names by an address: the device's, or the program's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    /// In this allocation, at this address.
+    Device(Allocation, u64),
+    /// Memory that the driver does not know.
+    Host(HostRange),
+}
+
+impl Place {
+    /// What lies at an address of which nothing is known yet. The range must lie in one allocation; a freed or unknown
+    /// address of device memory is an error.
+    pub(crate) fn of(range: HostRange, bytes: u64) -> Result<Place> {
+        let address = range.address();
+        match space().find(address) {
+            Some(_) => Place::device(address, bytes),
+            None if space().reserves(address) || address == 0 => Err(Error::INVALID_VALUE),
+            None => Ok(Place::Host(range)),
+        }
+    }
+
+    /// Device memory: checked against the allocation that the address lies in.
+    pub(crate) fn device(address: u64, bytes: u64) -> Result<Place> {
+        check_sticky()?;
+        let allocation = space().find(address).ok_or(Error::INVALID_VALUE)?;
+        let left = allocation.bytes - (address - allocation.base);
+        if bytes > left {
+            crate::log!(
+                "{bytes} bytes at {address:#x}: only {left} of the allocation at {:#x} are left",
+                allocation.base
+            );
+            return Err(Error::INVALID_VALUE);
+        }
+        Ok(Place::Device(allocation, address))
+    }
+
+    /// Pageable memory of the program: a copy to or from it cannot wait for the device's convenience.
+    pub(crate) fn is_pageable(&self) -> bool {
+        matches!(self, Place::Host(_))
+    }
+}

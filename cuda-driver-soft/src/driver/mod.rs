@@ -1,0 +1,26 @@
+//! The driver's objects and rules, without C: what a call does once its arguments are values.
+//!
+//! [`process`] knows whether the driver may be called at all; [`context`] has the stack of current contexts, [`lanes`] and
+//! [`work`] the order of asynchronous work. The other files are the groups of the manual. Handles are numbers that are
+//! looked up ([`handle`]), never addresses that are followed.
+
+pub(crate) mod context;
+pub(crate) mod copy;
+pub(crate) mod device;
+pub(crate) mod error;
+pub(crate) mod event;
+pub(crate) mod function;
+pub(crate) mod handle;
+pub(crate) mod jit;
+mod lanes;
+pub(crate) mod launch;
+pub(crate) mod library;
+pub(crate) mod link;
+pub(crate) mod memory;
+pub(crate) mod module;
+pub(crate) mod occupancy;
+pub(crate) mod process;
+pub(crate) mod profile;
+pub(crate) mod stream;
+pub(crate) mod work;
+pub(crate) mod workers;

@@ -1,0 +1,197 @@
+//! Streams.
+
+use std::sync::{Arc, Weak};
+
+use super::context::{self, Context};
+use super::error::{Error, Result};
+use super::event;
+use super::lanes::Lane;
+use super::process::{
+    check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
+};
+use super::work::{NodeId, Work};
+use super::workers::graph;
+
+/// Least and greatest priority, as `cuCtxGetStreamPriorityRange` gives them.
+pub(crate) const PRIORITIES: (i32, i32) = (0, -5);
+
+/// `CU_STREAM_LEGACY`
+const LEGACY: usize = 1;
+/// `CU_STREAM_PER_THREAD`
+const PER_THREAD: usize = 2;
+/// `CU_STREAM_NON_BLOCKING`
+const NON_BLOCKING: u32 = 1;
+
+/// What the NULL stream means in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The plain functions: the legacy stream.
+    Legacy,
+    /// The `_ptds` and `_ptsz` functions: the calling thread's own.
+    PerThread,
+}
+
+/// A created stream.
+pub(crate) struct Stream {
+    handle: usize,
+    context: Weak<Context>,
+    context_handle: usize,
+    flags: u32,
+    priority: i32,
+}
+
+/// A stream that a call may use: created, legacy or per-thread.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamRef {
+    pub(crate) context: Arc<Context>,
+    pub(crate) lane: Lane,
+    pub(crate) flags: u32,
+    pub(crate) priority: i32,
+}
+
+/// The stream that a handle names. NULL, legacy and per-thread need a current context; a created stream needs none.
+pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
+    let default = |lane| {
+        let context = match context::current_handle() {
+            0 => Err(Error::INVALID_CONTEXT),
+            handle => context::by_handle(handle),
+        }?;
+        Ok(StreamRef {
+            context,
+            lane,
+            flags: 0,
+            priority: PRIORITIES.0,
+        })
+    };
+    match (handle, mode) {
+        (LEGACY, _) | (0, Mode::Legacy) => default(Lane::Legacy),
+        (PER_THREAD, _) | (0, Mode::PerThread) => default(Lane::of_this_thread()),
+        _ => {
+            let stream = created(handle)?;
+            let context = stream
+                .context
+                .upgrade()
+                .filter(|c| c.is_alive())
+                .ok_or(Error::CONTEXT_IS_DESTROYED)?;
+            Ok(StreamRef {
+                context,
+                lane: Lane::Stream(handle),
+                flags: stream.flags,
+                priority: stream.priority,
+            })
+        }
+    }
+}
+
+/// The stream that a call puts work on: refused after a fault, and in host functions.
+pub(crate) fn for_work(handle: usize, mode: Mode) -> Result<StreamRef> {
+    driver_without_fault()?;
+    resolve(handle, mode)
+}
+
+fn created(handle: usize) -> Result<Arc<Stream>> {
+    driver_in_host_function()?
+        .streams
+        .get(handle)
+        .map_err(|why| {
+            crate::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
+            Error::INVALID_HANDLE
+        })
+}
+
+/// `cuStreamCreateWithPriority`: the priority is brought into its range.
+pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
+    let context = context::current()?;
+    if flags & !NON_BLOCKING != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let stream = driver()?.streams.insert_with(|handle| Stream {
+        handle,
+        context: Arc::downgrade(&context),
+        context_handle: context.handle,
+        flags,
+        priority: priority.clamp(PRIORITIES.1, PRIORITIES.0),
+    });
+    if flags & NON_BLOCKING != 0 {
+        context
+            .lanes()
+            .add_non_blocking(Lane::Stream(stream.handle));
+    }
+    Ok(stream.handle)
+}
+
+/// `cuStreamDestroy`: returns at once; work that is on it goes on.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    let driver = driver_without_fault()?;
+    let stream = created(handle)?;
+    if let Some(context) = stream.context.upgrade() {
+        context.lanes().remove(Lane::Stream(handle));
+    }
+    driver
+        .streams
+        .remove(handle)
+        .map_err(|_| Error::INVALID_HANDLE)?;
+    Ok(())
+}
+
+/// `cuStreamGetCtx`: the context's handle, even of a destroyed one.
+pub(crate) fn context_of(handle: usize, mode: Mode) -> Result<usize> {
+    driver()?;
+    match handle {
+        0 | LEGACY | PER_THREAD => Ok(resolve(handle, mode)?.context.handle),
+        _ => Ok(created(handle)?.context_handle),
+    }
+}
+
+impl StreamRef {
+    /// Puts work at the end of the stream, also after `after`. `cost` is a guess of its duration in nanoseconds.
+    pub(crate) fn submit(&self, after: &[NodeId], work: Work, cost: u64) -> NodeId {
+        self.context.lanes().submit(self.lane, after, work, cost)
+    }
+
+    /// A number that no other stream of the process has.
+    pub(crate) fn id(&self) -> u64 {
+        match self.lane {
+            Lane::Legacy => self.context.id() << 8 | LEGACY as u64,
+            Lane::PerThread(thread) => {
+                (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48)
+            }
+            Lane::Stream(handle) => handle as u64,
+        }
+    }
+
+    /// Whether all its work is done.
+    pub(crate) fn is_idle(&self) -> bool {
+        let tails = self.context.lanes().tails(self.lane);
+        graph().are_done(&tails)
+    }
+
+    /// Waits until all its work is done; what failed is not looked at.
+    pub(crate) fn drain(&self) {
+        let tails = self.context.lanes().tails(self.lane);
+        graph().wait_all(&tails);
+    }
+
+    /// `cuStreamQuery`: 600 while work is pending.
+    pub(crate) fn query(&self) -> Result<()> {
+        let idle = self.is_idle();
+        observe_fault()?;
+        if idle { Ok(()) } else { Err(Error::NOT_READY) }
+    }
+
+    /// `cuStreamSynchronize`
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        check_sticky()?;
+        self.drain();
+        observe_fault()
+    }
+
+    /// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
+    pub(crate) fn wait_event(&self, event: usize) -> Result<()> {
+        let event = event::get(event)?;
+        if let Some(node) = event.node().filter(|&n| !graph().is_done(n)) {
+            self.submit(&[node], Work::Join, 0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,413 @@
+//! What the device has to do: one graph of nodes for the whole process.
+//!
+//! A node is a piece of work that waits for other nodes. Streams, events and the rules of the legacy stream are nothing
+//! but edges of this graph. Ready nodes are taken in the order in which they were submitted, by whoever has time: a
+//! thread that waits for a node runs ready work itself (a hand-over to a sleeping thread and back costs more than most
+//! kernels), and a pool of workers (see [`super::workers`]) takes what is large, or what nobody has waited for.
+//! Host functions alone run on one thread of their own.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A node's sequence number, from 1; never reused. 0 is a node that is always done.
+pub(crate) type NodeId = u64;
+
+/// Work that several threads may do at once, in pieces: a kernel.
+pub(crate) trait Divisible: Send + Sync {
+    /// Does a bounded piece; false if there was nothing to take.
+    fn piece(&self) -> bool;
+    /// All of it is done, or it has failed.
+    fn finished(&self) -> bool;
+    /// The code of its fault, once finished.
+    fn fault(&self) -> Option<u32>;
+}
+
+/// What a node does.
+pub(crate) enum Work {
+    /// Nothing: it joins what it waits for.
+    Join,
+    /// Notes the time at which all that it waits for is done.
+    Stamp(Arc<OnceLock<Instant>>),
+    /// A copy, a fill, a time stamp: one thread does it, without waiting for anything. Dropped after a fault.
+    Task(Box<dyn FnOnce() + Send>),
+    /// A kernel, started by the thread that takes it.
+    Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),
+    /// A host function. It is told the code of the fault that happened before, 0 if none.
+    Host(Box<dyn FnOnce(u32) + Send>),
+}
+
+/// Work that takes longer than waking a sleeping thread, in nanoseconds.
+pub(crate) const WORTH_WAKING: u64 = 50_000;
+
+struct Node {
+    open: usize,
+    successors: Vec<NodeId>,
+    work: Option<Work>,
+    cost: u64,
+}
+
+impl Node {
+    /// It takes no time: whoever finishes the last node before it finishes it too.
+    fn is_instant(&self) -> bool {
+        matches!(self.work, None | Some(Work::Join | Work::Stamp(_)))
+    }
+}
+
+#[derive(Default)]
+struct State {
+    last: NodeId,
+    /// Nodes that are not done.
+    nodes: HashMap<NodeId, Node>,
+    /// Nodes that any thread may start.
+    ready: BTreeMap<NodeId, Work>,
+    /// Host functions that may start.
+    host_ready: BTreeMap<NodeId, Work>,
+    /// Kernels that were started and are not finished: any thread may help.
+    running: VecDeque<(NodeId, Arc<dyn Divisible>)>,
+    /// Code of the first fault.
+    fault: Option<u32>,
+    /// Counts finished nodes: tells the workers whether anybody makes progress.
+    finished: u64,
+    waiting: usize,
+    workers: Idle,
+}
+
+/// Who sleeps, so that nobody is woken in vain.
+#[derive(Default)]
+struct Idle {
+    sleeping: usize,
+    /// A worker looks every now and then whether work lies about.
+    watching: bool,
+    started: bool,
+}
+
+/// The graph and those who sleep on it.
+#[derive(Default)]
+pub(crate) struct Graph {
+    state: Mutex<State>,
+    /// A node was finished.
+    done: Condvar,
+    /// There is work for workers.
+    work: Condvar,
+    /// There is a host function to run.
+    host: Condvar,
+}
+
+/// What a thread took.
+enum Piece {
+    Once(NodeId, Work),
+    Some(NodeId, Arc<dyn Divisible>),
+}
+
+impl Graph {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a node that waits for `after`. `cost` is a guess of its duration in nanoseconds.
+    pub(crate) fn submit(&self, after: &[NodeId], work: Work, cost: u64) -> NodeId {
+        let mut state = self.lock();
+        state.last += 1;
+        let id = state.last;
+        let mut open = 0;
+        for before in after {
+            if let Some(node) = state.nodes.get_mut(before) {
+                node.successors.push(id);
+                open += 1;
+            }
+        }
+        state.nodes.insert(
+            id,
+            Node {
+                open,
+                successors: Vec::new(),
+                work: Some(work),
+                cost,
+            },
+        );
+        if open == 0 {
+            let wake = state.make_ready(id);
+            self.wake(&mut state, wake);
+        }
+        id
+    }
+
+    /// Whether a node is done.
+    pub(crate) fn is_done(&self, id: NodeId) -> bool {
+        id == 0 || !self.lock().nodes.contains_key(&id)
+    }
+
+    /// Whether all of these nodes are done.
+    pub(crate) fn are_done(&self, ids: &[NodeId]) -> bool {
+        let state = self.lock();
+        ids.iter().all(|id| !state.nodes.contains_key(id))
+    }
+
+    /// The code of the first fault, if work has failed.
+    pub(crate) fn fault(&self) -> Option<u32> {
+        self.lock().fault
+    }
+
+    /// Waits until a node is done, doing ready work meanwhile.
+    pub(crate) fn wait(&self, id: NodeId) {
+        let mut state = self.lock();
+        let mut idle_turns = 0;
+        while state.nodes.contains_key(&id) {
+            if idle_turns <= state.running.len()
+                && let Some(piece) = state.take()
+            {
+                drop(state);
+                let progress = self.run(piece);
+                state = self.lock();
+                idle_turns = if progress { 0 } else { idle_turns + 1 };
+                continue;
+            }
+            state.waiting += 1;
+            // The limit is for kernels that gave up a slice: their blocks can be taken again, which nobody announces.
+            let (guard, _) = self
+                .done
+                .wait_timeout(state, Duration::from_millis(1))
+                .unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            state.waiting -= 1;
+            idle_turns = 0;
+        }
+    }
+
+    /// Waits until all of these nodes are done.
+    pub(crate) fn wait_all(&self, ids: &[NodeId]) {
+        for &id in ids {
+            self.wait(id);
+        }
+    }
+
+    /// Runs what was taken; false if there was nothing to do in it.
+    fn run(&self, piece: Piece) -> bool {
+        match piece {
+            Piece::Once(id, Work::Task(task)) => {
+                task();
+                self.finish(id, None);
+                true
+            }
+            Piece::Once(id, Work::Kernel(start)) => {
+                let kernel = start();
+                self.lock().running.push_back((id, kernel.clone()));
+                kernel.piece();
+                if kernel.finished() {
+                    self.finish(id, kernel.fault());
+                }
+                true
+            }
+            Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
+                self.finish(id, None);
+                true
+            }
+            Piece::Some(id, kernel) => {
+                let progress = kernel.piece();
+                if kernel.finished() {
+                    self.finish(id, kernel.fault());
+                    return true;
+                }
+                progress
+            }
+        }
+    }
+
+    fn finish(&self, id: NodeId, fault: Option<u32>) {
+        let mut state = self.lock();
+        let mut wake = state.finish(id);
+        if let Some(code) = fault {
+            state.fault.get_or_insert(code);
+            // The device is lost to this process: what runs is given up, what waits is dropped when its turn comes.
+            while let Some((other, _)) = state.running.pop_front() {
+                wake.add(state.finish(other));
+            }
+        }
+        self.wake(&mut state, wake);
+    }
+
+    fn wake(&self, state: &mut State, wake: Wake) {
+        if state.waiting > 0 {
+            self.done.notify_all();
+        }
+        if wake.host {
+            self.host.notify_one();
+        }
+        if wake.large && state.workers.sleeping > 0 {
+            self.work.notify_all();
+        } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
+            self.work.notify_one();
+        }
+        if (wake.small || wake.large || wake.host) && !state.workers.started {
+            state.workers.started = true;
+            super::workers::start();
+        }
+    }
+
+    /// A worker's life: large work at once, small work when it has lain about for a while.
+    pub(super) fn work_for_ever(&self, watchman: bool) {
+        const NAP: Duration = Duration::from_micros(100);
+        const NAPS: u32 = 20;
+        let mut state = self.lock();
+        let mut naps = 0;
+        let (mut idle_turns, mut neglected) = (0, false);
+        loop {
+            let wanted = neglected || state.has_large_work();
+            if wanted
+                && idle_turns <= state.running.len()
+                && let Some(piece) = state.take()
+            {
+                drop(state);
+                let progress = self.run(piece);
+                state = self.lock();
+                idle_turns = if progress { 0 } else { idle_turns + 1 };
+                continue;
+            }
+            let pending = !state.ready.is_empty() || !state.running.is_empty();
+            idle_turns = 0;
+            state.workers.sleeping += 1;
+            if watchman && (pending || naps < NAPS) {
+                naps = if pending { 1 } else { naps + 1 };
+                let seen = state.finished;
+                state.workers.watching = true;
+                state = self
+                    .work
+                    .wait_timeout(state, NAP)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+                state.workers.watching = false;
+                neglected = pending && seen == state.finished;
+            } else {
+                (naps, neglected) = (0, false);
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            state.workers.sleeping -= 1;
+        }
+    }
+
+    /// The life of the thread that runs host functions.
+    pub(super) fn run_host_functions_for_ever(&self) {
+        let mut state = self.lock();
+        loop {
+            while let Some((id, work)) = state.host_ready.pop_first() {
+                let fault = state.fault.unwrap_or(0);
+                drop(state);
+                if let Work::Host(function) = work {
+                    function(fault);
+                }
+                self.finish(id, None);
+                state = self.lock();
+            }
+            state = self
+                .host
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Whom a change concerns.
+#[derive(Clone, Copy, Default)]
+struct Wake {
+    host: bool,
+    small: bool,
+    large: bool,
+}
+
+impl Wake {
+    fn add(&mut self, other: Wake) {
+        self.host |= other.host;
+        self.small |= other.small;
+        self.large |= other.large;
+    }
+}
+
+impl State {
+    /// The next piece of work: what is ready first, then a share in what runs, in turn.
+    fn take(&mut self) -> Option<Piece> {
+        if let Some((id, work)) = self.ready.pop_first() {
+            let work = if self.fault.is_some() {
+                Work::Join
+            } else {
+                work
+            };
+            return Some(Piece::Once(id, work));
+        }
+        let (id, kernel) = self.running.pop_front()?;
+        self.running.push_back((id, kernel.clone()));
+        Some(Piece::Some(id, kernel))
+    }
+
+    fn has_large_work(&self) -> bool {
+        !self.running.is_empty()
+            || self
+                .ready
+                .keys()
+                .take(8)
+                .any(|id| self.nodes.get(id).is_some_and(|n| n.cost >= WORTH_WAKING))
+    }
+
+    /// A node has nothing left to wait for.
+    fn make_ready(&mut self, id: NodeId) -> Wake {
+        let Some(node) = self.nodes.get_mut(&id) else {
+            return Wake::default();
+        };
+        if node.is_instant() {
+            return self.finish(id);
+        }
+        let large = node.cost >= WORTH_WAKING;
+        match node.work.take() {
+            None => self.finish(id),
+            Some(work @ Work::Host(_)) => {
+                self.host_ready.insert(id, work);
+                Wake {
+                    host: true,
+                    ..Wake::default()
+                }
+            }
+            Some(work) => {
+                self.ready.insert(id, work);
+                Wake {
+                    small: true,
+                    large,
+                    ..Wake::default()
+                }
+            }
+        }
+    }
+
+    /// Takes a node out and releases those that waited for it. Without recursion: a chain of joins may be long.
+    fn finish(&mut self, id: NodeId) -> Wake {
+        let mut wake = Wake::default();
+        let mut todo = vec![id];
+        while let Some(id) = todo.pop() {
+            let Some(node) = self.nodes.remove(&id) else {
+                continue;
+            };
+            if let Some(Work::Stamp(time)) = node.work {
+                time.get_or_init(Instant::now);
+            }
+            self.finished += 1;
+            self.running.retain(|(running, _)| *running != id);
+            for next in node.successors {
+                let Some(successor) = self.nodes.get_mut(&next) else {
+                    continue;
+                };
+                successor.open -= 1;
+                if successor.open > 0 {
+                    continue;
+                }
+                if successor.is_instant() {
+                    todo.push(next);
+                } else {
+                    wake.add(self.make_ready(next));
+                }
+            }
+        }
+        wake
+    }
+}

@@ -1,0 +1,55 @@
+//! The threads of the process that work for the device.
+//!
+//! They start with the first work, never end (the library is never unloaded) and sleep when there is nothing to do. A
+//! host thread that waits works as well, so there is one worker fewer than processors; the first of them also looks
+//! after work that nobody waits for.
+
+use std::sync::OnceLock;
+
+use super::work::Graph;
+
+/// The process's graph.
+pub(crate) fn graph() -> &'static Graph {
+    static GRAPH: OnceLock<Graph> = OnceLock::new();
+    GRAPH.get_or_init(Graph::default)
+}
+
+thread_local! {
+    static IN_HOST_FUNCTION: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether the calling thread is inside a host function, where most calls are not permitted.
+pub(crate) fn in_host_function() -> bool {
+    IN_HOST_FUNCTION.get()
+}
+
+/// Number of threads that may work at once: `CUDA_SOFT_THREADS`, else the processors.
+fn threads() -> usize {
+    let asked = std::env::var("CUDA_SOFT_THREADS")
+        .ok()
+        .and_then(|n| n.parse::<usize>().ok());
+    let there = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    asked.filter(|&n| n > 0).unwrap_or_else(there)
+}
+
+/// Starts the pool. A thread that the system refuses is done without: threads that wait work themselves.
+pub(super) fn start() {
+    let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
+        if let Err(error) = std::thread::Builder::new().name(name.clone()).spawn(body) {
+            crate::log!("no thread {name}: {error}");
+        }
+    };
+    for n in 0..threads().saturating_sub(1).max(1) {
+        spawn(
+            format!("cuda-soft-{n}"),
+            Box::new(move || graph().work_for_ever(n == 0)),
+        );
+    }
+    spawn(
+        "cuda-soft-host".into(),
+        Box::new(|| {
+            IN_HOST_FUNCTION.set(true);
+            graph().run_host_functions_for_ever()
+        }),
+    );
+}

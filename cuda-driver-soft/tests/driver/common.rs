@@ -1,0 +1,140 @@
+//! What the driver's tests share.
+
+use std::ffi::{CString, c_void};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use cuda_driver_sys::*;
+
+/// The software driver, initialised.
+pub(crate) fn cuda() -> &'static Library {
+    static INITIALISED: OnceLock<&'static Library> = OnceLock::new();
+    INITIALISED.get_or_init(|| {
+        let library = cuda_driver_soft::library();
+        check(unsafe { library.cuInit(0) });
+        library
+    })
+}
+
+/// Fails the test at the caller's line unless the call succeeded.
+#[track_caller]
+pub(crate) fn check(code: CUresult) {
+    assert_eq!(code, CUresult::CUDA_SUCCESS);
+}
+
+/// Fails the test at the caller's line unless the call answered this number.
+#[track_caller]
+pub(crate) fn expect(code: CUresult, number: u32) {
+    assert_eq!((code.0, code), (number, CUresult(number)));
+}
+
+/// An argument's address for the pointer array of a launch.
+pub(crate) fn ptr<T>(value: &mut T) -> *mut c_void {
+    (&raw mut *value).cast()
+}
+
+/// The text of a committed PTX file of this repository's kernels.
+pub(crate) fn ptx(file: &str) -> CString {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tests/kernels/generated")
+        .join(file)
+        .with_extension("ptx");
+    let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    CString::new(text).unwrap()
+}
+
+/// A context of this test's own, current on this thread until it is dropped.
+pub(crate) struct Context(pub(crate) CUcontext);
+
+impl Context {
+    pub(crate) fn new() -> Self {
+        let mut context = std::ptr::null_mut();
+        check(unsafe { cuda().cuCtxCreate(&mut context, 0, 0) });
+        Context(context)
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        let code = unsafe { cuda().cuCtxDestroy(self.0) };
+        if !std::thread::panicking() {
+            check(code);
+        }
+    }
+}
+
+/// A kernel of a committed PTX file, loaded into the current context.
+pub(crate) struct Kernel {
+    pub(crate) module: CUmodule,
+    pub(crate) function: CUfunction,
+}
+
+impl Kernel {
+    pub(crate) fn load(file: &str, name: &str) -> Self {
+        Self::from_ptx(&ptx(file), name)
+    }
+
+    pub(crate) fn from_ptx(text: &CString, name: &str) -> Self {
+        let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let name = CString::new(name).unwrap();
+        check(unsafe { cuda().cuModuleLoadData(&mut module, text.as_ptr().cast()) });
+        check(unsafe { cuda().cuModuleGetFunction(&mut function, module, name.as_ptr()) });
+        Kernel { module, function }
+    }
+
+    /// Launches on a stream with these arguments.
+    pub(crate) fn launch(
+        &self,
+        grid: u32,
+        block: u32,
+        stream: CUstream,
+        params: &mut [*mut c_void],
+    ) -> CUresult {
+        unsafe {
+            cuda().cuLaunchKernel(
+                self.function,
+                grid,
+                1,
+                1,
+                block,
+                1,
+                1,
+                0,
+                stream,
+                params.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+    }
+}
+
+/// Runs `body`, the body of the test of this name, in a process of its own with these environment variables, and gives what
+/// it printed on standard error; `None` in that process itself.
+#[track_caller]
+pub(crate) fn in_child(
+    test: &str,
+    variables: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Option<String> {
+    const MARK: &str = "CUDA_SOFT_TEST_CHILD";
+    if std::env::var_os(MARK).is_some() {
+        body();
+        return None;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(MARK, "1")
+        .envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(
+        output.status.success() && out.contains("1 passed"),
+        "{test} {variables:?}: {}\n{out}\n{err}",
+        output.status
+    );
+    Some(err)
+}

@@ -1,0 +1,286 @@
+//! Contexts: the stack of each thread, usage counts, primary contexts. One test at a time uses the primary context.
+
+use crate::common::{check, cuda, expect};
+use cuda_driver_sys::*;
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+
+/// The primary context belongs to the process.
+static PRIMARY: Mutex<()> = Mutex::new(());
+
+fn create() -> CUcontext {
+    let mut context = null_mut();
+    check(unsafe { cuda().cuCtxCreate(&mut context, 0, 0) });
+    context
+}
+
+fn current() -> CUcontext {
+    let mut context = null_mut();
+    check(unsafe { cuda().cuCtxGetCurrent(&mut context) });
+    context
+}
+
+/// What a call that works in the current context answers.
+fn work() -> CUresult {
+    let mut address = 0;
+    let code = unsafe { cuda().cuMemAlloc(&mut address, 16) };
+    if code == CUresult::CUDA_SUCCESS {
+        check(unsafe { cuda().cuMemFree(address) });
+    }
+    code
+}
+
+#[test]
+fn the_stack_of_a_thread() {
+    let cuda = cuda();
+    unsafe {
+        assert!(current().is_null());
+        expect(work(), 201);
+        expect(cuda.cuCtxPopCurrent(null_mut()), 201);
+        expect(cuda.cuCtxPushCurrent(null_mut()), 1);
+        check(cuda.cuCtxSetCurrent(null_mut()));
+        let (a, b) = (create(), create());
+        assert_eq!(current(), b);
+        // Replaces the top.
+        check(cuda.cuCtxSetCurrent(a));
+        assert_eq!(current(), a);
+        // With NULL pops it: the one below becomes current.
+        check(cuda.cuCtxPushCurrent(b));
+        check(cuda.cuCtxSetCurrent(null_mut()));
+        assert_eq!(current(), a);
+        let mut popped = null_mut();
+        check(cuda.cuCtxPopCurrent(&mut popped));
+        assert_eq!(popped, a);
+        check(cuda.cuCtxPopCurrent(null_mut()));
+        assert!(current().is_null());
+        check(cuda.cuCtxSetCurrent(b));
+        assert_eq!(current(), b);
+        check(cuda.cuCtxDestroy(b));
+        assert!(current().is_null());
+        check(cuda.cuCtxDestroy(a));
+        expect(cuda.cuCtxGetCurrent(null_mut()), 1);
+    }
+}
+
+#[test]
+fn a_destroyed_context_that_stays_current() {
+    let cuda = cuda();
+    unsafe {
+        let context = create();
+        check(cuda.cuCtxPushCurrent(context));
+        // It is on the stack twice and is popped once.
+        check(cuda.cuCtxDestroy(context));
+        assert_eq!(current(), context);
+        expect(work(), 709);
+        expect(cuda.cuCtxSynchronize(), 709);
+        expect(cuda.cuCtxDestroy(context), 201);
+        check(cuda.cuCtxPopCurrent(null_mut()));
+        expect(work(), 201);
+        check(cuda.cuCtxSetCurrent(context));
+        assert_eq!(current(), context);
+        let mut device = 7;
+        expect(cuda.cuCtxGetDevice(&mut device), 709);
+        check(cuda.cuCtxSetCurrent(null_mut()));
+        // Handles that never were contexts: a real driver crashes.
+        expect(cuda.cuCtxSetCurrent(0x10 as CUcontext), 201);
+        expect(cuda.cuCtxDestroy(0x10 as CUcontext), 201);
+        expect(cuda.cuCtxDestroy(null_mut()), 1);
+    }
+}
+
+#[test]
+fn destroying_a_context_that_another_thread_uses() {
+    let cuda = cuda();
+    let context = create() as usize;
+    std::thread::scope(|scope| {
+        scope.spawn(|| unsafe {
+            check(cuda.cuCtxSetCurrent(context as CUcontext));
+            check(cuda.cuCtxDestroy(context as CUcontext));
+        });
+    });
+    assert_eq!(current() as usize, context);
+    expect(work(), 709);
+    check(unsafe { cuda.cuCtxPopCurrent(null_mut()) });
+}
+
+#[test]
+fn usage_counts() {
+    let cuda = cuda();
+    let mut handle = null_mut();
+    unsafe {
+        expect(cuda.cuCtxAttach(&mut handle, 0), 201);
+        let context = create();
+        expect(cuda.cuCtxAttach(&mut handle, 1), 1);
+        expect(cuda.cuCtxAttach(null_mut(), 0), 1);
+        check(cuda.cuCtxAttach(&mut handle, 0));
+        assert_eq!(handle, context);
+        // Count 2: it stays.
+        check(cuda.cuCtxDetach(context));
+        assert_eq!(current(), context);
+        check(work());
+        // Only the current context.
+        check(cuda.cuCtxPopCurrent(null_mut()));
+        expect(cuda.cuCtxDetach(context), 201);
+        let other = create();
+        expect(cuda.cuCtxDetach(context), 201);
+        check(cuda.cuCtxDestroy(other));
+        // Another thread that made it current may attach and detach.
+        let floating = context as usize;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (floating, mut handle) = (floating as CUcontext, null_mut());
+                check(cuda.cuCtxPushCurrent(floating));
+                check(cuda.cuCtxAttach(&mut handle, 0));
+                check(cuda.cuCtxDetach(floating));
+                check(cuda.cuCtxPopCurrent(null_mut()));
+            });
+        });
+        // Count 1: it is destroyed and popped.
+        check(cuda.cuCtxPushCurrent(context));
+        check(cuda.cuCtxDetach(context));
+        assert!(current().is_null());
+        expect(work(), 201);
+        expect(cuda.cuCtxDetach(context), 201);
+        // Destroy does not ask for the count.
+        let context = create();
+        check(cuda.cuCtxAttach(&mut handle, 0));
+        check(cuda.cuCtxAttach(&mut handle, 0));
+        check(cuda.cuCtxDestroy(context));
+        expect(cuda.cuCtxDetach(context), 201);
+        expect(cuda.cuCtxDetach(null_mut()), 1);
+    }
+}
+
+#[test]
+fn primary_contexts() {
+    let _alone = PRIMARY.lock();
+    let cuda = cuda();
+    let state = || {
+        let (mut flags, mut active) = (77, 77);
+        check(unsafe { cuda.cuDevicePrimaryCtxGetState(0, &mut flags, &mut active) });
+        (flags, active)
+    };
+    unsafe {
+        assert_eq!(state(), (0, 0));
+        expect(cuda.cuDevicePrimaryCtxRelease(0), 201);
+        let mut first = null_mut();
+        expect(cuda.cuDevicePrimaryCtxRetain(null_mut(), 0), 1);
+        expect(cuda.cuDevicePrimaryCtxRetain(&mut first, 7), 101);
+        check(cuda.cuDevicePrimaryCtxRetain(&mut first, 0));
+        assert!(current().is_null(), "retaining makes nothing current");
+        check(cuda.cuCtxSetCurrent(first));
+        check(work());
+        expect(cuda.cuCtxDestroy(first), 201);
+        let mut handle = null_mut();
+        check(cuda.cuCtxAttach(&mut handle, 0));
+        check(cuda.cuCtxDetach(first));
+        check(work());
+        // Flags can be set while it is active, and take effect.
+        check(cuda.cuDevicePrimaryCtxSetFlags(0, CUctx_flags::CU_CTX_SCHED_YIELD.0));
+        assert_eq!(state(), (2, 1));
+        let mut flags = 0;
+        check(cuda.cuCtxGetFlags(&mut flags));
+        assert_eq!(flags, 2);
+        expect(cuda.cuDevicePrimaryCtxSetFlags(0, 3), 1);
+        check(cuda.cuDevicePrimaryCtxSetFlags(0, 0));
+        // Two holders.
+        let mut second = null_mut();
+        check(cuda.cuDevicePrimaryCtxRetain(&mut second, 0));
+        assert_eq!(first, second);
+        check(cuda.cuDevicePrimaryCtxRelease(0));
+        check(work());
+        // The last release ends it; it stays current.
+        check(cuda.cuDevicePrimaryCtxRelease(0));
+        assert_eq!(state(), (0, 0));
+        assert_eq!(current(), first);
+        expect(work(), 709);
+        expect(cuda.cuDevicePrimaryCtxRelease(0), 201);
+        // The same handle comes back to life.
+        check(cuda.cuDevicePrimaryCtxRetain(&mut second, 0));
+        assert_eq!(first, second);
+        check(work());
+        // After a reset: inactive, calls answer 709, one more release is due.
+        check(cuda.cuDevicePrimaryCtxReset(0));
+        assert_eq!(state(), (0, 0));
+        expect(work(), 709);
+        check(cuda.cuDevicePrimaryCtxRelease(0));
+        expect(cuda.cuDevicePrimaryCtxRelease(0), 201);
+        check(cuda.cuCtxSetCurrent(null_mut()));
+    }
+}
+
+#[test]
+fn what_a_context_says_of_itself() {
+    let cuda = cuda();
+    let (mut version, mut flags, mut device, mut limit, mut id) = (0, 9, 9, 0, 0);
+    let (mut least, mut greatest) = (9, 9);
+    unsafe {
+        expect(cuda.cuCtxGetApiVersion(null_mut(), &mut version), 201);
+        expect(cuda.cuCtxGetFlags(&mut flags), 201);
+        expect(cuda.cuCtxGetDevice(&mut device), 201);
+        expect(
+            cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE),
+            201,
+        );
+        let mut context = null_mut();
+        check(cuda.cuCtxCreate_v3(
+            &mut context,
+            null_mut(),
+            0,
+            CUctx_flags::CU_CTX_MAP_HOST.0,
+            0,
+        ));
+        check(cuda.cuCtxGetApiVersion(context, &mut version));
+        check(cuda.cuCtxGetApiVersion(null_mut(), &mut version));
+        assert_eq!(version, 3020);
+        check(cuda.cuCtxGetFlags(&mut flags));
+        assert_eq!(flags, 8);
+        check(cuda.cuCtxGetDevice(&mut device));
+        assert_eq!(device, 0);
+        check(cuda.cuCtxGetId(context, &mut id));
+        check(cuda.cuCtxGetStreamPriorityRange(&mut least, &mut greatest));
+        assert_eq!((least, greatest), (0, -5));
+        check(cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE));
+        assert_eq!(limit, 1024);
+        check(cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 4096));
+        check(cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE));
+        assert_eq!(limit, 4096);
+        expect(
+            cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
+            215,
+        );
+        expect(
+            cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 1),
+            215,
+        );
+        expect(cuda.cuCtxGetLimit(&mut limit, CUlimit(99)), 1);
+        check(cuda.cuCtxDestroy(context));
+        check(cuda.cuCtxCreate_v4(&mut context, null_mut(), 0, 0));
+        check(cuda.cuCtxDestroy(context));
+        expect(cuda.cuCtxCreate(&mut context, 3, 0), 1);
+        expect(cuda.cuCtxCreate(&mut context, 0x100, 0), 1);
+        expect(cuda.cuCtxCreate(&mut context, 0, 1), 101);
+        expect(cuda.cuCtxCreate(&mut context, 0, -1), 101);
+        expect(cuda.cuCtxCreate(null_mut(), 0, 0), 1);
+        assert!(current().is_null());
+    }
+}
+
+#[test]
+fn a_context_gives_its_memory_back() {
+    let cuda = cuda();
+    let context = create();
+    let mut address = 0;
+    unsafe {
+        check(cuda.cuMemAlloc(&mut address, 1 << 20));
+        // Readable while another context of the device is current.
+        let other = create();
+        let mut word = 1u32;
+        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4));
+        check(cuda.cuCtxDestroy(context));
+        expect(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4), 1);
+        expect(cuda.cuMemFree(address), 1);
+        check(cuda.cuMemcpyHtoD(address, null(), 0));
+        check(cuda.cuCtxDestroy(other));
+    }
+}

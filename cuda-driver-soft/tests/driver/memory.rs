@@ -1,0 +1,313 @@
+//! Memory: allocation, copies, fills, page-locked memory, and what is refused.
+
+use crate::common::{Context, check, cuda, expect};
+use cuda_driver_sys::*;
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+fn alloc(bytes: usize) -> CUdeviceptr {
+    let mut address = 0;
+    check(unsafe { cuda().cuMemAlloc(&mut address, bytes) });
+    address
+}
+
+#[test]
+fn allocation() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let mut address = 0;
+    unsafe {
+        expect(cuda.cuMemAlloc(&mut address, 0), 1);
+        expect(cuda.cuMemAlloc(null_mut(), 4), 1);
+        expect(cuda.cuMemAlloc(&mut address, 1 << 60), 2);
+        // Not sticky.
+        let one = alloc(1);
+        let two = alloc(1);
+        assert!(one.abs_diff(two) >= 512 && one % 512 == 0);
+        let (mut base, mut size) = (0, 0);
+        check(cuda.cuMemGetAddressRange(&mut base, &mut size, one));
+        assert_eq!((base, size), (one, 1));
+        check(cuda.cuMemGetAddressRange(null_mut(), null_mut(), one));
+        check(cuda.cuMemFree(0));
+        expect(cuda.cuMemFree(one + 1), 1);
+        check(cuda.cuMemFree(one));
+        expect(cuda.cuMemFree(one), 1);
+        expect(cuda.cuMemGetAddressRange(&mut base, &mut size, one), 500);
+        expect(cuda.cuMemGetAddressRange(&mut base, &mut size, 0), 500);
+        expect(
+            cuda.cuMemGetAddressRange(&mut base, &mut size, (&raw const base) as u64),
+            500,
+        );
+        check(cuda.cuMemFree(two));
+        let mut pitch = 0;
+        check(cuda.cuMemAllocPitch(&mut address, &mut pitch, 100, 7, 4));
+        assert_eq!(pitch, 512);
+        check(cuda.cuMemGetAddressRange(null_mut(), &mut size, address));
+        assert_eq!(size, 512 * 7);
+        check(cuda.cuMemFree(address));
+        expect(cuda.cuMemAllocPitch(&mut address, &mut pitch, 100, 7, 3), 1);
+        expect(cuda.cuMemAllocPitch(&mut address, &mut pitch, 0, 7, 4), 1);
+        let (mut free, mut total) = (0, 0);
+        check(cuda.cuMemGetInfo(&mut free, &mut total));
+        assert!(0 < free && free <= total);
+        check(cuda.cuMemGetInfo(null_mut(), null_mut()));
+    }
+}
+
+#[test]
+fn copies_and_their_limits() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (a, b) = (alloc(64), alloc(64));
+    let bytes: Vec<u8> = (0..64).collect();
+    let mut back = vec![0u8; 64];
+    let (from, to): (*const c_void, *mut c_void) =
+        (bytes.as_ptr().cast(), back.as_mut_ptr().cast());
+    unsafe {
+        check(cuda.cuMemcpyHtoD(a, from, 64));
+        check(cuda.cuMemcpyDtoD(b, a + 32, 32));
+        check(cuda.cuMemcpyDtoD(b + 32, a, 32));
+        check(cuda.cuMemcpyDtoH(to, b, 64));
+        assert!(back[..32] == bytes[32..] && back[32..] == bytes[..32]);
+        // Checked against the allocation.
+        expect(cuda.cuMemcpyHtoD(a, from, 65), 1);
+        expect(cuda.cuMemcpyHtoD(a + 63, from, 2), 1);
+        expect(cuda.cuMemcpyDtoH(to, a + 60, 5), 1);
+        expect(cuda.cuMemcpyDtoD(b, a, 65), 1);
+        expect(cuda.cuMemcpyHtoD(0, from, 4), 1);
+        // A host address is no device memory; NULL is no host memory.
+        expect(cuda.cuMemcpyHtoD(to as u64, from, 4), 1);
+        expect(cuda.cuMemcpyHtoD(a, null(), 4), 1);
+        expect(cuda.cuMemcpyDtoH(null_mut(), a, 4), 1);
+        check(cuda.cuMemcpyHtoD(a, null(), 0));
+        // cuMemcpy finds out what the addresses are.
+        check(cuda.cuMemcpy(to as u64, from as u64, 64));
+        assert_eq!(back, bytes);
+        check(cuda.cuMemcpy(a, from as u64, 64));
+        check(cuda.cuMemcpy(b, a, 64));
+        back.fill(0);
+        check(cuda.cuMemcpy(back.as_mut_ptr() as u64, b, 64));
+        assert_eq!(back, bytes);
+        check(cuda.cuMemFree(a));
+        // Freed memory is no host memory either.
+        expect(cuda.cuMemcpy(a, b, 4), 1);
+        expect(cuda.cuMemcpyDtoD(b, a, 4), 1);
+        check(cuda.cuMemFree(b));
+    }
+}
+
+#[test]
+fn fills() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let a = alloc(64);
+    let read = || {
+        let mut bytes = [0u8; 64];
+        check(unsafe { cuda.cuMemcpyDtoH(bytes.as_mut_ptr().cast(), a, 64) });
+        bytes
+    };
+    unsafe {
+        check(cuda.cuMemsetD8(a, 0xAB, 64));
+        assert_eq!(read(), [0xAB; 64]);
+        check(cuda.cuMemsetD16(a + 2, 0x1234, 2));
+        assert_eq!(
+            read()[..8],
+            [0xAB, 0xAB, 0x34, 0x12, 0x34, 0x12, 0xAB, 0xAB]
+        );
+        check(cuda.cuMemsetD32(a + 60, 0x0102_0304, 1));
+        assert_eq!(read()[60..], [4, 3, 2, 1]);
+        check(cuda.cuMemsetD8(a, 1, 0));
+        expect(cuda.cuMemsetD8(a, 1, 65), 1);
+        expect(cuda.cuMemsetD32(a + 2, 1, 1), 1);
+        expect(cuda.cuMemsetD16(a + 1, 1, 1), 1);
+        expect(cuda.cuMemsetD32(a, 1, usize::MAX / 2), 1);
+        check(cuda.cuMemsetD8(a, 0, 64));
+        // Three rows of two values, 16 bytes apart.
+        check(cuda.cuMemsetD2D32(a, 16, 0x0101_0101, 2, 3));
+        let bytes = read();
+        for row in 0..4 {
+            let expected = if row < 3 { [1; 8] } else { [0; 8] };
+            assert_eq!(bytes[row * 16..][..8], expected, "row {row}");
+            assert_eq!(bytes[row * 16 + 8..][..8], [0; 8], "row {row}");
+        }
+        expect(cuda.cuMemsetD2D32(a, 4, 1, 2, 3), 1);
+        expect(cuda.cuMemsetD2D32(a, 16, 1, 2, 5), 1);
+        check(cuda.cuMemFree(a));
+    }
+}
+
+#[test]
+fn page_locked_memory() {
+    let (cuda, context) = (cuda(), Context::new());
+    let mut pinned = null_mut();
+    let mut address = 0;
+    let mut flags = 0;
+    unsafe {
+        check(cuda.cuMemHostAlloc(&mut pinned, 0, 0));
+        expect(cuda.cuMemHostAlloc(&mut pinned, 16, 8), 1);
+        expect(cuda.cuMemHostAlloc(null_mut(), 16, 0), 1);
+        check(cuda.cuMemAllocHost(&mut pinned, 4096));
+        pinned.cast::<u32>().write(0xDEAD_BEEF);
+        check(cuda.cuMemHostGetDevicePointer(&mut address, pinned, 0));
+        assert_eq!(address, pinned as u64);
+        expect(cuda.cuMemHostGetDevicePointer(&mut address, pinned, 1), 1);
+        expect(
+            cuda.cuMemHostGetDevicePointer(&mut address, (&raw mut flags).cast(), 0),
+            1,
+        );
+        check(cuda.cuMemHostGetFlags(&mut flags, pinned));
+        let device = alloc(4);
+        let mut word = 0u32;
+        check(cuda.cuMemcpyHtoD(device, pinned, 4));
+        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), device, 4));
+        assert_eq!(word, 0xDEAD_BEEF);
+        check(cuda.cuMemFree(device));
+        expect(cuda.cuMemFree(pinned as u64), 1);
+        check(cuda.cuMemFreeHost(pinned));
+        expect(cuda.cuMemFreeHost(pinned), 1);
+        // Memory of the program.
+        let mut own = vec![0u8; 8192];
+        let at: *mut c_void = own.as_mut_ptr().cast();
+        check(cuda.cuMemHostRegister(at, 8192, 0));
+        expect(cuda.cuMemHostRegister(at, 8192, 0), 712);
+        expect(cuda.cuMemHostRegister(at.byte_add(4096), 64, 0), 712);
+        check(cuda.cuMemHostGetDevicePointer(&mut address, at, 0));
+        assert_eq!(address, at as u64);
+        check(cuda.cuMemsetD8(address, 7, 8192));
+        check(cuda.cuCtxSynchronize());
+        assert!(own.iter().all(|&b| b == 7));
+        check(cuda.cuMemHostUnregister(at));
+        expect(cuda.cuMemHostUnregister(at), 713);
+        expect(cuda.cuMemHostRegister(null_mut(), 64, 0), 1);
+        expect(cuda.cuMemHostRegister(at, 0, 0), 1);
+    }
+    let _ = context;
+}
+
+#[test]
+fn pointer_attributes() {
+    let (cuda, context) = (cuda(), Context::new());
+    let device = alloc(100);
+    let (mut kind, mut owner, mut start, mut size, mut managed) =
+        (0u32, null_mut::<c_void>(), 0u64, 0usize, 9u8);
+    let ask = |data: *mut c_void, attribute, address: u64| unsafe {
+        cuda.cuPointerGetAttribute(data, attribute, address)
+    };
+    unsafe {
+        check(ask(
+            (&raw mut kind).cast(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            device + 7,
+        ));
+        assert_eq!(kind, CUmemorytype::CU_MEMORYTYPE_DEVICE.0);
+        check(ask(
+            (&raw mut owner).cast(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT,
+            device,
+        ));
+        assert_eq!(owner, context.0.cast());
+        check(ask(
+            (&raw mut start).cast(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+            device + 99,
+        ));
+        check(ask(
+            (&raw mut size).cast(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+            device + 99,
+        ));
+        assert_eq!((start, size), (device, 100));
+        expect(
+            ask(
+                (&raw mut start).cast(),
+                CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                device,
+            ),
+            1,
+        );
+        expect(
+            ask((&raw mut start).cast(), CUpointer_attribute(999), device),
+            1,
+        );
+        expect(
+            ask(
+                null_mut(),
+                CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT,
+                device,
+            ),
+            1,
+        );
+        // Plain memory of the host.
+        let address = (&raw const size) as u64;
+        expect(
+            ask(
+                (&raw mut kind).cast(),
+                CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                address,
+            ),
+            1,
+        );
+        // Many at once: what has no value is 0 and no error.
+        let mut names = [
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        ];
+        let mut data = [(&raw mut kind).cast(), (&raw mut managed).cast()];
+        check(cuda.cuPointerGetAttributes(2, names.as_mut_ptr(), data.as_mut_ptr(), address));
+        assert_eq!((kind, managed), (0, 0));
+        check(cuda.cuMemFree(device));
+        let mut address = 0;
+        expect(cuda.cuMemAllocManaged(&mut address, 64, 0), 1);
+        check(cuda.cuMemAllocManaged(&mut address, 64, 1));
+        check(cuda.cuPointerGetAttributes(2, names.as_mut_ptr(), data.as_mut_ptr(), address));
+        assert_eq!((kind, managed), (CUmemorytype::CU_MEMORYTYPE_DEVICE.0, 1));
+        // Managed memory is the host's as well.
+        check(cuda.cuMemsetD8(address, 3, 64));
+        check(cuda.cuCtxSynchronize());
+        assert_eq!(*(address as *const u8).add(63), 3);
+        check(cuda.cuMemFree(address));
+    }
+}
+
+#[test]
+fn without_a_current_context() {
+    let cuda = cuda();
+    let (mut address, mut size, mut pointer) = (0, 0, null_mut());
+    let context = Context::new();
+    let (device, mut other) = (alloc(64), null_mut());
+    unsafe {
+        check(cuda.cuMemAllocHost(&mut pointer, 64));
+        check(cuda.cuCtxPopCurrent(&mut other));
+        let mut word = [0u8; 64];
+        let host: *mut c_void = word.as_mut_ptr().cast();
+        expect(cuda.cuMemAlloc(&mut address, 4), 201);
+        expect(cuda.cuMemAllocHost(&mut pointer, 4), 201);
+        expect(cuda.cuMemAllocManaged(&mut address, 4, 1), 201);
+        expect(cuda.cuMemcpyHtoD(device, host, 4), 201);
+        expect(cuda.cuMemcpyDtoH(host, device, 4), 201);
+        expect(cuda.cuMemcpyDtoD(device, device, 4), 201);
+        expect(cuda.cuMemsetD8(device, 0, 4), 201);
+        expect(cuda.cuMemsetD8Async(device, 0, 4, CU_STREAM_LEGACY), 201);
+        expect(
+            cuda.cuMemsetD8Async(device, 0, 4, CU_STREAM_PER_THREAD),
+            201,
+        );
+        expect(cuda.cuMemGetInfo(&mut size, &mut size.clone()), 201);
+        expect(
+            cuda.cuMemGetAddressRange(&mut address, &mut size, device),
+            201,
+        );
+        expect(
+            cuda.cuMemHostGetDevicePointer(&mut address, pointer, 0),
+            201,
+        );
+        // These need none.
+        let mut kind = 0u32;
+        check(cuda.cuPointerGetAttribute(
+            (&raw mut kind).cast(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            device,
+        ));
+        check(cuda.cuMemFree(device));
+        check(cuda.cuMemFreeHost(pointer));
+        check(cuda.cuCtxPushCurrent(other));
+    }
+    drop(context);
+}

@@ -1,0 +1,492 @@
+//! Modules: images that load, images that do not and why, compiler options and logs, functions and variables.
+
+use crate::common::{Context, Kernel, check, cuda, expect, ptx};
+use cuda_driver_sys::*;
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::null_mut;
+
+const HEAD: &str = ".version 6.4\n.target sm_52\n.address_size 64\n";
+
+fn text(ptx: &str) -> CString {
+    CString::new(ptx).unwrap()
+}
+
+fn load(image: &[u8]) -> u32 {
+    let (cuda, mut module) = (cuda(), null_mut());
+    let code = unsafe { cuda.cuModuleLoadData(&mut module, image.as_ptr().cast()) };
+    if code == CUresult::CUDA_SUCCESS {
+        check(unsafe { cuda.cuModuleUnload(module) });
+    }
+    code.0
+}
+
+/// Loads with options, each with a value; gives the code and the values afterwards.
+fn load_ex(image: &CStr, options: &mut [(CUjit_option, usize)]) -> (u32, Vec<usize>) {
+    let (cuda, mut module) = (cuda(), null_mut());
+    let mut names: Vec<CUjit_option> = options.iter().map(|o| o.0).collect();
+    let mut values: Vec<*mut c_void> = options.iter().map(|o| o.1 as *mut c_void).collect();
+    let (names, slots) = (names.as_mut_ptr(), values.as_mut_ptr());
+    let count = options.len() as u32;
+    let code =
+        unsafe { cuda.cuModuleLoadDataEx(&mut module, image.as_ptr().cast(), count, names, slots) };
+    if code == CUresult::CUDA_SUCCESS {
+        check(unsafe { cuda.cuModuleUnload(module) });
+    }
+    (code.0, values.into_iter().map(|v| v as usize).collect())
+}
+
+#[test]
+fn images_and_their_codes() {
+    let _context = Context::new();
+    let kernel = |head: &str| format!("{head}.visible .entry k() {{ ret; }}\n\0");
+    let with = |version: &str, target: &str| {
+        kernel(&format!(
+            ".version {version}\n.target {target}\n.address_size 64\n"
+        ))
+    };
+    for (image, code) in [
+        (with("6.4", "sm_52"), 0),
+        (with("9.0", "sm_90a"), 0),
+        (with("7.0", "compute_52"), 0),
+        (with("99.0", "sm_52"), 222),
+        (with("6.99", "sm_52"), 222),
+        (with("9.0", "sm_100"), 218),
+        (with("6.4", "sm_1"), 218),
+        ("\0".into(), 200),
+        ("hello\0".into(), 200),
+        ("\u{feff}.version 6.4\n\0".into(), 200),
+        (
+            format!("{HEAD}.visible .entry k() {{ mov.u32 %r1, 0; }}\0"),
+            218,
+        ),
+        (format!("{HEAD}.visible .entry k() {{ nonsense; }}\0"), 218),
+        (format!("{HEAD}// \u{e4}\n\0"), 218),
+        (kernel(&HEAD.replace('\n', "\r\n")), 0),
+        (kernel(&format!("// a comment first\n\n{HEAD}")), 0),
+        ("\x7fELF\0".into(), 200),
+    ] {
+        assert_eq!(load(image.as_bytes()), code, "{image:?}");
+    }
+    // Machine code: an ELF header of 64 bits.
+    let mut elf = [0u8; 64];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    assert_eq!(load(&elf), 209);
+    // A fat binary without entries.
+    let mut fat = [0u8; 16];
+    fat[..8].copy_from_slice(&[0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0]);
+    assert_eq!(load(&fat), 209);
+    unsafe {
+        let mut module = null_mut();
+        expect(cuda().cuModuleLoadData(&mut module, std::ptr::null()), 1);
+        expect(
+            cuda().cuModuleLoadData(null_mut(), text(HEAD).as_ptr().cast()),
+            1,
+        );
+        expect(
+            cuda().cuModuleLoad(&mut module, c"/no/such/file.ptx".as_ptr()),
+            301,
+        );
+        expect(cuda().cuModuleLoad(&mut module, std::ptr::null()), 1);
+    }
+}
+
+/// A fat binary with one entry of PTX text, as a compiler writes it.
+fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
+    const HEADER: usize = 80;
+    let padded = ptx.len().next_multiple_of(8);
+    let mut entry = vec![0u8; HEADER + padded];
+    entry[..2].copy_from_slice(&1u16.to_le_bytes());
+    entry[4..8].copy_from_slice(&(HEADER as u32).to_le_bytes());
+    entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
+    entry[28..32].copy_from_slice(&sm.to_le_bytes());
+    entry[40..48].copy_from_slice(&0x11u64.to_le_bytes());
+    entry[HEADER..HEADER + ptx.len()].copy_from_slice(ptx);
+    let mut fat = vec![0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0];
+    fat.extend((entry.len() as u64).to_le_bytes());
+    fat.extend(entry);
+    if wrapper {
+        let address = Vec::leak(fat).as_ptr() as u64;
+        let mut outer = vec![0xB1, 0x43, 0x62, 0x46, 1, 0, 0, 0];
+        outer.extend(address.to_le_bytes());
+        outer.extend([0u8; 8]);
+        return outer;
+    }
+    fat
+}
+
+#[test]
+fn fat_binaries() {
+    let _context = Context::new();
+    let ptx = format!("{HEAD}.visible .entry k() {{ ret; }}\n");
+    assert_eq!(load(&fat_binary(ptx.as_bytes(), 52, false)), 0);
+    assert_eq!(load(&fat_binary(ptx.as_bytes(), 52, true)), 0);
+    // For a newer device only.
+    assert_eq!(load(&fat_binary(ptx.as_bytes(), 100, false)), 209);
+}
+
+#[test]
+fn logs() {
+    let _context = Context::new();
+    let bad = text(&format!(
+        "{HEAD}.visible .entry k()\n{{\n    mov.u32 %r1, 0;\n    ret;\n}}\n"
+    ));
+    let mut buffer = [1u8; 4096];
+    let error_log = (
+        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+        buffer.as_mut_ptr() as usize,
+    );
+    let size = |n| (CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, n);
+    let (code, values) = load_ex(&bad, &mut [error_log, size(4096)]);
+    let log = CStr::from_bytes_until_nul(&buffer)
+        .unwrap()
+        .to_str()
+        .unwrap();
+    assert_eq!(code, 218);
+    assert!(
+        log.starts_with("ptxas application ptx input, line 6; error   : "),
+        "{log}"
+    );
+    assert!(log.contains("'%r1'"), "{log}");
+    assert!(
+        log.trim_end()
+            .ends_with("ptxas fatal   : Ptx assembly aborted due to errors"),
+        "{log}"
+    );
+    // The size option gets the length, without the NUL.
+    assert_eq!(values[1], log.len());
+    // A small buffer is cut and terminated.
+    let whole = log.to_owned();
+    buffer.fill(1);
+    let (_, values) = load_ex(&bad, &mut [error_log, size(10)]);
+    assert_eq!(
+        (&buffer[..9], buffer[9], buffer[10]),
+        (&whole.as_bytes()[..9], 0, 1)
+    );
+    assert_eq!(values[1], 9);
+    // What is no PTX.
+    let (code, _) = load_ex(c"hello", &mut [error_log, size(4096)]);
+    let log = CStr::from_bytes_until_nul(&buffer)
+        .unwrap()
+        .to_str()
+        .unwrap();
+    assert_eq!(
+        (code, log.trim_end()),
+        (
+            200,
+            "error   : Binary format for key='0', ident='' is not recognized"
+        )
+    );
+    // Without an error the log is empty.
+    let good = text(&format!("{HEAD}.visible .entry k() {{ ret; }}\n"));
+    let (code, values) = load_ex(&good, &mut [error_log, size(4096)]);
+    assert_eq!((code, values[1], buffer[0]), (0, 0, 0));
+}
+
+#[test]
+fn compiler_options_alone_with_value_0() {
+    let _context = Context::new();
+    let good = text(&format!("{HEAD}.visible .entry k() {{ ret; }}\n"));
+    for option in 0..40 {
+        let code = match option {
+            // Option 1 kills the process of a real driver.
+            0 | 1 | 3..=6 | 17..=19 | 25 | 27 | 35.. => 1,
+            9 => 300,
+            15 => 218,
+            _ => 0,
+        };
+        let (got, _) = load_ex(&good, &mut [(CUjit_option(option), 0)]);
+        assert_eq!(got, code, "option {option}");
+    }
+    assert_eq!(
+        load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 80)]).0,
+        300
+    );
+    assert_eq!(
+        load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 90)]).0,
+        0
+    );
+    assert_eq!(
+        load_ex(&good, &mut [(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 5)]).0,
+        0
+    );
+    // The time is written into the value itself, in milliseconds.
+    let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, 0)]);
+    let ms = f32::from_bits(values[0] as u32);
+    assert!(ms > 0.0 && ms < 10_000.0, "{ms}");
+}
+
+#[test]
+fn functions_and_variables() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let ptx = text(&format!(
+        "{HEAD}.visible .global .align 4 .u32 counter = 7;\n.visible .const .align 8 .b8 table[24];\n\
+         .visible .entry one(.param .u64 p, .param .u32 n) {{ ret; }}\n.visible .entry two() .maxntid 64 {{ ret; }}\n"
+    ));
+    let (mut module, mut function, mut again) = (null_mut(), null_mut(), null_mut());
+    let (mut address, mut bytes, mut word, mut count) = (0, 0, 0u32, 0);
+    unsafe {
+        check(cuda.cuModuleLoadData(&mut module, ptx.as_ptr().cast()));
+        check(cuda.cuModuleGetFunction(&mut function, module, c"one".as_ptr()));
+        check(cuda.cuModuleGetFunction(&mut again, module, c"one".as_ptr()));
+        assert_eq!(function, again);
+        expect(
+            cuda.cuModuleGetFunction(&mut again, module, c"three".as_ptr()),
+            500,
+        );
+        expect(
+            cuda.cuModuleGetFunction(&mut again, module, c"".as_ptr()),
+            1,
+        );
+        expect(
+            cuda.cuModuleGetFunction(&mut again, null_mut(), c"one".as_ptr()),
+            400,
+        );
+        expect(
+            cuda.cuModuleGetFunction(null_mut(), module, c"one".as_ptr()),
+            1,
+        );
+        expect(
+            cuda.cuModuleGetFunction(&mut again, module, std::ptr::null()),
+            1,
+        );
+        check(cuda.cuModuleGetFunctionCount(&mut count, module));
+        assert_eq!(count, 2);
+        let mut all = [null_mut(); 2];
+        check(cuda.cuModuleEnumerateFunctions(all.as_mut_ptr(), 2, module));
+        assert!(all.contains(&function));
+        check(cuda.cuModuleGetGlobal(&mut address, &mut bytes, module, c"counter".as_ptr()));
+        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4));
+        assert_eq!((bytes, word), (4, 7));
+        check(cuda.cuModuleGetGlobal(null_mut(), &mut bytes, module, c"table".as_ptr()));
+        assert_eq!(bytes, 24);
+        check(cuda.cuModuleGetGlobal(&mut address, null_mut(), module, c"table".as_ptr()));
+        expect(
+            cuda.cuModuleGetGlobal(null_mut(), null_mut(), module, c"table".as_ptr()),
+            1,
+        );
+        expect(
+            cuda.cuModuleGetGlobal(&mut address, &mut bytes, module, c"nothing".as_ptr()),
+            500,
+        );
+        expect(cuda.cuMemFree(address), 1);
+        // What is known of a function.
+        let ask = |attribute, function| {
+            let mut value = -1;
+            check(cuda.cuFuncGetAttribute(&mut value, attribute, function));
+            value
+        };
+        assert_eq!(
+            ask(
+                CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION,
+                function
+            ),
+            52
+        );
+        assert_eq!(
+            ask(
+                CUfunction_attribute::CU_FUNC_ATTRIBUTE_BINARY_VERSION,
+                function
+            ),
+            90
+        );
+        assert_eq!(
+            ask(
+                CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                function
+            ),
+            1024
+        );
+        let (mut offset, mut size, mut name, mut of) = (9, 9, std::ptr::null(), null_mut());
+        check(cuda.cuFuncGetParamInfo(function, 1, &mut offset, &mut size));
+        assert_eq!((offset, size), (8, 4));
+        expect(
+            cuda.cuFuncGetParamInfo(function, 2, &mut offset, &mut size),
+            1,
+        );
+        check(cuda.cuFuncGetName(&mut name, function));
+        assert_eq!(CStr::from_ptr(name), c"one");
+        check(cuda.cuFuncGetModule(&mut of, function));
+        assert_eq!(of, module);
+        let shared = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        check(cuda.cuFuncSetAttribute(function, shared, 227 << 10));
+        assert_eq!(ask(shared, function), 227 << 10);
+        expect(
+            cuda.cuFuncSetAttribute(function, shared, (227 << 10) + 1),
+            1,
+        );
+        expect(
+            cuda.cuFuncSetAttribute(
+                function,
+                CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS,
+                1,
+            ),
+            1,
+        );
+        expect(
+            cuda.cuFuncGetAttribute(&mut 0, CUfunction_attribute(99), function),
+            1,
+        );
+        expect(cuda.cuFuncGetAttribute(&mut 0, shared, null_mut()), 400);
+        let mut mode = CUmoduleLoadingMode(0);
+        check(cuda.cuModuleGetLoadingMode(&mut mode));
+        assert_eq!(mode, CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING);
+        // Module and function handles are checked after the module is gone.
+        check(cuda.cuModuleUnload(module));
+        expect(cuda.cuModuleUnload(module), 400);
+        expect(cuda.cuFuncGetAttribute(&mut 0, shared, function), 400);
+        expect(cuda.cuModuleUnload(null_mut()), 400);
+    }
+}
+
+#[test]
+fn launches_that_are_refused() {
+    let (cuda, context) = (cuda(), Context::new());
+    let ptx = text(&format!(
+        "{HEAD}.visible .entry k(.param .u64 p) {{ ret; }}\n.visible .entry small() .maxntid 64 {{ ret; }}\n"
+    ));
+    let (takes, small) = (Kernel::from_ptx(&ptx, "k"), Kernel::from_ptx(&ptx, "small"));
+    let mut pointer = 0u64;
+    let mut params = [(&raw mut pointer).cast::<c_void>()];
+    let params = params.as_mut_ptr();
+    let launch = |f: CUfunction, grid: [u32; 3], block: [u32; 3], shared, params, extra| {
+        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
+        unsafe { cuda.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, null_mut(), params, extra) }
+    };
+    let one = [1, 1, 1];
+    let null = null_mut();
+    for (what, grid, block, shared) in [
+        ("no block", [0, 1, 1], one, 0),
+        ("no thread", one, [1, 0, 1], 0),
+        ("too many threads", one, [1025, 1, 1], 0),
+        ("too many threads", one, [32, 32, 2], 0),
+        ("too deep a block", one, [1, 1, 65], 0),
+        ("too high a grid", [1, 65536, 1], one, 0),
+        ("too deep a grid", [1, 1, 65536], one, 0),
+        ("too much shared memory", one, one, (48 << 10) + 1),
+    ] {
+        assert_eq!(
+            launch(takes.function, grid, block, shared, params, null).0,
+            1,
+            "{what}"
+        );
+    }
+    expect(launch(small.function, one, [65, 1, 1], 0, null, null), 1);
+    expect(launch(null_mut(), one, one, 0, params, null), 400);
+    expect(launch(takes.function, one, one, 0, null, null), 1);
+    let mut nothing = [null_mut()];
+    expect(
+        launch(takes.function, one, one, 0, nothing.as_mut_ptr(), null),
+        1,
+    );
+    let (mut packed, mut size) = ([0u8; 64], 64usize);
+    let mut extra = [
+        CU_LAUNCH_PARAM_BUFFER_POINTER,
+        packed.as_mut_ptr().cast(),
+        CU_LAUNCH_PARAM_BUFFER_SIZE,
+        (&raw mut size).cast(),
+        CU_LAUNCH_PARAM_END,
+    ];
+    expect(
+        launch(takes.function, one, one, 0, params, extra.as_mut_ptr()),
+        1,
+    );
+    expect(
+        launch(takes.function, one, one, 0, null, extra.as_mut_ptr()),
+        701,
+    );
+    // Under another current context: the stream decides.
+    let other = Context::new();
+    expect(launch(takes.function, one, one, 0, params, null), 400);
+    unsafe {
+        expect(
+            cuda.cuLaunchKernelEx(std::ptr::null(), takes.function, params, null),
+            1,
+        );
+        check(cuda.cuModuleUnload(small.module));
+        expect(launch(small.function, one, one, 0, null, null), 400);
+    }
+    drop((other, context));
+}
+
+#[test]
+fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
+    let (cuda, context) = (cuda(), Context::new());
+    let load = |image: &CStr| {
+        let mut library = null_mut();
+        let none = null_mut();
+        check(unsafe {
+            cuda.cuLibraryLoadData(
+                &mut library,
+                image.as_ptr().cast(),
+                none,
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+                0,
+            )
+        });
+        library
+    };
+    let (mut kernel, mut again, mut function) = (null_mut(), null_mut(), null_mut());
+    unsafe {
+        let junk = load(c"junk");
+        expect(
+            cuda.cuLibraryGetKernel(&mut kernel, junk, c"k".as_ptr()),
+            200,
+        );
+        check(cuda.cuLibraryUnload(junk));
+        let bad = load(&text(&format!("{HEAD}.visible .entry k() {{ nonsense; }}")));
+        expect(
+            cuda.cuLibraryGetKernel(&mut kernel, bad, c"k".as_ptr()),
+            218,
+        );
+        let library = load(&ptx("vector_add"));
+        check(cuda.cuCtxPopCurrent(null_mut()));
+        // Without a context: the kernel and its attributes, but not a function.
+        check(cuda.cuLibraryGetKernel(&mut kernel, library, c"vector_add".as_ptr()));
+        check(cuda.cuLibraryGetKernel(&mut again, library, c"vector_add".as_ptr()));
+        assert_eq!(kernel, again);
+        expect(
+            cuda.cuLibraryGetKernel(&mut again, library, c"nothing".as_ptr()),
+            500,
+        );
+        let mut value = 0;
+        check(cuda.cuKernelGetAttribute(
+            &mut value,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION,
+            kernel,
+            0,
+        ));
+        assert_eq!(value, 52);
+        expect(cuda.cuKernelGetFunction(&mut function, kernel), 201);
+        let mut module = null_mut();
+        expect(cuda.cuLibraryGetModule(&mut module, library), 201);
+        check(cuda.cuCtxPushCurrent(context.0));
+        check(cuda.cuKernelGetFunction(&mut function, kernel));
+        check(cuda.cuLibraryGetModule(&mut module, library));
+        let (mut of, mut name) = (null_mut(), std::ptr::null());
+        check(cuda.cuFuncGetModule(&mut of, function));
+        assert_eq!(of, module);
+        check(cuda.cuKernelGetName(&mut name, kernel));
+        assert_eq!(CStr::from_ptr(name), c"vector_add");
+        check(cuda.cuLibraryUnload(library));
+        expect(cuda.cuLibraryUnload(library), 400);
+        expect(cuda.cuKernelGetFunction(&mut function, kernel), 400);
+    }
+}
+
+#[test]
+fn two_modules_with_the_same_names() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let ptx = text(&format!(
+        "{HEAD}.visible .global .u32 x = 1;\n.visible .entry k() {{ ret; }}\n"
+    ));
+    let (a, b) = (Kernel::from_ptx(&ptx, "k"), Kernel::from_ptx(&ptx, "k"));
+    let (mut xa, mut xb) = (0, 0);
+    unsafe {
+        check(cuda.cuModuleGetGlobal(&mut xa, null_mut(), a.module, c"x".as_ptr()));
+        check(cuda.cuModuleGetGlobal(&mut xb, null_mut(), b.module, c"x".as_ptr()));
+    }
+    assert!(xa != xb && a.function != b.function);
+}

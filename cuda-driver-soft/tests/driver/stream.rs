@@ -1,0 +1,419 @@
+//! Streams, events and host functions: what waits for what, and what returns at once.
+
+use crate::common::{Context, check, cuda, expect};
+use cuda_driver_sys::*;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// A door that host functions wait at until the test opens it.
+#[derive(Default)]
+struct Door {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Door {
+    fn open(&self) {
+        *self.open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+/// A host function: waits at the door that it is given.
+unsafe extern "system" fn wait(door: *mut c_void) {
+    let door = unsafe { &*door.cast::<Door>() };
+    let (open, timeout) = door
+        .opened
+        .wait_timeout_while(door.open.lock().unwrap(), Duration::from_secs(20), |open| {
+            !*open
+        })
+        .unwrap();
+    drop(open);
+    assert!(!timeout.timed_out(), "nobody opened the door");
+}
+
+/// A host function: counts.
+unsafe extern "system" fn count(counter: *mut c_void) {
+    unsafe { &*counter.cast::<AtomicU32>() }.fetch_add(1, SeqCst);
+}
+
+/// A host function: sleeps for 300 ms.
+unsafe extern "system" fn sleep(_: *mut c_void) {
+    std::thread::sleep(Duration::from_millis(300));
+}
+
+fn stream(flags: CUstream_flags) -> CUstream {
+    let mut stream = null_mut();
+    check(unsafe { cuda().cuStreamCreate(&mut stream, flags.0) });
+    stream
+}
+
+fn event(flags: CUevent_flags) -> CUevent {
+    let mut event = null_mut();
+    check(unsafe { cuda().cuEventCreate(&mut event, flags.0) });
+    event
+}
+
+fn hold(stream: CUstream, door: &Door) {
+    let data = (&raw const *door).cast_mut().cast();
+    check(unsafe { cuda().cuLaunchHostFunc(stream, Some(wait), data) });
+}
+
+const BLOCKING: CUstream_flags = CUstream_flags::CU_STREAM_DEFAULT;
+const NON_BLOCKING: CUstream_flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
+const NULL: CUstream = null_mut();
+
+#[test]
+fn the_null_stream_waits_for_blocking_streams_only() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (door, blocking, free) = (Door::default(), stream(BLOCKING), stream(NON_BLOCKING));
+    unsafe {
+        hold(free, &door);
+        expect(cuda.cuStreamQuery(free), 600);
+        check(cuda.cuStreamQuery(NULL));
+        check(cuda.cuStreamQuery(blocking));
+        door.open();
+        check(cuda.cuStreamSynchronize(free));
+        let door = Door::default();
+        hold(blocking, &door);
+        expect(cuda.cuStreamQuery(blocking), 600);
+        expect(cuda.cuStreamQuery(NULL), 600);
+        check(cuda.cuStreamQuery(free));
+        // Work on the null stream waits for the blocking stream, and later work on that waits for it.
+        let mut address = 0;
+        check(cuda.cuMemAlloc(&mut address, 4));
+        check(cuda.cuMemsetD32(address, 7, 1));
+        let marker = event(CUevent_flags::CU_EVENT_DEFAULT);
+        check(cuda.cuEventRecord(marker, NULL));
+        expect(cuda.cuEventQuery(marker), 600);
+        door.open();
+        check(cuda.cuEventSynchronize(marker));
+        let mut word = 0u32;
+        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4));
+        assert_eq!(word, 7);
+        check(cuda.cuMemFree(address));
+    }
+}
+
+#[test]
+fn the_per_thread_stream() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let door = Door::default();
+    unsafe {
+        hold(CU_STREAM_PER_THREAD, &door);
+        expect(cuda.cuStreamQuery(CU_STREAM_PER_THREAD), 600);
+        // It is a blocking stream.
+        expect(cuda.cuStreamQuery(NULL), 600);
+        expect(cuda.cuStreamQuery_ptsz(NULL), 600);
+        let context = {
+            let mut context = null_mut();
+            check(cuda.cuCtxGetCurrent(&mut context));
+            context as usize
+        };
+        // Another thread has its own.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                check(cuda.cuCtxPushCurrent(context as CUcontext));
+                check(cuda.cuStreamQuery(CU_STREAM_PER_THREAD));
+                check(cuda.cuCtxPopCurrent(null_mut()));
+            });
+        });
+        door.open();
+        check(cuda.cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    }
+}
+
+#[test]
+fn a_stream_waits_for_an_event_of_another() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (door, first, second) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
+    let recorded = event(CUevent_flags::CU_EVENT_DISABLE_TIMING);
+    let counter = AtomicU32::new(0);
+    let data = (&raw const counter).cast_mut().cast();
+    unsafe {
+        // Never recorded: no wait, and it counts as done.
+        check(cuda.cuStreamWaitEvent(second, recorded, 0));
+        check(cuda.cuStreamQuery(second));
+        check(cuda.cuEventQuery(recorded));
+        hold(first, &door);
+        check(cuda.cuEventRecord(recorded, first));
+        check(cuda.cuStreamWaitEvent(second, recorded, 0));
+        check(cuda.cuLaunchHostFunc(second, Some(count), data));
+        expect(cuda.cuEventQuery(recorded), 600);
+        expect(cuda.cuStreamQuery(second), 600);
+        assert_eq!(counter.load(SeqCst), 0);
+        // The stream and the event may go while they are in use.
+        check(cuda.cuStreamDestroy(first));
+        check(cuda.cuEventDestroy(recorded));
+        door.open();
+        check(cuda.cuStreamSynchronize(second));
+        assert_eq!(counter.load(SeqCst), 1);
+        check(cuda.cuStreamDestroy(second));
+    }
+}
+
+#[test]
+fn what_returns_at_once_while_the_device_works() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let busy = stream(BLOCKING);
+    let (mut a, mut b, mut pinned) = (0, 0, null_mut());
+    unsafe {
+        check(cuda.cuMemAlloc(&mut a, 1 << 20));
+        check(cuda.cuMemAllocHost(&mut pinned, 1 << 20));
+        check(cuda.cuLaunchHostFunc(busy, Some(sleep), null_mut()));
+        let began = Instant::now();
+        check(cuda.cuMemAlloc(&mut b, 1 << 20));
+        check(cuda.cuMemsetD8(a, 1, 1 << 20));
+        check(cuda.cuMemcpyDtoD(b, a, 1 << 20));
+        check(cuda.cuMemcpyHtoDAsync(a, (&raw const b).cast(), 4, busy));
+        check(cuda.cuMemcpyDtoHAsync(pinned, b, 1 << 20, busy));
+        let other = stream(BLOCKING);
+        check(cuda.cuStreamDestroy(other));
+        check(cuda.cuEventDestroy(event(CUevent_flags::CU_EVENT_DEFAULT)));
+        assert!(
+            began.elapsed() < Duration::from_millis(200),
+            "{:?}",
+            began.elapsed()
+        );
+        expect(cuda.cuStreamQuery(busy), 600);
+        // This waits: the copy is to pageable memory, on a stream that comes after the busy one.
+        let mut word = 0u32;
+        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), b, 4));
+        assert!(
+            began.elapsed() >= Duration::from_millis(250),
+            "{:?}",
+            began.elapsed()
+        );
+        assert_eq!(word, 0x0101_0101);
+        check(cuda.cuStreamSynchronize(busy));
+        assert_eq!(*pinned.cast::<u32>().add(77), 0x0101_0101);
+        // Small pageable memory was taken when the call was made.
+        let mut low = 0u32;
+        check(cuda.cuMemcpyDtoH((&raw mut low).cast(), a, 4));
+        assert_eq!(low, b as u32);
+        for address in [a, b] {
+            check(cuda.cuMemFree(address));
+        }
+        check(cuda.cuMemFreeHost(pinned));
+    }
+}
+
+#[test]
+fn freeing_waits_for_the_work() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let busy = stream(NON_BLOCKING);
+    let mut a = 0;
+    unsafe {
+        check(cuda.cuMemAlloc(&mut a, 64));
+        check(cuda.cuLaunchHostFunc(busy, Some(sleep), null_mut()));
+        let began = Instant::now();
+        check(cuda.cuMemFree(a));
+        assert!(
+            began.elapsed() >= Duration::from_millis(250),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+}
+
+/// Codes of calls that a host function makes.
+#[derive(Default)]
+struct Inside {
+    stream: usize,
+    counter: AtomicU32,
+    codes: Mutex<Vec<u32>>,
+}
+
+unsafe extern "system" fn call_from_inside(data: *mut c_void) {
+    let inside = unsafe { &*data.cast::<Inside>() };
+    let cuda = cuda();
+    let (mut address, mut context, mut number, mut event) = (0, null_mut(), 0, null_mut());
+    let counter = (&raw const inside.counter).cast_mut().cast();
+    let codes = unsafe {
+        [
+            cuda.cuMemAlloc(&mut address, 4),
+            cuda.cuCtxSynchronize(),
+            cuda.cuCtxGetCurrent(&mut context),
+            cuda.cuDeviceGetCount(&mut number),
+            cuda.cuEventCreate(&mut event, 0),
+            cuda.cuStreamQuery(inside.stream as CUstream),
+            cuda.cuLaunchHostFunc(inside.stream as CUstream, Some(count), counter),
+        ]
+    };
+    inside.codes.lock().unwrap().extend(codes.map(|c| c.0));
+}
+
+#[test]
+fn calls_from_a_host_function() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let stream = stream(BLOCKING);
+    let inside = Inside {
+        stream: stream as usize,
+        ..Inside::default()
+    };
+    unsafe {
+        check(cuda.cuLaunchHostFunc(
+            stream,
+            Some(call_from_inside),
+            (&raw const inside).cast_mut().cast(),
+        ));
+        check(cuda.cuStreamSynchronize(stream));
+        // What the host function itself submitted may come after that.
+        check(cuda.cuStreamSynchronize(stream));
+    }
+    assert_eq!(
+        *inside.codes.lock().unwrap(),
+        [800, 800, 800, 800, 800, 600, 0]
+    );
+    assert_eq!(inside.counter.load(SeqCst), 1);
+}
+
+unsafe extern "system" fn callback(_: CUstream, status: CUresult, data: *mut c_void) {
+    unsafe { &*data.cast::<AtomicU32>() }.store(100 + status.0, SeqCst);
+}
+
+#[test]
+fn callbacks_get_the_status() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let stream = stream(BLOCKING);
+    let status = AtomicU32::new(0);
+    let data = (&raw const status).cast_mut().cast();
+    unsafe {
+        expect(cuda.cuStreamAddCallback(stream, None, data, 0), 1);
+        expect(cuda.cuStreamAddCallback(stream, Some(callback), data, 1), 1);
+        check(cuda.cuStreamAddCallback(stream, Some(callback), data, 0));
+        check(cuda.cuStreamSynchronize(stream));
+    }
+    assert_eq!(status.load(SeqCst), 100);
+}
+
+#[test]
+fn times_of_events() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (start, end) = (
+        event(CUevent_flags::CU_EVENT_DEFAULT),
+        event(CUevent_flags::CU_EVENT_DEFAULT),
+    );
+    let untimed = event(CUevent_flags::CU_EVENT_DISABLE_TIMING);
+    let mut ms = -1.0;
+    unsafe {
+        expect(cuda.cuEventElapsedTime(&mut ms, start, end), 400);
+        expect(cuda.cuEventElapsedTime(null_mut(), start, end), 400);
+        check(cuda.cuEventRecord(start, NULL));
+        check(cuda.cuLaunchHostFunc(NULL, Some(sleep), null_mut()));
+        check(cuda.cuEventRecord(end, NULL));
+        check(cuda.cuEventRecord(untimed, NULL));
+        expect(cuda.cuEventElapsedTime(&mut ms, start, end), 600);
+        check(cuda.cuEventSynchronize(end));
+        check(cuda.cuEventElapsedTime(&mut ms, start, end));
+        assert!((290.0..2000.0).contains(&ms), "{ms}");
+        expect(cuda.cuEventElapsedTime(&mut ms, start, untimed), 400);
+        expect(cuda.cuEventElapsedTime(&mut ms, null_mut(), end), 400);
+    }
+}
+
+#[test]
+fn handles_that_are_wrong_or_gone() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (gone, dead) = (stream(BLOCKING), event(CUevent_flags::CU_EVENT_DEFAULT));
+    let mut out = null_mut();
+    unsafe {
+        check(cuda.cuStreamDestroy(gone));
+        check(cuda.cuEventDestroy(dead));
+        // A real driver crashes with these.
+        expect(cuda.cuStreamQuery(gone), 400);
+        expect(cuda.cuStreamDestroy(gone), 400);
+        expect(cuda.cuEventQuery(dead), 400);
+        expect(cuda.cuEventDestroy(dead), 400);
+        expect(cuda.cuStreamSynchronize(dead.cast()), 400);
+        expect(cuda.cuStreamSynchronize(0x1234_5678 as CUstream), 400);
+        // And answers these.
+        expect(cuda.cuEventQuery(null_mut()), 400);
+        expect(cuda.cuEventRecord(null_mut(), NULL), 400);
+        expect(cuda.cuEventDestroy(null_mut()), 400);
+        expect(cuda.cuStreamDestroy(null_mut()), 400);
+        expect(cuda.cuStreamWaitEvent(NULL, null_mut(), 0), 400);
+        expect(cuda.cuStreamCreate(&mut out, 2), 1);
+        expect(cuda.cuStreamCreate(null_mut(), 0), 1);
+        expect(cuda.cuEventCreate(null_mut(), 0), 1);
+        expect(cuda.cuEventCreate(&mut out.cast(), 8), 1);
+        expect(
+            cuda.cuEventCreate(&mut out.cast(), CUevent_flags::CU_EVENT_INTERPROCESS.0),
+            1,
+        );
+    }
+}
+
+#[test]
+fn streams_and_events_of_a_destroyed_context() {
+    let cuda = cuda();
+    let (stream, event) = {
+        let _context = Context::new();
+        (stream(BLOCKING), event(CUevent_flags::CU_EVENT_DEFAULT))
+    };
+    let _other = Context::new();
+    unsafe {
+        expect(cuda.cuEventQuery(event), 709);
+        expect(cuda.cuEventRecord(event, NULL), 709);
+        expect(cuda.cuStreamQuery(stream), 709);
+    }
+}
+
+#[test]
+fn a_stream_works_on_a_thread_without_a_context() {
+    let cuda = cuda();
+    let context = Context::new();
+    let mut address = 0;
+    let (stream, event) = (stream(BLOCKING), event(CUevent_flags::CU_EVENT_DEFAULT));
+    let counter = AtomicU32::new(0);
+    unsafe {
+        check(cuda.cuMemAlloc(&mut address, 64));
+        check(cuda.cuCtxPopCurrent(null_mut()));
+        let mut word = [0u8; 64];
+        check(cuda.cuMemsetD8Async(address, 9, 64, stream));
+        check(cuda.cuMemcpyDtoHAsync(word.as_mut_ptr().cast(), address, 64, stream));
+        check(cuda.cuLaunchHostFunc(stream, Some(count), (&raw const counter).cast_mut().cast()));
+        check(cuda.cuEventRecord(event, stream));
+        check(cuda.cuStreamWaitEvent(stream, event, 0));
+        check(cuda.cuEventSynchronize(event));
+        check(cuda.cuStreamQuery(stream));
+        check(cuda.cuStreamSynchronize(stream));
+        assert_eq!((word, counter.load(SeqCst)), ([9; 64], 1));
+        let mut of = null_mut();
+        check(cuda.cuStreamGetCtx(stream, &mut of));
+        assert_eq!(of, context.0);
+        expect(cuda.cuStreamQuery(NULL), 201);
+        expect(cuda.cuStreamSynchronize(CU_STREAM_LEGACY), 201);
+        expect(cuda.cuLaunchHostFunc(NULL, Some(count), null_mut()), 201);
+        expect(cuda.cuStreamCreate(&mut null_mut(), 0), 201);
+        expect(cuda.cuEventCreate(&mut null_mut(), 0), 201);
+        check(cuda.cuEventDestroy(event));
+        check(cuda.cuStreamDestroy(stream));
+        check(cuda.cuMemFree(address));
+        check(cuda.cuCtxPushCurrent(context.0));
+    }
+}
+
+#[test]
+fn priorities_and_flags() {
+    let (cuda, context) = (cuda(), Context::new());
+    let (mut stream, mut priority, mut flags, mut of) = (null_mut(), 9, 9, null_mut());
+    unsafe {
+        for (asked, given) in [(0, 0), (-3, -3), (-100, -5), (100, 0)] {
+            check(cuda.cuStreamCreateWithPriority(&mut stream, NON_BLOCKING.0, asked));
+            check(cuda.cuStreamGetPriority(stream, &mut priority));
+            check(cuda.cuStreamGetFlags(stream, &mut flags));
+            check(cuda.cuStreamGetCtx(stream, &mut of));
+            assert_eq!((priority, flags, of), (given, 1, context.0));
+        }
+        check(cuda.cuStreamGetFlags(NULL, &mut flags));
+        assert_eq!(flags, 0);
+        let (mut a, mut b) = (0, 0);
+        check(cuda.cuStreamGetId(NULL, &mut a));
+        check(cuda.cuStreamGetId(stream, &mut b));
+        assert_ne!(a, b);
+    }
+}

@@ -1,0 +1,94 @@
+//! Finds the user's `cuda.h`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Environment variables that name a toolkit, in the order in which they are asked.
+pub(crate) const VARIABLES: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
+
+/// The folder that holds `cuda.h`: of the toolkit that `CUDA_PATH` or `CUDA_HOME` names, else what pkg-config knows,
+/// else the usual folders, else a header package that pip installed.
+///
+/// # Errors
+/// Every place that was looked at.
+pub(crate) fn include_folder() -> Result<PathBuf, String> {
+    let mut tried = Vec::new();
+    for variable in VARIABLES {
+        let Some(toolkit) = std::env::var_os(variable).filter(|value| !value.is_empty()) else {
+            continue;
+        };
+        let folders = [Path::new(&toolkit).join("include"), PathBuf::from(&toolkit)];
+        return holds_header(&folders, &mut tried).ok_or_else(|| {
+            format!(
+                "{variable} is set, but there is no cuda.h in {}",
+                tried.join(" nor in ")
+            )
+        });
+    }
+    let found = holds_header(&from_pkg_config(), &mut tried)
+        .or_else(|| holds_header(&usual(), &mut tried))
+        .or_else(|| holds_header(&from_pip(), &mut tried));
+    found.ok_or_else(|| {
+        format!(
+            "the feature `bindgen` needs cuda.h; set CUDA_PATH to a toolkit's folder, or `pip install \
+             nvidia-cuda-runtime`, or switch the feature off: the committed bindings need no header. Looked in {}",
+            tried.join(", ")
+        )
+    })
+}
+
+/// The first of these that holds the header; the others are added to `tried`.
+fn holds_header(folders: &[PathBuf], tried: &mut Vec<String>) -> Option<PathBuf> {
+    for folder in folders {
+        if folder.join("cuda.h").is_file() {
+            return Some(folder.clone());
+        }
+        tried.push(folder.display().to_string());
+    }
+    None
+}
+
+/// A distribution calls it `cuda`, NVIDIA `cuda-13.5`.
+fn from_pkg_config() -> Vec<PathBuf> {
+    let mut names = vec!["cuda".to_owned()];
+    for (major, minors) in [(13, 0..=5), (12, 0..=9), (11, 7..=8)] {
+        names.extend(minors.rev().map(|minor| format!("cuda-{major}.{minor}")));
+    }
+    names
+        .iter()
+        .find_map(|name| output("pkg-config", &["--variable=includedir", name]))
+        .into_iter()
+        .collect()
+}
+
+fn usual() -> Vec<PathBuf> {
+    let fixed = [
+        "/usr/local/cuda/include",
+        "/opt/cuda/include",
+        "/usr/lib/cuda/include",
+        "/usr/include",
+    ];
+    fixed.iter().map(PathBuf::from).collect()
+}
+
+fn from_pip() -> Vec<PathBuf> {
+    const PROGRAM: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let Some(site) = output("python3", &["-c", PROGRAM]) else {
+        return Vec::new();
+    };
+    ["nvidia/cu13/include", "nvidia/cuda_runtime/include"]
+        .iter()
+        .map(|folder| site.join(folder))
+        .collect()
+}
+
+/// The first line that a program prints, as a path; `None` if it fails or prints nothing.
+fn output(program: &str, arguments: &[&str]) -> Option<PathBuf> {
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (!text.is_empty()).then(|| PathBuf::from(text))
+}

@@ -1,0 +1,239 @@
+//! A user's header against the committed bindings: what both know must agree, what is newer is added.
+
+use std::collections::BTreeSet;
+
+use super::model::{Declaration, Model, type_text};
+use super::registry::{self, Entry};
+
+/// Enumerators and macros whose value changed under one name; the committed one is right for every driver.
+const CHANGED_VALUES: &[&str] = &[
+    "CUDA_VERSION",
+    "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS",
+    "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR",
+    "CU_CTX_FLAGS_MASK",
+    "CU_COREDUMP_LIGHTWEIGHT_FLAGS",
+];
+
+/// Records whose size or alignment changed under one tag. No function takes a pointer to one whose size does.
+const CHANGED_LAYOUTS: &[&str] = &[
+    "CUtensorMap_st",
+    "CUdevSmResource_st",
+    "CUdevResource_st",
+    "CUDA_HOST_NODE_PARAMS_v2_st",
+    "CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st",
+    "CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st",
+    "CUDA_CHILD_GRAPH_NODE_PARAMS_st",
+    "CUDA_EVENT_RECORD_NODE_PARAMS_st",
+];
+
+/// Fields that moved inside a record of constant size, or that a later header took from its reserved bytes.
+const CHANGED_FIELDS: &[&str] = &["reserved", "_oversize", "padding", "pad"];
+
+/// bindgen's names for records without one; their numbers shift when a header adds another.
+const UNNAMED: &str = "__bindgen_ty_";
+
+/// Merges a header into the committed bindings.
+///
+/// # Errors
+/// Everything that both know and that differs, one sentence each.
+pub(crate) fn merge(
+    mut committed: Model,
+    mut registry: Vec<Entry>,
+    header: &Model,
+    typedefs: &str,
+) -> Result<(Model, Vec<Entry>), Vec<String>> {
+    let differences = differences(&committed, &registry, header);
+    if !differences.is_empty() {
+        return Err(differences);
+    }
+    if version(header) > version(&committed) {
+        add(&mut committed, header);
+        registry::extend(&mut registry, &header.functions, typedefs)
+            .map_err(|error| vec![error])?;
+    }
+    Ok((committed, registry))
+}
+
+/// The header's `CUDA_VERSION`.
+pub(crate) fn version(model: &Model) -> i128 {
+    model
+        .constants
+        .iter()
+        .find(|constant| constant.name == "CUDA_VERSION")
+        .map_or(0, |constant| constant.value)
+}
+
+fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
+    let mut found = Vec::new();
+    for theirs in &header.constants {
+        let ours = committed
+            .constants
+            .iter()
+            .find(|ours| ours.name == theirs.name);
+        if let Some(ours) = ours.filter(|ours| ours.value != theirs.value) {
+            if !CHANGED_VALUES.contains(&theirs.name.as_str()) {
+                found.push(format!(
+                    "{} is {}, in the header {}",
+                    ours.name, ours.value, theirs.value
+                ));
+            }
+        }
+    }
+    for theirs in &header.enumerations {
+        let Some(ours) = committed
+            .enumerations
+            .iter()
+            .find(|ours| ours.name == theirs.name)
+        else {
+            continue;
+        };
+        for (name, value) in &theirs.values {
+            let known = ours.values.iter().find(|(ours, _)| ours == name);
+            if let Some((_, known)) = known.filter(|(_, known)| known != value) {
+                if !CHANGED_VALUES.contains(&name.as_str()) {
+                    found.push(format!("{name} is {known}, in the header {value}"));
+                }
+            }
+        }
+    }
+    for (name, theirs) in &header.layouts {
+        let Some(ours) = committed.layouts.get(name) else {
+            continue;
+        };
+        if name.contains(UNNAMED) || CHANGED_LAYOUTS.contains(&name.as_str()) {
+            continue;
+        }
+        if (ours.size, ours.align) != (theirs.size, theirs.align) {
+            found.push(format!(
+                "{name} has size {} and alignment {}, in the header {} and {}",
+                ours.size, ours.align, theirs.size, theirs.align
+            ));
+        }
+        for (field, offset) in &theirs.offsets {
+            let known = ours.offsets.iter().find(|(ours, _)| ours == field);
+            if let Some((_, known)) = known.filter(|(_, known)| known != offset) {
+                if !CHANGED_FIELDS.contains(&field.as_str()) {
+                    found.push(format!(
+                        "{name}::{field} is at {known}, in the header at {offset}"
+                    ));
+                }
+            }
+        }
+    }
+    for theirs in &header.functions {
+        let Some(ours) = registry.iter().find(|ours| ours.symbol == theirs.name) else {
+            continue;
+        };
+        let known = abi_classes(&ours.parameters, committed);
+        let seen = abi_classes(&theirs.parameters, header);
+        if known != seen {
+            found.push(format!(
+                "{} takes ({known}), in the header ({seen})",
+                ours.symbol
+            ));
+        }
+    }
+    found
+}
+
+/// How parameters are passed; what pointers point to does not matter for that.
+fn abi_classes(parameters: &[(String, String)], model: &Model) -> String {
+    let classes: Vec<String> = parameters
+        .iter()
+        .map(|(_, ty)| abi_class(ty, model))
+        .collect();
+    classes.join(", ")
+}
+
+fn abi_class(ty: &str, model: &Model) -> String {
+    if ty.starts_with('*') || ty.contains("Option <") || ty.contains("Option<") {
+        return "pointer".to_owned();
+    }
+    if let Some(alias) = model.aliases.iter().find(|alias| alias.name == ty) {
+        return abi_class(&type_text(&alias.target), model);
+    }
+    if model
+        .enumerations
+        .iter()
+        .any(|e| e.name == ty || e.tag.as_deref() == Some(ty))
+    {
+        return "32-bit integer".to_owned();
+    }
+    if let Some(layout) = model.layouts.get(ty) {
+        return format!(
+            "record of {} bytes aligned to {}",
+            layout.size, layout.align
+        );
+    }
+    match ty {
+        "c_int" | "c_uint" | "u32" | "i32" => "32-bit integer".to_owned(),
+        "c_ulonglong" | "c_longlong" | "usize" | "u64" | "i64" => "64-bit integer".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Adds what the committed bindings do not know; what they know keeps its form.
+fn add(committed: &mut Model, header: &Model) {
+    let constants: BTreeSet<String> = committed.constants.iter().map(|c| c.name.clone()).collect();
+    committed.constants.extend(
+        header
+            .constants
+            .iter()
+            .filter(|c| !constants.contains(&c.name))
+            .cloned(),
+    );
+
+    for theirs in &header.enumerations {
+        match committed
+            .enumerations
+            .iter_mut()
+            .find(|ours| ours.name == theirs.name)
+        {
+            Some(ours) => {
+                let known: BTreeSet<String> =
+                    ours.values.iter().map(|(name, _)| name.clone()).collect();
+                ours.values.extend(
+                    theirs
+                        .values
+                        .iter()
+                        .filter(|(name, _)| !known.contains(name))
+                        .cloned(),
+                );
+            }
+            None => committed.enumerations.push(theirs.clone()),
+        }
+    }
+
+    let known: BTreeSet<String> = committed
+        .records
+        .iter()
+        .map(|record| record.name.clone())
+        .chain(committed.aliases.iter().map(|alias| alias.name.clone()))
+        .collect();
+    for record in &header.records {
+        // An unnamed record inside a known one belongs to a form that is not taken over.
+        let outer = record.name.split(UNNAMED).next().unwrap_or_default();
+        if !known.contains(&record.name) && !known.contains(outer) {
+            committed.records.push(record.clone());
+            if let Some(layout) = header.layouts.get(&record.name) {
+                committed
+                    .layouts
+                    .insert(record.name.clone(), layout.clone());
+            }
+        }
+    }
+    committed.aliases.extend(
+        header
+            .aliases
+            .iter()
+            .filter(|alias| !known.contains(&alias.name))
+            .cloned(),
+    );
+
+    let functions: BTreeSet<String> = committed.functions.iter().map(|f| f.name.clone()).collect();
+    let new = header
+        .functions
+        .iter()
+        .filter(|f| !functions.contains(&f.name));
+    committed.functions.extend(new.map(Declaration::clone));
+}

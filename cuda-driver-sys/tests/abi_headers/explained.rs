@@ -1,0 +1,317 @@
+//! Where a header says otherwise than the bindings, and why that is right.
+
+use crate::Difference;
+
+/// The headers that are looked at, by their `CUDA_VERSION`. There is no 12.7.
+pub(crate) const VERSIONS: &[u32] = &[
+    11070, 11080, 12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000, 13010,
+    13020, 13030, 13040, 13050,
+];
+
+/// A reason, and what it explains.
+#[derive(Debug)]
+pub(crate) struct Explained {
+    pub(crate) why: &'static str,
+    /// The fact, the first and the last header that say otherwise than the bindings, and what they say: `nothing` if
+    /// they do not have it. A `*` at the end of a text stands for anything.
+    pub(crate) facts: &'static [Fact],
+}
+
+pub(crate) type Fact = (&'static str, u32, u32, &'static str);
+
+/// Whether this is what is said about a difference.
+pub(crate) fn fits((what, first, last, says): &Fact, difference: &Difference) -> bool {
+    matches(what, &difference.what)
+        && (*first..=*last).contains(&difference.version)
+        && matches(says, difference.theirs.as_deref().unwrap_or("nothing"))
+}
+
+fn matches(pattern: &str, text: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => text.starts_with(beginning),
+        None => text == pattern,
+    }
+}
+
+#[rustfmt::skip]
+pub(crate) const EXPLAINED: &[Explained] = &[
+    Explained {
+        why: "The version of the header itself.",
+        facts: &[
+            ("macro CUDA_VERSION", 11070, 13040, "*"),
+        ],
+    },
+    Explained {
+        why: "Ends of enumerations that move with every release. The bindings leave them out: a program that uses one is wrong on the next driver.",
+        facts: &[
+            ("enumerator CU_AD_FORMAT_MAX", 12050, 13050, "CUarray_format 2147483647"),
+            ("enumerator CU_ATOMIC_OPERATION_MAX", 13000, 13050, "CUatomicOperation 13"),
+            ("enumerator CU_COREDUMP_MAX", 12010, 13050, "CUcoredumpSettings *"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_MAX", 11070, 13050, "CUdevice_attribute *"),
+            ("enumerator CU_EXEC_AFFINITY_TYPE_MAX", 11070, 13050, "CUexecAffinityType 1"),
+            ("enumerator CU_FABRIC_COPY_OPERAND_TYPE_MAX", 13050, 13050, "CUfabricCpyOperandType 2147483647"),
+            ("enumerator CU_FUNCTION_LOADING_STATE_MAX", 12040, 13050, "CUfunctionLoadingState 2"),
+            ("enumerator CU_FUNC_ATTRIBUTE_MAX", 11070, 13050, "CUfunction_attribute *"),
+            ("enumerator CU_JIT_NUM_INPUT_TYPES", 11070, 13050, "CUjitInputType 6"),
+            ("enumerator CU_JIT_NUM_OPTIONS", 11070, 13050, "CUjit_option *"),
+            ("enumerator CU_LAUNCH_ATTRIBUTE_MAX", 12010, 13050, "CUlaunchAttributeID *"),
+            ("enumerator CU_LIBRARY_NUM_OPTIONS", 12000, 13050, "CUlibraryOption 2"),
+            ("enumerator CU_LIMIT_MAX", 11070, 13050, "CUlimit *"),
+            ("enumerator CU_MEMCPY_OPERAND_TYPE_MAX", 12080, 13050, "CUmemcpy3DOperandType 2147483647"),
+            ("enumerator CU_MEMCPY_SRC_ACCESS_ORDER_MAX", 12080, 13050, "CUmemcpySrcAccessOrder 2147483647"),
+            ("enumerator CU_MEM_ACCESS_FLAGS_PROT_MAX", 11070, 13050, "CUmemAccess_flags 2147483647"),
+            ("enumerator CU_MEM_ALLOCATION_TYPE_MAX", 11070, 13050, "CUmemAllocationType 2147483647"),
+            ("enumerator CU_MEM_HANDLE_TYPE_MAX", 11070, 13050, "CUmemAllocationHandleType 2147483647"),
+            ("enumerator CU_MEM_LOCATION_TYPE_MAX", 11070, 13050, "CUmemLocationType 2147483647"),
+            ("enumerator CU_MEM_RANGE_HANDLE_TYPE_MAX", 11070, 13050, "CUmemRangeHandleType 2147483647"),
+        ],
+    },
+    Explained {
+        why: "The same kind of end, which later headers do not have at all.",
+        facts: &[
+            ("enumerator CU_DEV_RESOURCE_TYPE_MAX", 12040, 13000, "CUdevResourceType 2"),
+        ],
+    },
+    Explained {
+        why: "Numbers of CUDA 11 that were given new names ending in _V1, while the plain names took over those of _V2: the bindings' numbers mean the same to every driver.",
+        facts: &[
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS", 11070, 11080, "CUdevice_attribute 93"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR", 11070, 11080, "CUdevice_attribute 94"),
+        ],
+    },
+    Explained {
+        why: "Names of earlier headers, which the bindings keep for programs that were written with them.",
+        facts: &[
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS", 13050, 13050, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2", 13050, 13050, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_20", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_21", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101A", 13050, 13050, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101F", 13050, 13050, "nothing"),
+        ],
+    },
+    Explained {
+        why: "Masks of all flags that the header's own driver knows.",
+        facts: &[
+            ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12050, 12050, "CUCoredumpGenerationFlags 15"),
+            ("enumerator CU_COREDUMP_LIGHTWEIGHT_FLAGS", 12060, 13040, "CUCoredumpGenerationFlags 47"),
+            ("enumerator CU_CTX_FLAGS_MASK", 11070, 12000, "CUctx_flags 31"),
+        ],
+    },
+    Explained {
+        why: "Enumerators of 11.7 that became macros of the same value in 11.8; the bindings have them as constants.",
+        facts: &[
+            ("enumerator CU_KERNEL_NODE_ATTRIBUTE_ACCESS_POLICY_WINDOW", 11070, 11070, "CUkernelNodeAttrID 1"),
+            ("enumerator CU_KERNEL_NODE_ATTRIBUTE_COOPERATIVE", 11070, 11070, "CUkernelNodeAttrID 2"),
+            ("enumerator CU_KERNEL_NODE_ATTRIBUTE_PRIORITY", 11070, 11070, "CUkernelNodeAttrID 8"),
+            ("enumerator CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW", 11070, 11070, "CUstreamAttrID 1"),
+            ("enumerator CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY", 11070, 11070, "CUstreamAttrID 3"),
+        ],
+    },
+    Explained {
+        why: "An enumeration that was renamed in 13.1 and kept its values; the bindings have the old name as another one of the type.",
+        facts: &[
+            ("enumerator CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING", 12050, 13000, "CUdevSmResourceSplit_flags 1"),
+            ("enumerator CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE", 12050, 13000, "CUdevSmResourceSplit_flags 2"),
+            ("typedef CUdevSmResourceSplit_flags", 12050, 13000, "u32 of 4 aligned to 4"),
+        ],
+    },
+    Explained {
+        why: "Unions of 32 bytes that 11.8 replaced by CUlaunchAttributeValue, which has their members at the same place and 64 bytes.",
+        facts: &[
+            ("alignment of CUkernelNodeAttrValue_union", 11070, 11070, "8"),
+            ("alignment of CUstreamAttrValue_union", 11070, 11070, "8"),
+            ("field CUkernelNodeAttrValue_union.accessPolicyWindow", 11070, 11070, "record of 32 at 0"),
+            ("field CUkernelNodeAttrValue_union.cooperative", 11070, 11070, "i32 of 4 at 0"),
+            ("field CUkernelNodeAttrValue_union.priority", 11070, 11070, "i32 of 4 at 0"),
+            ("field CUstreamAttrValue_union.accessPolicyWindow", 11070, 11070, "record of 32 at 0"),
+            ("field CUstreamAttrValue_union.syncPolicy", 11070, 11070, "u32 of 4 at 0"),
+            ("size of CUkernelNodeAttrValue_union", 11070, 11070, "32"),
+            ("size of CUstreamAttrValue_union", 11070, 11070, "32"),
+            ("typedef CUkernelNodeAttrValue", 11070, 11070, "record of 32 aligned to 8"),
+            ("typedef CUkernelNodeAttrValue_v1", 11070, 11070, "record of 32 aligned to 8"),
+            ("typedef CUstreamAttrValue", 11070, 11070, "record of 32 aligned to 8"),
+            ("typedef CUstreamAttrValue_v1", 11070, 11070, "record of 32 aligned to 8"),
+        ],
+    },
+    Explained {
+        why: "Tags that gained a version; size and fields are the same.",
+        facts: &[
+            ("alignment of CUDA_BATCH_MEM_OP_NODE_PARAMS_st", 11070, 12010, "8"),
+            ("alignment of CUDA_MEM_ALLOC_NODE_PARAMS_st", 11070, 12010, "8"),
+            ("field CUDA_BATCH_MEM_OP_NODE_PARAMS_st.count", 11070, 12010, "u32 of 4 at 8"),
+            ("field CUDA_BATCH_MEM_OP_NODE_PARAMS_st.ctx", 11070, 12010, "pointer of 8 at 0"),
+            ("field CUDA_BATCH_MEM_OP_NODE_PARAMS_st.flags", 11070, 12010, "u32 of 4 at 24"),
+            ("field CUDA_BATCH_MEM_OP_NODE_PARAMS_st.paramArray", 11070, 12010, "pointer of 8 at 16"),
+            ("field CUDA_MEM_ALLOC_NODE_PARAMS_st.accessDescCount", 11070, 12010, "u64 of 8 at 96"),
+            ("field CUDA_MEM_ALLOC_NODE_PARAMS_st.accessDescs", 11070, 12010, "pointer of 8 at 88"),
+            ("field CUDA_MEM_ALLOC_NODE_PARAMS_st.bytesize", 11070, 12010, "u64 of 8 at 104"),
+            ("field CUDA_MEM_ALLOC_NODE_PARAMS_st.dptr", 11070, 12010, "u64 of 8 at 112"),
+            ("field CUDA_MEM_ALLOC_NODE_PARAMS_st.poolProps", 11070, 12010, "record of 88 at 0"),
+            ("size of CUDA_BATCH_MEM_OP_NODE_PARAMS_st", 11070, 12010, "32"),
+            ("size of CUDA_MEM_ALLOC_NODE_PARAMS_st", 11070, 12010, "120"),
+        ],
+    },
+    Explained {
+        why: "In CUDA 11 the typedef means the first form, which the bindings call CUDA_KERNEL_NODE_PARAMS_v1.",
+        facts: &[
+            ("typedef CUDA_KERNEL_NODE_PARAMS", 11070, 11080, "record of 56 aligned to 8"),
+        ],
+    },
+    Explained {
+        why: "CUDA 12 aligned it to 64 bytes. It is passed by pointer only, and what is aligned to 128 is aligned to 64.",
+        facts: &[
+            ("alignment of CUtensorMap_st", 12000, 12090, "64"),
+            ("typedef CUtensorMap", 12000, 12090, "record of 128 aligned to 64"),
+        ],
+    },
+    Explained {
+        why: "Used inside the header and undefined at its end from 13.1 on.",
+        facts: &[
+            ("macro RESOURCE_ABI_EXTERNAL_BYTES", 12040, 13000, "48"),
+            ("macro RESOURCE_ABI_VERSION", 12040, 13000, "1"),
+        ],
+    },
+    Explained {
+        why: "The pointer `nextResource` took the place of the last bytes of the reserved ones in 13.1; the size stayed 144. An older driver leaves what it does not know untouched: zero it before the call.",
+        facts: &[
+            ("alignment of CUdevResource_st", 12040, 13000, "4"),
+            ("field CUdevResource_st._oversize", 12040, 13000, "u8 of 48 at 96, 48 elements"),
+            ("field CUdevResource_st.nextResource", 12040, 13000, "nothing"),
+            ("field CUdevResource_st.wq", 12040, 13000, "nothing"),
+            ("field CUdevResource_st.wqConfig", 12040, 13000, "nothing"),
+            ("typedef CUdevResource", 12040, 13000, "record of 144 aligned to 4"),
+            ("typedef CUdevResource_v1", 12040, 13000, "record of 144 aligned to 4"),
+        ],
+    },
+    Explained {
+        why: "A record that grows inside the union of CUdevResource, whose size is constant.",
+        facts: &[
+            ("field CUdevResource_st.sm", 13000, 13000, "record of 12 at 96"),
+            ("field CUdevResource_st.sm", 13010, 13030, "record of 16 at 96"),
+            ("field CUdevResource_st.sm", 12040, 12090, "record of 4 at 96"),
+            ("field CUdevSmResource_st.flags", 12040, 13000, "nothing"),
+            ("field CUdevSmResource_st.localityDomainId", 12040, 13030, "nothing"),
+            ("field CUdevSmResource_st.minSmPartitionSize", 12040, 12090, "nothing"),
+            ("field CUdevSmResource_st.smCoscheduledAlignment", 12040, 12090, "nothing"),
+            ("size of CUdevSmResource_st", 13000, 13000, "12"),
+            ("size of CUdevSmResource_st", 13010, 13030, "16"),
+            ("size of CUdevSmResource_st", 12040, 12090, "4"),
+            ("typedef CUdevSmResource", 13000, 13000, "record of 12 aligned to 4"),
+            ("typedef CUdevSmResource", 13010, 13030, "record of 16 aligned to 4"),
+            ("typedef CUdevSmResource", 12040, 12090, "record of 4 aligned to 4"),
+        ],
+    },
+    Explained {
+        why: "Records that grow inside the union of CUgraphNodeParams, whose size is constant; new fields that are zero mean what older drivers do.",
+        facts: &[
+            ("field CUDA_CHILD_GRAPH_NODE_PARAMS_st.ownership", 12020, 12080, "nothing"),
+            ("field CUDA_EVENT_RECORD_NODE_PARAMS_st.ctx", 12020, 13030, "nothing"),
+            ("field CUDA_EVENT_RECORD_NODE_PARAMS_st.gCtx", 12020, 13030, "nothing"),
+            ("field CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st.ctx", 12020, 13030, "nothing"),
+            ("field CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st.gCtx", 12020, 13030, "nothing"),
+            ("field CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st.ctx", 12020, 13030, "nothing"),
+            ("field CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st.gCtx", 12020, 13030, "nothing"),
+            ("field CUDA_HOST_NODE_PARAMS_v2_st.ctx", 12020, 13030, "nothing"),
+            ("field CUDA_HOST_NODE_PARAMS_v2_st.gCtx", 12020, 13030, "nothing"),
+            ("field CUDA_HOST_NODE_PARAMS_v2_st.syncMode", 12020, 13010, "nothing"),
+            ("field CUgraphNodeParams_st.eventRecord", 12020, 13030, "record of 8 at 16"),
+            ("field CUgraphNodeParams_st.extSemSignal", 12020, 13030, "record of 24 at 16"),
+            ("field CUgraphNodeParams_st.extSemWait", 12020, 13030, "record of 24 at 16"),
+            ("field CUgraphNodeParams_st.graph", 12020, 12080, "record of 8 at 16"),
+            ("field CUgraphNodeParams_st.host", 12020, 13010, "record of 16 at 16"),
+            ("field CUgraphNodeParams_st.host", 13020, 13030, "record of 24 at 16"),
+            ("size of CUDA_CHILD_GRAPH_NODE_PARAMS_st", 12020, 12080, "8"),
+            ("size of CUDA_EVENT_RECORD_NODE_PARAMS_st", 12020, 13030, "8"),
+            ("size of CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st", 12020, 13030, "24"),
+            ("size of CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st", 12020, 13030, "24"),
+            ("size of CUDA_HOST_NODE_PARAMS_v2_st", 12020, 13010, "16"),
+            ("size of CUDA_HOST_NODE_PARAMS_v2_st", 13020, 13030, "24"),
+            ("typedef CUDA_CHILD_GRAPH_NODE_PARAMS", 12020, 12080, "record of 8 aligned to 8"),
+            ("typedef CUDA_EVENT_RECORD_NODE_PARAMS", 12020, 13030, "record of 8 aligned to 8"),
+            ("typedef CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2", 12020, 13030, "record of 24 aligned to 8"),
+            ("typedef CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2", 12020, 13030, "record of 24 aligned to 8"),
+            ("typedef CUDA_HOST_NODE_PARAMS_v2", 12020, 13010, "record of 16 aligned to 8"),
+            ("typedef CUDA_HOST_NODE_PARAMS_v2", 13020, 13030, "record of 24 aligned to 8"),
+        ],
+    },
+    Explained {
+        why: "Fields that were taken from reserved bytes. They must be zero for an older driver.",
+        facts: &[
+            ("field CU_DEV_SM_RESOURCE_GROUP_PARAMS_st.localityDomainId", 13010, 13030, "nothing"),
+            ("field CU_DEV_SM_RESOURCE_GROUP_PARAMS_st.reserved", 13010, 13030, "u32 of 48 at 16, 12 elements"),
+            ("field CUcheckpointCheckpointArgs_st.customStorageInfo_out", 12080, 13030, "nothing"),
+            ("field CUcheckpointCheckpointArgs_st.reserved", 12080, 13030, "u64 of 64 at 0, 8 elements"),
+            ("field CUcheckpointRestoreArgs_st.customStorageInfo_out", 12080, 13030, "nothing"),
+            ("field CUcheckpointRestoreArgs_st.gpuPairs", 12080, 12090, "nothing"),
+            ("field CUcheckpointRestoreArgs_st.gpuPairsCount", 12080, 12090, "nothing"),
+            ("field CUcheckpointRestoreArgs_st.padding0", 12080, 13030, "nothing"),
+            ("field CUcheckpointRestoreArgs_st.reserved", 13000, 13020, "i8 of 44 at 12, 44 elements"),
+            ("field CUcheckpointRestoreArgs_st.reserved", 13030, 13030, "i8 of 52 at 12, 52 elements"),
+            ("field CUcheckpointRestoreArgs_st.reserved", 12080, 12090, "u64 of 64 at 0, 8 elements"),
+            ("field CUcheckpointRestoreArgs_st.reserved1", 13000, 13020, "u64 of 8 at 56"),
+            ("field CUmemPoolProps_st.gpuDirectRDMACapable", 11070, 13030, "nothing"),
+            ("field CUmemPoolProps_st.maxSize", 11070, 12010, "nothing"),
+            ("field CUmemPoolProps_st.reserved", 12060, 13030, "u8 of 54 at 34, 54 elements"),
+            ("field CUmemPoolProps_st.reserved", 12020, 12050, "u8 of 56 at 32, 56 elements"),
+            ("field CUmemPoolProps_st.reserved", 11070, 12010, "u8 of 64 at 24, 64 elements"),
+            ("field CUmemPoolProps_st.usage", 11070, 12050, "nothing"),
+        ],
+    },
+    Explained {
+        why: "Members that were added to a union whose size they do not change.",
+        facts: &[
+            ("field CUgraphNodeParams_st.asBytes", 12020, 13020, "nothing"),
+            ("field CUgraphNodeParams_st.conditional", 12020, 12020, "nothing"),
+            ("field CUgraphNodeParams_st.fabricCpyBatch", 12020, 13040, "nothing"),
+            ("field CUgraphNodeParams_st.memcpyBatch", 12020, 13040, "nothing"),
+            ("field CUlaunchAttributeValue_union.deviceUpdatableKernelNode", 11080, 12030, "nothing"),
+            ("field CUlaunchAttributeValue_union.deviceUpdatableKernelNode.devNode", 11080, 12030, "nothing"),
+            ("field CUlaunchAttributeValue_union.deviceUpdatableKernelNode.deviceUpdatable", 11080, 12030, "nothing"),
+            ("field CUlaunchAttributeValue_union.launchCompletionEvent", 11080, 12020, "nothing"),
+            ("field CUlaunchAttributeValue_union.launchCompletionEvent.event", 11080, 12020, "nothing"),
+            ("field CUlaunchAttributeValue_union.launchCompletionEvent.flags", 11080, 12020, "nothing"),
+            ("field CUlaunchAttributeValue_union.memSyncDomain", 11080, 11080, "nothing"),
+            ("field CUlaunchAttributeValue_union.memSyncDomainMap", 11080, 11080, "nothing"),
+            ("field CUlaunchAttributeValue_union.nvlinkUtilCentricScheduling", 11080, 12090, "nothing"),
+            ("field CUlaunchAttributeValue_union.portableClusterSizeMode", 11080, 13010, "nothing"),
+            ("field CUlaunchAttributeValue_union.preferredClusterDim", 11080, 12060, "nothing"),
+            ("field CUlaunchAttributeValue_union.preferredClusterDim.x", 11080, 12060, "nothing"),
+            ("field CUlaunchAttributeValue_union.preferredClusterDim.y", 11080, 12060, "nothing"),
+            ("field CUlaunchAttributeValue_union.preferredClusterDim.z", 11080, 12060, "nothing"),
+            ("field CUlaunchAttributeValue_union.sharedMemCarveout", 11080, 12040, "nothing"),
+            ("field CUlaunchAttributeValue_union.sharedMemoryMode", 11080, 13010, "nothing"),
+            ("field CUmemLocation_st.localized", 11070, 13030, "nothing"),
+            ("field CUmemLocation_st.localized.deviceId", 11070, 13030, "nothing"),
+            ("field CUmemLocation_st.localized.localityDomainId", 11070, 13030, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.address", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.alias", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.dataType", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.flags", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.operation", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.reductionOp", 11070, 13000, "nothing"),
+            ("field CUstreamBatchMemOpParams_union.atomicReduction.value", 11070, 13000, "nothing"),
+        ],
+    },
+    Explained {
+        why: "Exports that entered the headers one release later than the driver: the name of the pointer's type says since when drivers have them.",
+        facts: &[
+            ("PFN_cuGreenCtxGetId_v12090", 12090, 12090, "nothing"),
+            ("PFN_cuLaunchHostFunc_v13010", 13010, 13010, "nothing"),
+            ("PFN_cuLaunchHostFunc_v13010_ptsz", 13010, 13010, "nothing"),
+            ("PFN_cuLaunchKernelEx_v11060", 11070, 11070, "nothing"),
+            ("PFN_cuLaunchKernelEx_v11060_ptsz", 11070, 11070, "nothing"),
+            ("PFN_cuMemBatchDecompressAsync_v12060", 12060, 12060, "nothing"),
+            ("PFN_cuMemBatchDecompressAsync_v12060_ptsz", 12060, 12060, "nothing"),
+            ("PFN_cuOccupancyMaxActiveClusters_v11070", 11070, 11070, "nothing"),
+            ("PFN_cuOccupancyMaxPotentialClusterSize_v11070", 11070, 11070, "nothing"),
+            ("PFN_cuStreamBeginCaptureToCig_v13010", 13010, 13010, "nothing"),
+            ("PFN_cuStreamBeginCaptureToCig_v13010_ptsz", 13010, 13010, "nothing"),
+            ("PFN_cuStreamEndCaptureToCig_v13010", 13010, 13010, "nothing"),
+            ("PFN_cuStreamEndCaptureToCig_v13010_ptsz", 13010, 13010, "nothing"),
+        ],
+    },
+];

@@ -1,0 +1,289 @@
+//! The bindings against each of NVIDIA's headers from CUDA 11.7 to 13.5.
+//!
+//! For each `cuda.h` a C program is written that prints what the C compiler makes of every struct, union, enumerator,
+//! macro, typedef and function in it. Wherever that is not what these bindings say, `explained.rs` must say why, with
+//! the value that the header has; an explanation that explains nothing fails the test too.
+
+mod c_type;
+mod explained;
+mod header;
+mod ours;
+mod probe;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use explained::{EXPLAINED, Explained, VERSIONS};
+
+/// What is said → what the value is.
+pub(crate) type Facts = BTreeMap<String, String>;
+
+/// Stands where the committed files expect the crate's own macros.
+mod enumeration {
+    /// What `generated/layout.rs` is written with: here a list of what this compiler makes of each record.
+    macro_rules! layout {
+        ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
+            pub(crate) fn all() -> Vec<crate::ours::Record> {
+                vec![$({
+                    let record = core::mem::MaybeUninit::<$name>::uninit();
+                    let at: *const $name = record.as_ptr();
+                    crate::ours::Record {
+                        name: stringify!($name),
+                        size: size_of_val(&record),
+                        align: align_of_val(&record),
+                        fields: vec![$(crate::ours::Field {
+                            name: stringify!($field),
+                            offset: core::mem::offset_of!($name, $field),
+                            // SAFETY: a place inside a record on the stack, whose address is taken; nothing is read.
+                            behind: unsafe { &raw const (*at).$field }.into(),
+                        }),*],
+                    }
+                }),*]
+            }
+        };
+    }
+    pub(crate) use layout;
+}
+
+/// The types by the names that the committed file uses.
+mod records {
+    pub(crate) use cuda_driver_sys::*;
+}
+
+#[path = "../../src/generated/layout.rs"]
+#[rustfmt::skip]
+mod layout;
+
+/// One header that says otherwise than the bindings.
+#[derive(Debug)]
+struct Difference {
+    version: u32,
+    what: String,
+    ours: Option<String>,
+    theirs: Option<String>,
+}
+
+/// What differs between the bindings and a header.
+fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
+    let newest = VERSIONS.last() == Some(&version);
+    let mut found = Vec::new();
+    for (what, theirs) in theirs {
+        let known = ours.get(what);
+        if !known.is_some_and(|known| agree(known, theirs)) {
+            found.push(Difference {
+                version,
+                what: what.clone(),
+                ours: known.cloned(),
+                theirs: Some(theirs.clone()),
+            });
+        }
+    }
+    for (what, known) in ours.iter().filter(|(what, _)| !theirs.contains_key(*what)) {
+        // An older header may lack anything but what the registry says it has, and fields of records that it has.
+        let record = what
+            .strip_prefix("field ")
+            .and_then(|field| field.split('.').next());
+        let expected = newest
+            || what.starts_with("PFN_") && since(what) <= version
+            || record.is_some_and(|record| theirs.contains_key(&format!("size of {record}")));
+        if expected {
+            found.push(Difference {
+                version,
+                what: what.clone(),
+                ours: Some(known.clone()),
+                theirs: None,
+            });
+        }
+    }
+    found
+}
+
+/// C gives an enumeration the sign that its values need; the bindings have one representation for all.
+fn agree(ours: &str, theirs: &str) -> bool {
+    if let Some(rest) = ours.strip_prefix("enumeration ") {
+        return ["u32 ", "i32 "]
+            .iter()
+            .any(|kind| theirs.strip_prefix(kind) == Some(rest));
+    }
+    ours == theirs
+}
+
+/// The version in the name of a function-pointer type.
+fn since(pointer: &str) -> u32 {
+    let digits = pointer.rsplit_once("_v").map_or("", |(_, rest)| rest);
+    let digits = digits.split('_').next().unwrap_or_default();
+    digits.parse().unwrap_or(u32::MAX)
+}
+
+fn headers() -> Result<BTreeMap<u32, PathBuf>, String> {
+    let cache = std::env::var_os("CUDA_ABI_HEADERS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache"),
+        PathBuf::from,
+    );
+    let mut found = BTreeMap::new();
+    let list = std::fs::read_dir(&cache).map_err(|e| format!("{}: {e}", cache.display()))?;
+    for entry in list.flatten() {
+        for inside in ["nvidia/cu13/include", "nvidia/cuda_runtime/include"] {
+            let include = entry.path().join(inside);
+            let Ok(text) = std::fs::read_to_string(include.join("cuda.h")) else {
+                continue;
+            };
+            let version = text
+                .lines()
+                .find_map(|line| line.strip_prefix("#define CUDA_VERSION "))
+                .and_then(|version| version.trim().parse().ok())
+                .ok_or_else(|| format!("{} has no CUDA_VERSION", include.display()))?;
+            found.insert(version, include);
+        }
+    }
+    let missing: Vec<&u32> = VERSIONS
+        .iter()
+        .filter(|v| !found.contains_key(*v))
+        .collect();
+    if missing.is_empty() {
+        found.retain(|version, _| VERSIONS.contains(version));
+        return Ok(found);
+    }
+    Err(format!(
+        "{} lacks the headers of {missing:?}: run `cargo xtask every-header`",
+        cache.display()
+    ))
+}
+
+fn our_questions() -> probe::Ours {
+    let callbacks = ours::typedefs()
+        .into_iter()
+        .filter(|(_, target)| target.starts_with("Option<"))
+        .map(|(name, target)| (name, c_type::c_type(&target)));
+    let pointers = cuda_driver_sys::Function::ALL
+        .into_iter()
+        .map(|function| (ours::pointer_name(function), function.name().to_owned()));
+    probe::Ours {
+        signatures: ours::signatures(),
+        callbacks: callbacks.collect(),
+        pointers: pointers.collect(),
+    }
+}
+
+/// Every header's differences, two headers at a time.
+fn all_differences() -> Result<Vec<Difference>, String> {
+    let headers = headers()?;
+    let known = ours::facts()?;
+    let questions = our_questions();
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi_headers");
+    let work = Mutex::new(headers.into_iter());
+    let found = Mutex::new(Ok(Vec::new()));
+    let one = |version: u32, include: PathBuf| -> Result<Vec<Difference>, String> {
+        let place = probe::Place {
+            include,
+            scratch: scratch.join(version.to_string()),
+        };
+        std::fs::create_dir_all(&place.scratch).map_err(|e| e.to_string())?;
+        let theirs = probe::facts(&place, &questions)?;
+        println!("CUDA {version}: {} facts", theirs.len());
+        Ok(differences(version, &known, &theirs))
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let next = work.lock().expect("no thread panics").next();
+                    let Some((version, include)) = next else {
+                        return;
+                    };
+                    let result = one(version, include);
+                    let mut found = found.lock().expect("no thread panics");
+                    match (&mut *found, result) {
+                        (Ok(list), Ok(more)) => list.extend(more),
+                        (Ok(_), Err(error)) => *found = Err(format!("CUDA {version}: {error}")),
+                        (Err(_), _) => {}
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no thread panics")
+}
+
+/// The registry spells in C what the table spells in Rust.
+#[test]
+fn the_registry_and_the_table_agree() {
+    let registry = include_str!("../../api/functions.toml");
+    let mut seen = 0;
+    let signatures = ours::signatures();
+    for entry in registry.split("\n[[function]]\n").skip(1) {
+        let value = |line: &str, key: &str| {
+            let (_, rest) = line.split_once(&format!("{key} = \""))?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        let symbol = value(entry, "symbol").expect("an entry has a symbol");
+        let types: Vec<String> = entry
+            .lines()
+            .filter(|line| line.trim_start().starts_with("{ name"))
+            .filter_map(|line| value(line, "type"))
+            .collect();
+        assert_eq!(signatures.get(&symbol), Some(&types), "{symbol}");
+        seen += 1;
+    }
+    assert_eq!(seen, cuda_driver_sys::Function::COUNT);
+}
+
+#[test]
+#[ignore = "needs 17 header packages: ci/abi.sh fetches them and runs this"]
+fn every_difference_from_every_header_is_explained() {
+    let started = std::time::Instant::now();
+    let differences = all_differences().unwrap_or_else(|error| panic!("{error}"));
+    let mut used: BTreeMap<(usize, usize), BTreeSet<u32>> = BTreeMap::new();
+    let mut unexplained = Vec::new();
+    for difference in &differences {
+        let found = EXPLAINED
+            .iter()
+            .enumerate()
+            .find_map(|(reason, explained)| {
+                let fact = explained
+                    .facts
+                    .iter()
+                    .position(|fact| explained::fits(fact, difference))?;
+                Some((reason, fact))
+            });
+        match found {
+            Some(place) => _ = used.entry(place).or_default().insert(difference.version),
+            None => unexplained.push(difference),
+        }
+    }
+    println!(
+        "{} differences from {} headers in {:.1} s",
+        differences.len(),
+        VERSIONS.len(),
+        started.elapsed().as_secs_f64()
+    );
+    for Difference {
+        version,
+        what,
+        ours,
+        theirs,
+    } in &unexplained
+    {
+        println!("CUDA {version}: {what}: here {ours:?}, in the header {theirs:?}");
+    }
+    // An explanation explains exactly the headers that it names.
+    let mut stale = Vec::new();
+    for (reason, Explained { why, facts }) in EXPLAINED.iter().enumerate() {
+        for (place, fact) in facts.iter().enumerate() {
+            let seen = used.get(&(reason, place));
+            let both_ends =
+                seen.is_some_and(|seen| seen.contains(&fact.1) && seen.contains(&fact.2));
+            if !both_ends {
+                println!("explains nothing: {fact:?} (\"{why}\"): seen with {seen:?}");
+                stale.push(fact);
+            }
+        }
+    }
+    assert!(
+        unexplained.is_empty() && stale.is_empty(),
+        "{} differences without an explanation, {} explanations without a difference; see above",
+        unexplained.len(),
+        stale.len()
+    );
+}

@@ -1,0 +1,298 @@
+//! The C program that says what a header's declarations amount to, and what it said.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Facts;
+use crate::header::{Header, Member, parse};
+
+/// Declares all exports, those that older programs call among them.
+const ALL_EXPORTS: &str = "-D__CUDA_API_VERSION_INTERNAL";
+
+/// What the probe is written with. `KIND` takes an object; nothing is evaluated.
+const PRELUDE: &str = r#"
+#include <stddef.h>
+#include <stdio.h>
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#define INTEGER(x) _Generic((x), \
+    char: (char)-1 < 0 ? "i8" : "u8", signed char: "i8", unsigned char: "u8", \
+    short: "i16", unsigned short: "u16", int: "i32", unsigned int: "u32", \
+    long: sizeof(long) == 8 ? "i64" : "i32", unsigned long: sizeof(long) == 8 ? "u64" : "u32", \
+    long long: "i64", unsigned long long: "u64", float: "f32", double: "f64", default: "another type")
+#define KIND(x) (__builtin_classify_type(x) == 5 ? "pointer" \
+    : __builtin_classify_type(x) == 12 || __builtin_classify_type(x) == 13 ? "record" : INTEGER(x))
+#define SIZE(name, type) printf("size of %s\t%zu\nalignment of %s\t%zu\n", name, sizeof(type), name, _Alignof(type));
+#define TYPEDEF(type) printf("typedef %s\t%s of %zu aligned to %zu\n", #type, KIND(*(type *)0), sizeof(type), _Alignof(type));
+#define FIELD(name, type, path) printf("field %s.%s\t%s of %zu at %zu\n", name, #path, \
+    KIND(((type *)0)->path), sizeof(((type *)0)->path), offsetof(type, path));
+#define ARRAY(name, type, path) printf("field %s.%s\t%s of %zu at %zu, %zu elements\n", name, #path, \
+    KIND(((type *)0)->path[0]), sizeof(((type *)0)->path), offsetof(type, path), \
+    sizeof(((type *)0)->path) / sizeof(((type *)0)->path[0]));
+#define ENUMERATOR(in, name) printf("enumerator %s\t%s %u\n", #name, in, (unsigned)(name));
+#define MACRO(name) printf("macro %s\t%lld\n", #name, (long long)(name));
+#define SAME(what, pointer, yes, ...) printf("%s\t%s\n", what, _Generic(pointer, __VA_ARGS__: yes, default: "other types"));
+#define SAID(what, value) printf("%s\t%s\n", what, value);
+"#;
+
+/// A folder of headers and what is needed to compile against them.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) include: PathBuf,
+    /// Where the probe is written and compiled.
+    pub(crate) scratch: PathBuf,
+}
+
+/// The C compiler for the target whose ABI is looked at.
+///
+/// `CUDA_ABI_TARGET` chooses another one than this machine's, and `CUDA_ABI_RUNNER` says what runs its programs.
+fn compiler() -> Result<cc::Tool, String> {
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let target = std::env::var("CUDA_ABI_TARGET").unwrap_or_else(|_| host.clone());
+    let mut build = cc::Build::new();
+    build
+        .cargo_metadata(false)
+        .target(&target)
+        .host(&host)
+        .opt_level(0)
+        .warnings(false);
+    build.try_get_compiler().map_err(|e| e.to_string())
+}
+
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .output()
+        .map_err(|e| format!("{:?}: {e}", command.get_program()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = words
+        .lines()
+        .filter(|l| l.contains("error"))
+        .take(20)
+        .collect();
+    Err(format!(
+        "{command:?}: {}:\n{}",
+        output.status,
+        first.join("\n")
+    ))
+}
+
+/// What our side wants to have compared by C's own type rules.
+#[derive(Debug)]
+pub(crate) struct Ours {
+    /// Symbol → types of the parameters in C.
+    pub(crate) signatures: BTreeMap<String, Vec<String>>,
+    /// Typedef of a callback → its type in C.
+    pub(crate) callbacks: BTreeMap<String, String>,
+    /// `PFN_…` → symbol.
+    pub(crate) pointers: BTreeMap<String, String>,
+}
+
+/// What a header says, fact by fact, according to the C compiler.
+pub(crate) fn facts(place: &Place, ours: &Ours) -> Result<Facts, String> {
+    let compiler = compiler()?;
+    let wrapper = place.scratch.join("wrapper.c");
+    write(&wrapper, "#include <cuda.h>\n#include <cudaTypedefs.h>\n")?;
+    let mut preprocess = compiler.to_command();
+    preprocess
+        .args(["-E", "-dD", "-std=c17", ALL_EXPORTS, "-I"])
+        .arg(&place.include)
+        .arg(&wrapper);
+    let preprocessed = output(&mut preprocess)?;
+    let header = parse(&preprocessed, "cuda.h");
+    let typedefs = parse(&preprocessed, "cudaTypedefs.h");
+
+    let source = place.scratch.join("probe.c");
+    let program = place.scratch.join("probe.exe");
+    write(&source, &text(&header, &typedefs, ours))?;
+    let mut compile = compiler.to_command();
+    compile
+        .args(["-std=c17", "-w", ALL_EXPORTS, "-I"])
+        .arg(&place.include)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program);
+    output(&mut compile)?;
+    let printed = match std::env::var_os("CUDA_ABI_RUNNER") {
+        Some(runner) => output(Command::new(runner).arg(&program))?,
+        None => output(&mut Command::new(&program))?,
+    };
+    let mut facts = Facts::new();
+    for line in printed.lines() {
+        let (what, value) = line
+            .split_once('\t')
+            .ok_or_else(|| format!("the probe printed: {line}"))?;
+        facts.insert(what.to_owned(), value.to_owned());
+    }
+    Ok(facts)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn text(header: &Header, typedefs: &Header, ours: &Ours) -> String {
+    let mut out = String::from(PRELUDE);
+    out.push_str("static void records(void) {\n");
+    for (name, record) in &header.records {
+        let c_name = &record.c_name;
+        _ = writeln!(out, "SIZE(\"{name}\", {c_name})");
+        fields(&mut out, name, c_name, "", &record.members);
+    }
+    out.push_str("}\nstatic void values(void) {\n");
+    for (enumeration, values) in &header.enumerations {
+        for value in values {
+            _ = writeln!(out, "ENUMERATOR(\"{enumeration}\", {value})");
+        }
+    }
+    for name in header.macros.iter().filter(|name| is_value(name)) {
+        _ = writeln!(out, "MACRO({name})");
+    }
+    out.push_str("}\nstatic void types(void) {\n");
+    for name in &header.typedefs {
+        _ = writeln!(out, "TYPEDEF({name})");
+    }
+    let known = known_types(header);
+    for name in &header.typedefs {
+        if let Some(ty) = ours.callbacks.get(name) {
+            let pointer = format!("*({name} *)0");
+            compare(
+                &mut out,
+                &format!("type of callback {name}"),
+                &pointer,
+                ty,
+                ty,
+                &known,
+            );
+        }
+    }
+    out.push_str("}\nstatic void functions(void) {\n");
+    for symbol in &header.functions {
+        let what = format!("parameters of {symbol}");
+        match ours.signatures.get(symbol) {
+            Some(types) => {
+                let list = parameters(types);
+                compare(
+                    &mut out,
+                    &what,
+                    &format!("&{symbol}"),
+                    &function(&list),
+                    &list,
+                    &known,
+                );
+            }
+            None => said(&mut out, &what, "not in the bindings"),
+        }
+    }
+    for name in typedefs.typedefs.iter().filter(|name| has_version(name)) {
+        let symbol = ours.pointers.get(name);
+        match symbol.and_then(|symbol| Some((symbol, ours.signatures.get(symbol)?))) {
+            Some((symbol, types)) => {
+                let pointer = format!("*({name} *)0");
+                compare(
+                    &mut out,
+                    name,
+                    &pointer,
+                    &function(&parameters(types)),
+                    symbol,
+                    &known,
+                );
+            }
+            None => said(&mut out, name, "not in the bindings"),
+        }
+    }
+    out.push_str("}\nint main(void) { records(); values(); types(); functions(); return 0; }\n");
+    out
+}
+
+/// What stands between the brackets of a C prototype.
+pub(crate) fn parameters(types: &[String]) -> String {
+    if types.is_empty() {
+        "void".to_owned()
+    } else {
+        types.join(", ")
+    }
+}
+
+fn function(parameters: &str) -> String {
+    format!("CUresult (CUDAAPI *)({parameters})")
+}
+
+/// `PFN_cuInit_v2000`, as opposed to `PFN_cuInit`, which is the newest one of each header.
+fn has_version(name: &str) -> bool {
+    let digits = |part: &str| part.chars().next().is_some_and(|c| c.is_ascii_digit());
+    name.starts_with("PFN_")
+        && name
+            .rsplit_once("_v")
+            .is_some_and(|(_, version)| digits(version))
+}
+
+/// Has C compare the type of `pointer` with `ty`; the probe then prints `yes`.
+fn compare(
+    out: &mut String,
+    what: &str,
+    pointer: &str,
+    ty: &str,
+    yes: &str,
+    known: &BTreeSet<String>,
+) {
+    match unknown_type(ty, known) {
+        // C could not even be asked.
+        Some(word) => said(out, what, &format!("names {word}, which this header lacks")),
+        None => _ = writeln!(out, "SAME(\"{what}\", {pointer}, \"{yes}\", {ty})"),
+    }
+}
+
+fn said(out: &mut String, what: &str, value: &str) {
+    _ = writeln!(out, "SAID(\"{what}\", \"{value}\")");
+}
+
+/// Whether a macro is a number and not, for instance, a piece of syntax.
+fn is_value(name: &str) -> bool {
+    name.starts_with("CU") || name.starts_with("RESOURCE_")
+}
+
+fn fields(out: &mut String, name: &str, c_name: &str, path: &str, members: &[Member]) {
+    for member in members {
+        let mut here = path.to_owned();
+        if let Some(field) = &member.name {
+            if !here.is_empty() {
+                here.push('.');
+            }
+            here.push_str(field);
+            let form = if member.array { "ARRAY" } else { "FIELD" };
+            _ = writeln!(out, "{form}(\"{name}\", {c_name}, {here})");
+            if member.array {
+                here.push_str("[0]");
+            }
+        }
+        fields(
+            out,
+            name,
+            c_name,
+            &here,
+            member.inner.as_deref().unwrap_or_default(),
+        );
+    }
+}
+
+fn known_types(header: &Header) -> BTreeSet<String> {
+    let c = [
+        "void", "char", "short", "int", "long", "unsigned", "signed", "float", "double", "size_t",
+        "const", "CUDA_CB", "CUDAAPI", "CUresult",
+    ];
+    c.iter()
+        .map(|name| (*name).to_owned())
+        .chain(header.typedefs.iter().cloned())
+        .collect()
+}
+
+/// The first word of a C type that names no known type.
+fn unknown_type<'a>(ty: &'a str, known: &BTreeSet<String>) -> Option<&'a str> {
+    ty.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .find(|word| !word.is_empty() && !known.contains(*word))
+}

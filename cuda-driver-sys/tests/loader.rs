@@ -1,0 +1,425 @@
+//! Loading libraries that are, and are not, drivers. What concerns the default library or the environment runs in
+//! a process of its own: this test binary again, with the name of one test.
+#![cfg(all(feature = "loader", target_os = "linux"))]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use cuda_driver_sys::library::{Beaten, LoadError, Options, Source};
+use cuda_driver_sys::{
+    CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default,
+};
+
+/// A folder for this run's files.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = std::env::temp_dir().join(format!("cuda-driver-sys-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        folder.canonicalize().expect("it was just made")
+    })
+}
+
+/// Builds the fake driver with some `--cfg`s; `None`, said aloud, where there is no compiler.
+fn fake(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
+    let library = folder().join(path);
+    std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder for the fake");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/driver.rs");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args([
+        "--edition=2024",
+        "-Cpanic=abort",
+        "-Copt-level=1",
+        "--crate-name=fake",
+    ]);
+    rustc.arg(source).arg("-o").arg(&library);
+    for cfg in cfgs {
+        rustc.args(["--cfg", cfg]);
+    }
+    match rustc.output() {
+        Err(error) => {
+            println!("needs rustc: {error}");
+            None
+        }
+        Ok(output) => {
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            Some(library)
+        }
+    }
+}
+
+fn load_from(path: impl AsRef<Path>) -> Result<&'static Library, LoadError> {
+    // SAFETY: the files of these tests are fakes with the types of the functions that they stand for.
+    unsafe { Library::load_from(path) }
+}
+
+/// The message of a load that has to fail.
+fn refusal(path: &Path) -> String {
+    let error = load_from(path).expect_err("no driver").to_string();
+    let start = format!("no CUDA driver could be loaded: {}: ", path.display());
+    error
+        .strip_prefix(&start)
+        .unwrap_or_else(|| panic!("{error} does not begin with {start}"))
+        .to_owned()
+}
+
+#[test]
+fn missing_file() {
+    assert_eq!(
+        refusal(Path::new("/no/such/file")),
+        "No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn file_that_is_no_library() {
+    let file = folder().join("text.so");
+    std::fs::write(
+        &file,
+        "This is no library, however long one makes it, and it has no ELF header.\n",
+    )
+    .expect("a file");
+    assert_eq!(refusal(&file), "invalid ELF header");
+}
+
+#[test]
+fn folder_and_pipe() {
+    assert_eq!(refusal(folder()), "is a directory, not a library");
+    let pipe = folder().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .expect("mkfifo")
+            .success()
+    );
+    assert_eq!(refusal(&pipe), "is not a regular file");
+}
+
+#[test]
+fn library_without_init() {
+    let Some(path) = fake("no_init.so", &["no_init"]) else {
+        return;
+    };
+    assert_eq!(
+        refusal(&path),
+        "is a library, but no CUDA driver: it exports no cuInit"
+    );
+}
+
+#[test]
+fn bare_name_is_the_system_loaders_business() {
+    let error = load_from("libno-such-driver.so.7")
+        .expect_err("no driver")
+        .to_string();
+    assert_eq!(
+        error,
+        "no CUDA driver could be loaded: libno-such-driver.so.7: cannot open shared object file: No such file or directory"
+    );
+}
+
+#[test]
+fn driver_with_a_version_and_without_a_function() {
+    let Some(path) = fake("driver.so.1.2.3", &[]) else {
+        return;
+    };
+    let link = folder().join("driver.so.1");
+    std::os::unix::fs::symlink(&path, &link).expect("a link");
+    let library = load_from(&link).expect("a driver");
+    assert_eq!(library.path(), Some(path.as_path()));
+    assert_eq!(library.version(), Some(12020));
+    assert!(!library.is_software());
+    assert_eq!(
+        Library::by_number(library.number()).map(Library::path),
+        Some(Some(path.as_path()))
+    );
+    // SAFETY: there is no such function to be called.
+    let code = unsafe { library.cuCtxSynchronize() };
+    assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
+    let missing = library
+        .missing(Function::cuDeviceGetLuid)
+        .expect("it is missing")
+        .to_string();
+    let at = path.display();
+    assert_eq!(
+        missing,
+        format!(
+            "cuDeviceGetLuid needs CUDA 10.0; this driver supports 12.2 and lacks it all the same ({at})"
+        )
+    );
+}
+
+#[test]
+fn driver_with_a_code_that_nobody_knows() {
+    let Some(path) = fake("strange.so", &["strange"]) else {
+        return;
+    };
+    let library = load_from(path).expect("a driver");
+    // SAFETY: cuInit takes no pointers.
+    let code = unsafe { library.cuInit(0) };
+    assert_eq!(code, CUresult(12345));
+    assert_eq!(code.name(), None);
+}
+
+#[test]
+fn named_stub_is_loaded_and_says_what_it_is() {
+    let Some(path) = fake("stubs/libcuda.so", &["stub"]) else {
+        return;
+    };
+    let library = load_from(path).expect("who names it gets it");
+    // SAFETY: cuInit takes no pointers.
+    let code = unsafe { library.cuInit(0) };
+    assert_eq!(code, CUresult::CUDA_ERROR_STUB_LIBRARY);
+}
+
+/// Runs one of the tests below in a process of its own, with variables set; what it printed.
+fn child(test: &str, variables: &[(&str, &Path)]) -> String {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command
+        .args(["--exact", "--ignored", "--nocapture", test])
+        .env_remove("CUDA_DRIVER_LIBRARY");
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    let output = command.output().expect("this test starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{test}: {text}");
+    assert!(text.contains("1 passed"), "{test} did not run: {text}");
+    text
+}
+
+#[test]
+fn variable_names_the_driver() {
+    let Some(path) = fake("named.so", &[]) else {
+        return;
+    };
+    let text = child(
+        "children::reports_the_default",
+        &[("CUDA_DRIVER_LIBRARY", &path)],
+    );
+    assert!(
+        text.contains(&format!(
+            "path {}\ncuInit CUDA_SUCCESS\nerror none\n",
+            path.display()
+        )),
+        "{text}"
+    );
+}
+
+#[test]
+fn variable_that_names_nothing_is_not_overruled() {
+    let text = child(
+        "children::reports_the_default",
+        &[("CUDA_DRIVER_LIBRARY", Path::new("/no/such/file"))],
+    );
+    let expected = "path none\ncuInit CUDA_ERROR_SHARED_OBJECT_INIT_FAILED\n\
+                    error no CUDA driver could be loaded: /no/such/file: No such file or directory (os error 2)\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn stub_in_the_library_path_is_passed_over() {
+    let Some(stub) = fake("path/stubs/libcuda.so.1", &["stub"]) else {
+        return;
+    };
+    let text = child(
+        "children::reports_the_default",
+        &[("LD_LIBRARY_PATH", stub.parent().expect("a folder"))],
+    );
+    let stub_is_refused = format!(
+        "{}: is the stub library of a CUDA toolkit, not a driver",
+        stub.display()
+    );
+    let real_driver = text.contains("error none");
+    assert!(real_driver || text.contains(&stub_is_refused), "{text}");
+    assert!(
+        !text.contains(&format!("path {}", stub.display())),
+        "{text}"
+    );
+}
+
+#[test]
+fn default_is_set_once_and_before_its_use() {
+    child("children::sets_the_default_twice", &[]);
+    child("children::sets_the_default_too_late", &[]);
+}
+
+#[test]
+fn resolver_that_calls_its_own_library_is_told_so() {
+    child("children::resolves_through_itself", &[]);
+}
+
+#[test]
+fn panic_of_a_resolver_is_no_deadlock() {
+    child("children::panics_in_the_resolver", &[]);
+}
+
+#[test]
+fn threads_that_start_together_open_it_once() {
+    child("children::starts_on_many_threads", &[]);
+}
+
+/// Run by the tests above, each in a process of its own.
+mod children {
+    use core::ffi::{CStr, c_int, c_uint, c_void};
+    use core::ptr;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn reports_the_default() {
+        // SAFETY: cuInit takes no pointers.
+        let code = unsafe { cuInit(0) };
+        println!(
+            "path {}",
+            DEFAULT
+                .path()
+                .map_or("none".to_owned(), |path| path.display().to_string())
+        );
+        println!("cuInit {code:?}");
+        println!(
+            "error {}",
+            DEFAULT
+                .load_error()
+                .map_or("none".to_owned(), ToString::to_string)
+        );
+    }
+
+    unsafe extern "system" fn init(_: c_uint) -> CUresult {
+        CUresult::CUDA_SUCCESS
+    }
+
+    unsafe extern "system" fn version(version: *mut c_int) -> CUresult {
+        // SAFETY: the tests pass pointers to integers.
+        unsafe { version.write(13000) };
+        CUresult::CUDA_SUCCESS
+    }
+
+    fn resolve(name: &CStr) -> *const c_void {
+        match name.to_bytes() {
+            b"cuInit" => init as *const c_void,
+            b"cuDriverGetVersion" => version as *const c_void,
+            _ => ptr::null(),
+        }
+    }
+
+    fn default_version() -> (CUresult, c_int) {
+        let mut version = 0;
+        // SAFETY: the pointer is to an integer.
+        let code = unsafe { cuDriverGetVersion(&raw mut version) };
+        (code, version)
+    }
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn sets_the_default_twice() {
+        // SAFETY: the functions above have the types of the exports that they stand for.
+        let source = unsafe { Source::resolver("the first", resolve) };
+        set_default(source.clone()).expect("nobody was before");
+        let error = set_default(source).expect_err("it was set before");
+        let Beaten::Set { source, location } = error.by() else {
+            panic!("{error}")
+        };
+        assert_eq!(source, "the first");
+        assert_eq!(
+            error.to_string(),
+            format!("the default CUDA library is fixed already: set to the first at {location}")
+        );
+        assert!(location.file().ends_with("loader.rs"));
+        assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000));
+        assert_eq!(DEFAULT.description().as_deref(), Some("the first"));
+    }
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn sets_the_default_too_late() {
+        _ = default_version();
+        let error = set_default(Source::search()).expect_err("it was used before");
+        assert_eq!(
+            *error.by(),
+            Beaten::FirstUse(Some(Function::cuDriverGetVersion))
+        );
+        assert_eq!(
+            error.to_string(),
+            "the default CUDA library is fixed already: it was first used by a call to cuDriverGetVersion"
+        );
+    }
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn resolves_through_itself() {
+        static REFUSED: AtomicU32 = AtomicU32::new(0);
+        fn calls_the_default(name: &CStr) -> *const c_void {
+            let (code, _) = default_version();
+            if code == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED {
+                REFUSED.fetch_add(1, Ordering::Relaxed);
+            }
+            resolve(name)
+        }
+        // SAFETY: the functions above have the types of the exports that they stand for.
+        set_default(unsafe { Source::resolver("a loop", calls_the_default) })
+            .expect("nobody was before");
+        assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000));
+        // Once while it was opened, once while the function was resolved.
+        assert_eq!(REFUSED.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn panics_in_the_resolver() {
+        // SAFETY: it resolves nothing.
+        let source = unsafe { Source::resolver("a panic", |_| panic!("on purpose")) };
+        set_default(source).expect("nobody was before");
+        assert!(std::panic::catch_unwind(default_version).is_err());
+        assert_eq!(
+            default_version().0,
+            CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
+        );
+        assert_eq!(
+            DEFAULT.load_error().expect("it panicked").to_string(),
+            "the resolver panicked while the library was being opened"
+        );
+    }
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn starts_on_many_threads() {
+        static OPENED: AtomicU32 = AtomicU32::new(0);
+        fn slowly(name: &CStr) -> *const c_void {
+            if name == c"cuInit" {
+                OPENED.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            resolve(name)
+        }
+        // SAFETY: the functions above have the types of the exports that they stand for.
+        set_default(unsafe { Source::resolver("a slow one", slowly) }).expect("nobody was before");
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000)));
+            }
+        });
+        assert_eq!(OPENED.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn options_hold_for_files_too() {
+    let Some(path) = fake("options.so", &[]) else {
+        return;
+    };
+    // SAFETY: the fake has the types of the functions that it stands for.
+    let source = unsafe { Source::path(path) };
+    let library =
+        Library::new(source, Options::new().per_thread_default_stream(true)).expect("a driver");
+    assert!(library.is_per_thread());
+    assert_eq!(library.version(), Some(12020));
+}

@@ -1,0 +1,22 @@
+//! Every call of the driver, checked: one function per export, and nothing between it and the driver.
+//!
+//! A function here is named as in C, without `cu` and in Rust's case: `cuMemAlloc` is [`mem_alloc`], and
+//! `cuCtxCreate_v4` is `ctx_create_v4`. The rules by which its parameters follow from C's:
+//!
+//! - A value that C writes through a pointer is returned; several are a struct named after the function.
+//! - A code other than 0 is an [`Error`](crate::Error) that names the function and the line of the caller.
+//! - An array is a slice, and the parameter that counts it is gone: the count comes from the slice. Slices that share a
+//!   count must be of one length, else the answer is `CUDA_ERROR_INVALID_VALUE` and the driver is not asked. An empty
+//!   slice is passed as null.
+//! - A text is `&CStr` where the driver reads it and `String` where the driver gives it.
+//! - What C asks for in two calls, first how many and then which, is one call that returns a `Vec`.
+//! - Untyped pointers, callbacks and flags are passed on as they are.
+//!
+//! The calls go to [`sys::DEFAULT`](crate::sys::DEFAULT). All are `unsafe`, as each says under *Safety*: handles and
+//! pointers are the caller's to answer for, and the driver does not check all of them.
+
+#[rustfmt::skip]
+mod generated;
+mod give;
+
+pub use generated::*;

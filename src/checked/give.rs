@@ -1,0 +1,100 @@
+//! What the generated calls pass to C and take from it.
+
+use core::ffi::{CStr, c_char};
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use crate::sys::{CUresult, Function};
+use crate::{Error, Result};
+
+/// Bytes that are offered for a text: the longest that a driver gives is a device's name.
+pub(super) const TEXT: usize = 256;
+
+/// A slice's address, or null for an empty one: Rust's empty slices point nowhere.
+#[inline]
+pub(super) const fn slice<T>(slice: &[T]) -> *const T {
+    if slice.is_empty() {
+        ptr::null()
+    } else {
+        slice.as_ptr()
+    }
+}
+
+/// The same for a slice that is written.
+#[inline]
+pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
+    if slice.is_empty() {
+        ptr::null_mut()
+    } else {
+        slice.as_mut_ptr()
+    }
+}
+
+/// A length as the type that C counts with.
+#[inline]
+#[track_caller]
+pub(super) fn count<C: TryFrom<usize>>(length: usize, function: Function) -> Result<C> {
+    match C::try_from(length) {
+        Ok(count) => Ok(count),
+        Err(_) => Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function)),
+    }
+}
+
+/// Slices that share a count must be of one length.
+#[inline]
+#[track_caller]
+pub(super) fn same_length(one: usize, other: usize, function: Function) -> Result<()> {
+    if one == other {
+        Ok(())
+    } else {
+        Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function))
+    }
+}
+
+/// Room for so many values, zeroed: an older driver leaves fields that it does not know as they are.
+pub(super) fn zeroed<T>(count: usize) -> Vec<MaybeUninit<T>> {
+    let mut out = Vec::with_capacity(count);
+    out.resize_with(count, MaybeUninit::zeroed);
+    out
+}
+
+/// Values that the driver wrote.
+///
+/// # Safety
+/// All zeros is a `T`, and what the driver wrote is.
+pub(super) unsafe fn filled<T>(values: Vec<MaybeUninit<T>>) -> Vec<T> {
+    values
+        .into_iter()
+        // SAFETY: zeroed when made; the caller says that the rest holds.
+        .map(|value| unsafe { value.assume_init() })
+        .collect()
+}
+
+/// The first so many values that the driver wrote.
+///
+/// # Safety
+/// As [`filled`].
+pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize) -> Vec<T> {
+    values.truncate(count);
+    // SAFETY: the caller's.
+    unsafe { filled(values) }
+}
+
+/// A text that the driver owns, copied; empty for null.
+///
+/// # Safety
+/// `text` is null or a C string.
+pub(super) unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_string_lossy().into_owned()
+}
+
+/// A text that the driver wrote into a buffer.
+pub(super) fn string(buffer: &[u8]) -> String {
+    let text = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
+    String::from_utf8_lossy(text).into_owned()
+}

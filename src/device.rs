@@ -1,0 +1,170 @@
+//! Devices.
+
+use core::fmt;
+
+use crate::error::Error;
+use crate::sys::{self, CUresult, Function};
+use crate::{Result, checked};
+
+/// A device: a GPU, or an instance of one.
+///
+/// ```no_run
+/// use cuda_driver::Device;
+///
+/// cuda_driver::init()?;
+/// for device in Device::all()? {
+///     println!("{}: {} bytes", device.name()?, device.total_mem()?);
+/// }
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Device(sys::CUdevice);
+
+impl Device {
+    /// Counts the devices ([`cuDeviceGetCount`](checked::device_get_count)).
+    ///
+    /// # Errors
+    /// 3 before [`init`](crate::init).
+    #[track_caller]
+    pub fn count() -> Result<u32> {
+        // SAFETY: it takes nothing.
+        let count = unsafe { checked::device_get_count() }?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// The device with an ordinal, counted from 0 ([`cuDeviceGet`](checked::device_get)).
+    ///
+    /// # Errors
+    /// 101 where there is no such device.
+    #[track_caller]
+    pub fn get(ordinal: u32) -> Result<Self> {
+        // Beyond `i32` there is no device either: the driver's answer is the same.
+        let ordinal = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        // SAFETY: the driver checks the ordinal.
+        match unsafe { checked::device_get(ordinal) } {
+            Ok(device) => Ok(Self(device)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first device.
+    ///
+    /// # Errors
+    /// 100, *There is no device supporting CUDA*, where there is none.
+    #[track_caller]
+    pub fn first() -> Result<Self> {
+        if Self::count()? == 0 {
+            return Err(Error::unasked(
+                CUresult::CUDA_ERROR_NO_DEVICE,
+                Function::cuDeviceGetCount,
+            ));
+        }
+        Self::get(0)
+    }
+
+    /// All devices, in the order of their ordinals.
+    ///
+    /// # Errors
+    /// 3 before [`init`](crate::init).
+    #[track_caller]
+    pub fn all() -> Result<Vec<Self>> {
+        let mut all = Vec::new();
+        for ordinal in 0..Self::count()? {
+            all.push(Self::get(ordinal)?);
+        }
+        Ok(all)
+    }
+
+    /// The device's name ([`cuDeviceGetName`](checked::device_get_name)).
+    ///
+    /// # Errors
+    /// 101 if there is no such device.
+    #[track_caller]
+    pub fn name(self) -> Result<String> {
+        // SAFETY: the driver checks the device.
+        unsafe { checked::device_get_name(self.0) }
+    }
+
+    /// The device's identifier, with MIG that of the instance ([`cuDeviceGetUuid_v2`](checked::device_get_uuid_v2)).
+    ///
+    /// # Errors
+    /// 101 if there is no such device.
+    #[track_caller]
+    pub fn uuid(self) -> Result<Uuid> {
+        // SAFETY: the driver checks the device.
+        let uuid = unsafe { checked::device_get_uuid_v2(self.0) }?;
+        Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
+    }
+
+    /// The device's memory in bytes ([`cuDeviceTotalMem`](checked::device_total_mem)).
+    ///
+    /// # Errors
+    /// 101 if there is no such device.
+    #[track_caller]
+    pub fn total_mem(self) -> Result<usize> {
+        // SAFETY: the driver checks the device.
+        unsafe { checked::device_total_mem(self.0) }
+    }
+
+    /// One property ([`cuDeviceGetAttribute`](checked::device_get_attribute)); its unit is the attribute's.
+    ///
+    /// # Errors
+    /// 1 for an attribute that the driver does not know, 101 if there is no such device.
+    #[track_caller]
+    pub fn attribute(self, attribute: sys::CUdevice_attribute) -> Result<i32> {
+        // SAFETY: the driver checks both.
+        unsafe { checked::device_get_attribute(attribute, self.0) }
+    }
+
+    /// Major and minor compute capability: (9, 0) is `sm_90`.
+    ///
+    /// # Errors
+    /// 101 if there is no such device.
+    #[track_caller]
+    pub fn compute_capability(self) -> Result<(i32, i32)> {
+        let major =
+            self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor =
+            self.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        Ok((major, minor))
+    }
+
+    /// The device's place on the PCI bus, as `0000:17:00.0` ([`cuDeviceGetPCIBusId`](checked::device_get_pci_bus_id)).
+    ///
+    /// # Errors
+    /// 101 if there is no such device.
+    #[track_caller]
+    pub fn pci_bus_id(self) -> Result<String> {
+        // SAFETY: the driver checks the device.
+        unsafe { checked::device_get_pci_bus_id(self.0) }
+    }
+
+    /// C's handle. It is a number, and the driver checks it at every call.
+    #[must_use]
+    pub const fn as_raw(self) -> sys::CUdevice {
+        self.0
+    }
+
+    /// A device from C's handle.
+    #[must_use]
+    pub const fn from_raw(device: sys::CUdevice) -> Self {
+        Self(device)
+    }
+}
+
+/// A device's 16-byte identifier; displayed as `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Uuid(pub [u8; 16]);
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,259 @@
+//! What went wrong: the code, the call, the library, and the line that made the call.
+
+use core::fmt;
+use core::panic::Location;
+use std::sync::OnceLock;
+
+use crate::error_table;
+use crate::sys::{CUresult, Function, Library};
+
+/// The result of a driver call.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// A driver call that failed: 16 bytes, `Copy`, and printable without asking the driver.
+///
+/// ```text
+/// cuMemAlloc_v2 failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory (src/main.rs:12)
+/// cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/main.rs:12)
+/// ```
+///
+/// The location is that of the code outside this crate which made the call.
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct Error {
+    code: u32,
+    function: u16,
+    library: u16,
+    location: &'static Location<'static>,
+}
+
+const _: () = assert!(size_of::<Error>() == 16);
+const _: () = assert!(size_of::<Result<u64>>() == 16);
+const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
+
+/// The first fault that this process was told of. Faults stick to the process, so there is one at most.
+static FIRST_FAULT: OnceLock<Error> = OnceLock::new();
+
+/// Turns the code of a raw call into a result. The code 0 is success; every other one is an error of `function`,
+/// called through [`sys::DEFAULT`](crate::sys::DEFAULT).
+///
+/// ```
+/// use cuda_driver::{check, sys};
+///
+/// // SAFETY: cuInit takes no pointers.
+/// let error = check(unsafe { sys::cuInit(1) }, sys::Function::cuInit).unwrap_err();
+/// assert_eq!(error.function(), sys::Function::cuInit);
+/// ```
+///
+/// # Errors
+/// The code, if it is not 0.
+#[inline]
+#[track_caller]
+pub fn check(code: CUresult, function: Function) -> Result<()> {
+    if code.0 == 0 {
+        return Ok(());
+    }
+    Err(Error::new(code, function, Location::caller()))
+}
+
+impl Error {
+    #[cold]
+    pub(crate) fn new(
+        code: CUresult,
+        function: Function,
+        location: &'static Location<'static>,
+    ) -> Self {
+        let error = Self {
+            code: code.0,
+            // There are 685 functions: sys checks its table.
+            #[allow(clippy::cast_possible_truncation)]
+            function: function.index() as u16,
+            library: crate::sys::DEFAULT.number(),
+            location,
+        };
+        if error.is_fault() {
+            let _ = FIRST_FAULT.get_or_init(|| error);
+        }
+        error
+    }
+
+    /// An error that this crate found itself: the driver would have answered the same or could not have been asked.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn unasked(code: CUresult, function: Function) -> Self {
+        Self::new(code, function, Location::caller())
+    }
+
+    /// The result code, known to these bindings or not.
+    pub const fn code(&self) -> CUresult {
+        CUresult(self.code)
+    }
+
+    /// The function that failed.
+    #[must_use]
+    pub fn function(&self) -> Function {
+        // The index came from a `Function`.
+        Function::from_index(usize::from(self.function)).unwrap_or(Function::cuInit)
+    }
+
+    /// The line that made the call.
+    #[must_use]
+    pub const fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// The library that was called, by [number](Library::number).
+    #[must_use]
+    pub const fn library(&self) -> u16 {
+        self.library
+    }
+
+    /// The C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for a code that this crate does not know.
+    #[must_use]
+    pub fn name(&self) -> Option<&'static str> {
+        error_table::find(self.code).map(|entry| entry.name)
+    }
+
+    /// What the code means, in a few words of our own; `None` for a code that this crate does not know.
+    #[must_use]
+    pub fn text(&self) -> Option<&'static str> {
+        error_table::find(self.code).map(|entry| entry.text)
+    }
+
+    /// Whether the code can only come from earlier work: a kernel that faulted. It sticks to the process, and every
+    /// call that touches a context answers it from then on.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        is_fault(self.code)
+    }
+
+    /// Whether no driver could be loaded. [`load_error`](Library::load_error) of the library says why.
+    #[must_use]
+    pub fn is_no_driver(&self) -> bool {
+        self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
+            && Library::by_number(self.library)
+                .is_some_and(|library| library.load_error().is_some())
+    }
+
+    /// Whether the driver does not export the function.
+    #[must_use]
+    pub fn is_missing_function(&self) -> bool {
+        // The driver may answer 302 too, so the code alone says nothing.
+        self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
+            && Library::by_number(self.library).is_some_and(|library| {
+                library.load_error().is_none() && !library.supports(self.function())
+            })
+    }
+
+    /// The part of the message between "failed: " and the location.
+    fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let library = Library::by_number(self.library);
+        if let Some(library) = library {
+            if self.is_no_driver() {
+                if let Some(error) = library.load_error() {
+                    return write!(f, "{error}");
+                }
+            }
+            if self.is_missing_function() {
+                return self.missing(f, library.version());
+            }
+        }
+        match error_table::find(self.code) {
+            Some(entry) => write!(f, "{} ({}): {}", entry.name, self.code, entry.text)?,
+            None => write!(f, "unknown error code {}", self.code)?,
+        }
+        if self.is_fault() {
+            f.write_str("; raised by earlier work, first seen by ")?;
+            match FIRST_FAULT.get() {
+                Some(first) if first.code == self.code && !first.is_same_call(self) => {
+                    write!(f, "{} at {}", first.function(), Place(first.location))?;
+                }
+                _ => f.write_str("this call")?,
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self, f: &mut fmt::Formatter<'_>, driver: Option<u32>) -> fmt::Result {
+        let since = self.function().since();
+        match driver {
+            Some(driver) if driver < since => write!(
+                f,
+                "needs CUDA {}, this driver supports {}",
+                CudaVersion(since),
+                CudaVersion(driver)
+            ),
+            Some(driver) => write!(
+                f,
+                "this driver does not export it, though it supports CUDA {} and the function is of {}",
+                CudaVersion(driver),
+                CudaVersion(since)
+            ),
+            None => write!(
+                f,
+                "needs CUDA {}, and this driver does not export it",
+                CudaVersion(since)
+            ),
+        }
+    }
+
+    fn is_same_call(&self, other: &Self) -> bool {
+        self.function == other.function && self.location == other.location
+    }
+}
+
+/// Codes that a call answers because of what an earlier kernel did.
+pub(crate) const fn is_fault(code: u32) -> bool {
+    matches!(code, 700 | 702 | 710 | 714..=719)
+}
+
+/// For `Drop`, which can report nothing. Not initialised (after `fork`), deinitialised (at exit), the context gone, and
+/// faults all mean that there is nothing left to release; with any other code there is nothing that could still be
+/// done.
+pub(crate) fn released(result: Result<()>) {
+    let _ = result;
+}
+
+/// A CUDA version number as C writes it: 12050 is 12.5.
+pub(crate) struct CudaVersion(pub(crate) u32);
+
+impl fmt::Display for CudaVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
+    }
+}
+
+/// A location as file and line.
+struct Place(&'static Location<'static>);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.0.file(), self.0.line())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: ", self.function())?;
+        self.reason(f)?;
+        write!(f, " ({})", Place(self.location))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `main` that returns an error prints it with `Debug`: the sentence serves better there than a struct.
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// Two errors are equal when code, function and library are; the line may differ.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code && self.function == other.function && self.library == other.library
+    }
+}
+
+impl Eq for Error {}

@@ -1,0 +1,169 @@
+//! Events: points in streams.
+
+use core::mem;
+
+use crate::error::{Error, released};
+use crate::sys::{self, CUresult};
+use crate::{Borrowed, Context, Result, Stream, checked};
+
+/// An event: a point in a stream that can be waited for, and whose time can be taken.
+///
+/// ```no_run
+/// # use cuda_driver::{Context, Device, Event, Stream};
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// let stream = Stream::new(&context)?;
+/// let (start, end) = (Event::new(&context)?, Event::new(&context)?);
+/// start.record(&stream)?;
+/// // … work …
+/// end.record(&stream)?;
+/// end.synchronize()?;
+/// println!("{} ms", start.elapsed_ms(&end)?);
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Event {
+    raw: sys::CUevent,
+    context: Option<Context>,
+}
+
+// SAFETY: the driver takes an event's handle on every thread.
+unsafe impl Send for Event {}
+// SAFETY: as above; the driver locks what it shares.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// Makes an event that takes the time ([`cuEventCreate`](checked::event_create)).
+    ///
+    /// # Errors
+    /// 2 without memory for it.
+    #[track_caller]
+    pub fn new(context: &Context) -> Result<Self> {
+        Self::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT)
+    }
+
+    /// The same with flags, for instance without the time, which is cheaper.
+    ///
+    /// # Errors
+    /// 1 for flags that do not go together.
+    #[track_caller]
+    pub fn with_flags(context: &Context, flags: sys::CUevent_flags) -> Result<Self> {
+        let _current = context.enter()?;
+        // SAFETY: the driver checks the flags.
+        let raw = unsafe { checked::event_create(flags.0) }?;
+        Ok(Self {
+            raw,
+            context: Some(context.clone()),
+        })
+    }
+
+    /// Records the work that a stream has at this moment ([`cuEventRecord`](checked::event_record)).
+    ///
+    /// # Errors
+    /// 400 for a stream of another context.
+    #[track_caller]
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: both handles are live.
+        unsafe { checked::event_record(self.raw, stream.as_raw()) }
+    }
+
+    /// Whether what was recorded is done; also if nothing was recorded ([`cuEventQuery`](checked::event_query)).
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn query(&self) -> Result<bool> {
+        // SAFETY: the handle is live.
+        done(unsafe { checked::event_query(self.raw) })
+    }
+
+    /// Waits until what was recorded is done ([`cuEventSynchronize`](checked::event_synchronize)).
+    ///
+    /// # Errors
+    /// A fault of the work that was waited for.
+    #[track_caller]
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { checked::event_synchronize(self.raw) }
+    }
+
+    /// The time from this event to a later one, in milliseconds, to about half a microsecond
+    /// ([`cuEventElapsedTime`](checked::event_elapsed_time)).
+    ///
+    /// # Errors
+    /// 400 if one of them was not recorded or takes no time, 600 if one is not done yet.
+    #[track_caller]
+    pub fn elapsed_ms(&self, end: &Self) -> Result<f32> {
+        // SAFETY: both handles are live.
+        unsafe { checked::event_elapsed_time(self.raw, end.raw) }
+    }
+
+    /// Destroys the event ([`cuEventDestroy`](checked::event_destroy)); dropping does the same.
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn destroy(mut self) -> Result<()> {
+        // SAFETY: the handle is live, and null from here on.
+        unsafe { checked::event_destroy(mem::replace(&mut self.raw, core::ptr::null_mut())) }
+    }
+
+    /// C's handle, live as long as `self`.
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUevent {
+        self.raw
+    }
+
+    /// Takes over an event that C made in `context`.
+    ///
+    /// # Safety
+    /// The handle is live, of that context, and nobody else destroys it.
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUevent, context: &Context) -> Self {
+        Self {
+            raw,
+            context: Some(context.clone()),
+        }
+    }
+
+    /// An event that belongs to someone else.
+    ///
+    /// # Safety
+    /// The handle stays live as long as the value.
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUevent) -> Borrowed<'a, Self> {
+        Borrowed::new(Self { raw, context: None })
+    }
+
+    /// Gives the event away; the context that it needs is kept alive for good.
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUevent {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// The context that the event was made in, if it is known.
+    #[must_use]
+    pub const fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the handle is live, and this is its last use.
+            released(unsafe { checked::event_destroy(self.raw) });
+        }
+    }
+}
+
+/// What a query says: 600 is an answer, not a failure.
+pub(crate) fn done(result: Result<(), Error>) -> Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,119 @@
+//! Arguments of kernels, packed into one buffer.
+
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
+use core::{fmt, ptr};
+
+use super::KernelArg;
+use crate::{ParamInfo, sys};
+
+/// The arguments of a launch, packed as the device wants them: each at the next multiple of its alignment, as in a C
+/// struct. The driver takes the whole at once (`extra`).
+///
+/// ```
+/// use cuda_driver::{DevicePtr, ParamBuffer};
+///
+/// let mut buffer = ParamBuffer::new();
+/// buffer.push(7u8).push(DevicePtr::null()).push(1.5f32);
+/// assert_eq!(buffer.len(), 20);
+/// assert_eq!(buffer.parameters()[1].offset, 8);
+/// ```
+///
+/// [`clear`](Self::clear) empties it for the next launch and keeps the memory.
+#[derive(Clone, Default)]
+pub struct ParamBuffer {
+    /// Padding inside an argument is not initialised.
+    bytes: Vec<MaybeUninit<u8>>,
+    parameters: Vec<ParamInfo>,
+    /// The length of `bytes`, where the driver is told to find it.
+    size: usize,
+}
+
+impl ParamBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            bytes: Vec::new(),
+            parameters: Vec::new(),
+            size: 0,
+        }
+    }
+
+    /// Adds the next argument.
+    #[inline]
+    pub fn push<T: KernelArg>(&mut self, value: T) -> &mut Self {
+        let value = ptr::from_ref(&value).cast::<MaybeUninit<u8>>();
+        // SAFETY: so many bytes are there, initialised or not.
+        let bytes = unsafe { core::slice::from_raw_parts(value, size_of::<T>()) };
+        self.append(bytes, align_of::<T>());
+        self
+    }
+
+    /// Adds bytes as the next argument, at a multiple of `align` from the start. This is for layouts that Rust's types
+    /// do not tell; an alignment of 0 counts as 1.
+    pub fn push_bytes(&mut self, bytes: &[u8], align: usize) -> &mut Self {
+        // SAFETY: initialised bytes are bytes that may be initialised or not.
+        let bytes = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) };
+        self.append(bytes, align);
+        self
+    }
+
+    #[inline]
+    fn append(&mut self, bytes: &[MaybeUninit<u8>], align: usize) {
+        let offset = self.bytes.len().next_multiple_of(align.max(1));
+        self.bytes.resize(offset, MaybeUninit::new(0));
+        self.bytes.extend_from_slice(bytes);
+        self.parameters.push(ParamInfo {
+            offset,
+            size: bytes.len(),
+        });
+        self.size = self.bytes.len();
+    }
+
+    /// Removes all arguments.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.parameters.clear();
+        self.size = 0;
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.size
+    }
+
+    /// Whether there are no arguments.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Offset and size of each argument.
+    #[must_use]
+    pub fn parameters(&self) -> &[ParamInfo] {
+        &self.parameters
+    }
+
+    /// The list that the driver takes; good as long as the buffer is neither moved nor changed.
+    #[inline]
+    pub(super) fn extra(&self) -> [*mut c_void; 5] {
+        [
+            sys::CU_LAUNCH_PARAM_BUFFER_POINTER,
+            self.bytes.as_ptr().cast_mut().cast(),
+            sys::CU_LAUNCH_PARAM_BUFFER_SIZE,
+            ptr::from_ref(&self.size).cast_mut().cast(),
+            sys::CU_LAUNCH_PARAM_END,
+        ]
+    }
+}
+
+impl fmt::Debug for ParamBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParamBuffer")
+            .field("len", &self.size)
+            .field("parameters", &self.parameters)
+            .finish()
+    }
+}

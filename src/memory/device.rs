@@ -1,0 +1,436 @@
+//! Device memory.
+
+use core::marker::PhantomData;
+use core::{fmt, mem};
+
+use crate::error::{Error, released};
+use crate::sys::{self, CUresult, Function};
+use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked};
+
+/// An address in device memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct DevicePtr(sys::CUdeviceptr);
+
+impl DevicePtr {
+    /// The address 0.
+    #[must_use]
+    pub const fn null() -> Self {
+        Self(0)
+    }
+
+    /// An address from C.
+    #[must_use]
+    pub const fn from_raw(address: sys::CUdeviceptr) -> Self {
+        Self(address)
+    }
+
+    /// The address as C has it.
+    #[must_use]
+    pub const fn as_raw(self) -> sys::CUdeviceptr {
+        self.0
+    }
+
+    /// The address so many bytes further; it wraps around at the end of the address space.
+    #[must_use]
+    pub const fn byte_add(self, bytes: u64) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+}
+
+impl fmt::Debug for DevicePtr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// So many values in device memory.
+///
+/// ```no_run
+/// # use cuda_driver::{Context, Device, DeviceBuffer};
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// let mut buffer = DeviceBuffer::from_slice(&context, &[1.0f32, 2.0, 3.0])?;
+/// assert_eq!(buffer.to_vec()?, [1.0, 2.0, 3.0]);
+/// buffer.fill_u32(0)?;
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
+///
+/// Copies without a stream are done when they return, and come after all work of the null stream and of the streams that
+/// wait for it. Indices and lengths count values, unless a name says bytes.
+pub struct DeviceBuffer<T: DeviceCopy> {
+    raw: sys::CUdeviceptr,
+    len: usize,
+    context: Option<Context>,
+    /// `None` of them is on the host.
+    values: PhantomData<T>,
+}
+
+// SAFETY: device memory belongs to no thread, and `T` is plain data.
+unsafe impl<T: DeviceCopy> Send for DeviceBuffer<T> {}
+// SAFETY: as above; what writes takes `&mut self` or is unsafe.
+unsafe impl<T: DeviceCopy> Sync for DeviceBuffer<T> {}
+
+impl<T: DeviceCopy> DeviceBuffer<T> {
+    /// Allocates room for `len` values; what they are is not defined ([`cuMemAlloc`](checked::mem_alloc)).
+    ///
+    /// # Errors
+    /// 2 if there is not so much memory, 1 for none at all (`len` or the size of `T` is 0).
+    #[track_caller]
+    pub fn alloc(context: &Context, len: usize) -> Result<Self> {
+        let _current = context.enter()?;
+        // More than there are addresses is more than there is memory.
+        let bytes = len.saturating_mul(size_of::<T>());
+        // SAFETY: the driver checks the size.
+        let raw = unsafe { checked::mem_alloc(bytes) }?;
+        Ok(Self {
+            raw,
+            len,
+            context: Some(context.clone()),
+            values: PhantomData,
+        })
+    }
+
+    /// Allocates room for `len` values and sets all bytes to zero.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    #[track_caller]
+    pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
+        let mut buffer = Self::alloc(context, len)?;
+        buffer.fill_u8(0)?;
+        // Setting is only queued. A stream that does not wait for the null stream would see it half done.
+        let _current = context.enter()?;
+        Stream::null().synchronize()?;
+        Ok(buffer)
+    }
+
+    /// Allocates room for a slice and copies it there.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    #[track_caller]
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
+        let mut buffer = Self::alloc(context, values.len())?;
+        buffer.copy_from(values)?;
+        Ok(buffer)
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The size in bytes.
+    #[must_use]
+    pub const fn size_bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The address, for kernels. It is good as long as the buffer lives.
+    #[must_use]
+    pub const fn ptr(&self) -> DevicePtr {
+        DevicePtr(self.raw)
+    }
+
+    /// Makes the buffer's context current for one call.
+    #[track_caller]
+    fn enter(&self) -> Result<Option<crate::context::Entered>> {
+        match &self.context {
+            Some(context) => context.enter().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The address of the value at `index`, if `len` values from there on are inside.
+    #[track_caller]
+    fn range(&self, index: usize, len: usize, function: Function) -> Result<sys::CUdeviceptr> {
+        if index > self.len || len > self.len - index {
+            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function));
+        }
+        Ok(self.raw + (index * size_of::<T>()) as sys::CUdeviceptr)
+    }
+
+    /// Copies a slice to the start of the buffer ([`cuMemcpyHtoD`](checked::memcpy_htod)).
+    ///
+    /// # Errors
+    /// 1 if the slice is longer than the buffer.
+    #[track_caller]
+    pub fn copy_from(&mut self, values: &[T]) -> Result<()> {
+        self.copy_from_at(0, values)
+    }
+
+    /// Copies a slice to the buffer from `index` on.
+    ///
+    /// # Errors
+    /// 1 if that is not inside.
+    #[track_caller]
+    pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()> {
+        let to = self.range(index, values.len(), Function::cuMemcpyHtoD)?;
+        let _current = self.enter()?;
+        // SAFETY: the range is inside the allocation, and the copy is done on return.
+        unsafe { checked::memcpy_htod(to, values) }
+    }
+
+    /// Copies the start of the buffer to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
+    ///
+    /// # Errors
+    /// 1 if the slice is longer than the buffer; a fault of the work that was waited for.
+    #[track_caller]
+    pub fn copy_to(&self, values: &mut [T]) -> Result<()> {
+        self.copy_to_at(0, values)
+    }
+
+    /// Copies from `index` on to a slice.
+    ///
+    /// # Errors
+    /// 1 if that is not inside; a fault of the work that was waited for.
+    #[track_caller]
+    pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()> {
+        let from = self.range(index, values.len(), Function::cuMemcpyDtoH)?;
+        let _current = self.enter()?;
+        // SAFETY: the range is inside the allocation, any bytes are a `T`, and the copy is done on return.
+        unsafe { checked::memcpy_dtoh(values, from) }
+    }
+
+    /// All values, on the host.
+    ///
+    /// # Errors
+    /// A fault of the work that was waited for.
+    #[track_caller]
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut values: Vec<T> = Vec::with_capacity(self.len);
+        let _current = self.enter()?;
+        // SAFETY: the room is as long as the buffer.
+        unsafe { checked::memcpy_dtoh(&mut values.spare_capacity_mut()[..self.len], self.raw) }?;
+        // SAFETY: the copy is done, and any bytes are a `T`.
+        unsafe { values.set_len(self.len) };
+        Ok(values)
+    }
+
+    /// Copies the start of another buffer, as long as this one, to this one; queued in the null stream
+    /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)).
+    ///
+    /// # Errors
+    /// 1 if the other buffer is shorter.
+    #[track_caller]
+    pub fn copy_from_device(&mut self, other: &Self) -> Result<()> {
+        let from = other.range(0, self.len, Function::cuMemcpyDtoD)?;
+        let _current = self.enter()?;
+        // SAFETY: both ranges are inside their allocations.
+        unsafe { checked::memcpy_dtod(self.raw, from, self.size_bytes()) }
+    }
+
+    /// Sets every byte; queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn fill_u8(&mut self, value: u8) -> Result<()> {
+        let _current = self.enter()?;
+        // SAFETY: the range is the allocation, and any bytes are a `T`.
+        unsafe { checked::memset_d8(self.raw, value, self.size_bytes()) }
+    }
+
+    /// Sets every 16 bits; queued in the null stream ([`cuMemsetD16`](checked::memset_d16)).
+    ///
+    /// # Errors
+    /// 1 if the size is no multiple of 2 bytes.
+    #[track_caller]
+    pub fn fill_u16(&mut self, value: u16) -> Result<()> {
+        let units = self.units(2, Function::cuMemsetD16)?;
+        let _current = self.enter()?;
+        // SAFETY: as above.
+        unsafe { checked::memset_d16(self.raw, value, units) }
+    }
+
+    /// Sets every 32 bits; queued in the null stream ([`cuMemsetD32`](checked::memset_d32)).
+    ///
+    /// # Errors
+    /// 1 if the size is no multiple of 4 bytes.
+    #[track_caller]
+    pub fn fill_u32(&mut self, value: u32) -> Result<()> {
+        let units = self.units(4, Function::cuMemsetD32)?;
+        let _current = self.enter()?;
+        // SAFETY: as above.
+        unsafe { checked::memset_d32(self.raw, value, units) }
+    }
+
+    #[track_caller]
+    fn units(&self, bytes: usize, function: Function) -> Result<usize> {
+        if self.size_bytes() % bytes != 0 {
+            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function));
+        }
+        Ok(self.size_bytes() / bytes)
+    }
+
+    /// Queues a copy of a slice to the start of the buffer ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
+    /// [`Stream::upload`] does the same without `unsafe`.
+    ///
+    /// # Safety
+    /// Until the copy is done the slice stays valid and unchanged, and the buffer is neither dropped nor used by work
+    /// that does not wait for it.
+    ///
+    /// # Errors
+    /// 1 if the slice is longer than the buffer.
+    #[track_caller]
+    pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()> {
+        let to = self.range(0, values.len(), Function::cuMemcpyHtoDAsync)?;
+        // SAFETY: the range is inside the allocation; the rest is the caller's.
+        unsafe { checked::memcpy_htod_async(to, values, stream.as_raw()) }
+    }
+
+    /// Queues a copy of the start of the buffer to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
+    /// [`Stream::download`] does the same without `unsafe`.
+    ///
+    /// # Safety
+    /// Until the copy is done the slice stays valid and is not touched, and the buffer is neither dropped nor written by
+    /// work that does not wait for it.
+    ///
+    /// # Errors
+    /// 1 if the slice is longer than the buffer.
+    #[track_caller]
+    pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()> {
+        let from = self.range(0, values.len(), Function::cuMemcpyDtoHAsync)?;
+        // SAFETY: the range is inside the allocation; the rest is the caller's.
+        unsafe { checked::memcpy_dtoh_async(values, from, stream.as_raw()) }
+    }
+
+    /// Queues a copy of the start of another buffer ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
+    ///
+    /// # Safety
+    /// Until the copy is done neither buffer is dropped or used by work that does not wait for it.
+    ///
+    /// # Errors
+    /// 1 if the other buffer is shorter.
+    #[track_caller]
+    pub unsafe fn copy_from_device_async(&mut self, other: &Self, stream: &Stream) -> Result<()> {
+        let from = other.range(0, self.len, Function::cuMemcpyDtoDAsync)?;
+        // SAFETY: both ranges are inside their allocations; the rest is the caller's.
+        unsafe { checked::memcpy_dtod_async(self.raw, from, self.size_bytes(), stream.as_raw()) }
+    }
+
+    /// Queues the setting of every byte ([`cuMemsetD8Async`](checked::memset_d8_async)).
+    ///
+    /// # Safety
+    /// Until it is done the buffer is neither dropped nor used by work that does not wait for it.
+    ///
+    /// # Errors
+    /// 201 on the null stream with no context current.
+    #[track_caller]
+    pub unsafe fn fill_u8_async(&mut self, value: u8, stream: &Stream) -> Result<()> {
+        // SAFETY: the range is the allocation; the rest is the caller's.
+        unsafe { checked::memset_d8_async(self.raw, value, self.size_bytes(), stream.as_raw()) }
+    }
+
+    /// Queues the setting of every 16 bits ([`cuMemsetD16Async`](checked::memset_d16_async)).
+    ///
+    /// # Safety
+    /// As [`fill_u8_async`](Self::fill_u8_async).
+    ///
+    /// # Errors
+    /// 1 if the size is no multiple of 2 bytes.
+    #[track_caller]
+    pub unsafe fn fill_u16_async(&mut self, value: u16, stream: &Stream) -> Result<()> {
+        let units = self.units(2, Function::cuMemsetD16Async)?;
+        // SAFETY: the range is the allocation; the rest is the caller's.
+        unsafe { checked::memset_d16_async(self.raw, value, units, stream.as_raw()) }
+    }
+
+    /// Queues the setting of every 32 bits ([`cuMemsetD32Async`](checked::memset_d32_async)).
+    ///
+    /// # Safety
+    /// As [`fill_u8_async`](Self::fill_u8_async).
+    ///
+    /// # Errors
+    /// 1 if the size is no multiple of 4 bytes.
+    #[track_caller]
+    pub unsafe fn fill_u32_async(&mut self, value: u32, stream: &Stream) -> Result<()> {
+        let units = self.units(4, Function::cuMemsetD32Async)?;
+        // SAFETY: the range is the allocation; the rest is the caller's.
+        unsafe { checked::memset_d32_async(self.raw, value, units, stream.as_raw()) }
+    }
+
+    /// Frees the memory, waiting for work that uses it ([`cuMemFree`](checked::mem_free)); dropping does the same.
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn free(mut self) -> Result<()> {
+        // SAFETY: the allocation is ours, and null from here on.
+        unsafe { checked::mem_free(mem::take(&mut self.raw)) }
+    }
+
+    /// C's address, good as long as `self`.
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUdeviceptr {
+        self.raw
+    }
+
+    /// Takes over memory that C allocated in `context`.
+    ///
+    /// # Safety
+    /// The address is the start of an allocation of at least `len` values in that context, and nobody else frees it.
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {
+        Self {
+            raw,
+            len,
+            context: Some(context.clone()),
+            values: PhantomData,
+        }
+    }
+
+    /// Memory that belongs to someone else. The caller makes its context current for copies.
+    ///
+    /// # Safety
+    /// From the address on there are `len` values of device memory as long as the value lives.
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUdeviceptr, len: usize) -> Borrowed<'a, Self> {
+        Borrowed::new(Self {
+            raw,
+            len,
+            context: None,
+            values: PhantomData,
+        })
+    }
+
+    /// Gives the memory away; the context that it needs is kept alive for good.
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUdeviceptr {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// The context that the memory was allocated in, if it is known.
+    #[must_use]
+    pub const fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
+    }
+}
+
+impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceBuffer")
+            .field("ptr", &self.ptr())
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: DeviceCopy> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        if self.raw != 0 {
+            // SAFETY: the allocation is ours, and this is its last use.
+            released(unsafe { checked::mem_free(self.raw) });
+        }
+    }
+}

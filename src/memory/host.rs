@@ -1,0 +1,98 @@
+//! Page-locked host memory.
+
+use core::ops::{Deref, DerefMut};
+use core::ptr::{self, NonNull};
+use core::{fmt, slice};
+
+use crate::error::released;
+use crate::{Context, DeviceCopy, Result, checked};
+
+/// So many values in page-locked host memory, which a device copies from and to without the host's help.
+///
+/// It is a slice.
+pub struct HostBuffer<T: DeviceCopy> {
+    values: NonNull<T>,
+    len: usize,
+    /// Keeps the context alive that the memory belongs to.
+    context: Context,
+}
+
+// SAFETY: it owns its values like a `Vec`.
+unsafe impl<T: DeviceCopy + Send> Send for HostBuffer<T> {}
+// SAFETY: as above.
+unsafe impl<T: DeviceCopy + Sync> Sync for HostBuffer<T> {}
+
+impl<T: DeviceCopy> HostBuffer<T> {
+    /// Allocates `len` values, all bytes zero ([`cuMemHostAlloc`](checked::mem_host_alloc)).
+    ///
+    /// # Errors
+    /// 2 if there is not so much memory.
+    #[track_caller]
+    pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
+        let _current = context.enter()?;
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut values = NonNull::dangling();
+        if bytes > 0 {
+            // SAFETY: the driver checks the size; 0 are no flags.
+            let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
+            if let Some(memory) = NonNull::new(memory) {
+                // SAFETY: the allocation is of so many bytes, and page-locked memory is aligned to a page.
+                unsafe { ptr::write_bytes(memory.as_ptr(), 0, len) };
+                values = memory;
+            }
+        }
+        Ok(Self {
+            values,
+            len,
+            context: context.clone(),
+        })
+    }
+
+    /// Allocates room for a slice and copies it there.
+    ///
+    /// # Errors
+    /// 2 if there is not so much memory.
+    #[track_caller]
+    pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
+        let mut buffer = Self::zeroed(context, values.len())?;
+        buffer.copy_from_slice(values);
+        Ok(buffer)
+    }
+
+    /// The context that the memory belongs to.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+}
+
+impl<T: DeviceCopy> Deref for HostBuffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many values are there, zeroed at first, and any bytes are a `T`.
+        unsafe { slice::from_raw_parts(self.values.as_ptr(), self.len) }
+    }
+}
+
+impl<T: DeviceCopy> DerefMut for HostBuffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { slice::from_raw_parts_mut(self.values.as_ptr(), self.len) }
+    }
+}
+
+impl<T: DeviceCopy + fmt::Debug> fmt::Debug for HostBuffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<T: DeviceCopy> Drop for HostBuffer<T> {
+    fn drop(&mut self) {
+        if self.len > 0 && size_of::<T>() > 0 {
+            // SAFETY: the allocation is ours, and this is its last use.
+            released(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Modules: device code that is loaded into a context, and what is in it.
+
+mod error;
+mod image;
+mod jit;
+
+use core::{fmt, mem};
+use std::ffi::{CStr, CString};
+use std::path::Path;
+use std::sync::Arc;
+
+pub use error::JitError;
+pub use jit::JitOptions;
+
+use crate::error::{Error, released};
+use crate::sys::{self, CUresult};
+use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked};
+
+/// A module: kernels and variables, loaded into a context from PTX, a cubin or a fat binary.
+///
+/// ```no_run
+/// # use cuda_driver::{Context, Device, Module};
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// let module = Module::load(&context, "vector_add.ptx")?;
+/// let function = module.function("vector_add")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A clone is one more reference to the same module, and so are its functions and variables; the last one unloads it.
+#[derive(Debug, Clone)]
+pub struct Module {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    raw: sys::CUmodule,
+    /// `None` for a module that belongs to someone else.
+    context: Option<Context>,
+}
+
+// SAFETY: the driver takes a module's handle on every thread.
+unsafe impl Send for Inner {}
+// SAFETY: as above; the driver locks what it shares.
+unsafe impl Sync for Inner {}
+
+impl Inner {
+    #[track_caller]
+    fn end(&self) -> Result<()> {
+        if self.context.is_none() {
+            return Ok(());
+        }
+        // SAFETY: the handle is live and ours, and this is its last use.
+        unsafe { checked::module_unload(self.raw) }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        released(self.end());
+    }
+}
+
+impl Module {
+    fn new(raw: sys::CUmodule, context: &Context) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                raw,
+                context: Some(context.clone()),
+            }),
+        }
+    }
+
+    /// Loads a file: PTX, a cubin or a fat binary, as its content says ([`cuModuleLoad`](checked::module_load)).
+    ///
+    /// # Errors
+    /// 301 for no such file; 200, 209 or 218 for content that cannot be used, with the compiler's words.
+    #[track_caller]
+    pub fn load(context: &Context, path: impl AsRef<Path>) -> Result<Self, JitError> {
+        let path = path.as_ref();
+        let at = |error: Error| JitError::new(error).at(path);
+        let Some(name) = c_path(path) else {
+            // No file's name holds a zero byte.
+            return Err(at(Error::unasked(
+                CUresult::CUDA_ERROR_FILE_NOT_FOUND,
+                sys::Function::cuModuleLoad,
+            )));
+        };
+        let _current = match context.enter() {
+            Ok(current) => current,
+            Err(error) => return Err(at(error)),
+        };
+        // SAFETY: the driver reads the file and checks it.
+        match unsafe { checked::module_load(&name) } {
+            Ok(raw) => Ok(Self::new(raw, context)),
+            // C's call has no room for the compiler's words; the one that takes the content has.
+            Err(error) if jit::has_log(error.code()) => match std::fs::read(path) {
+                Ok(image) => match Self::from_image(context, &image) {
+                    Ok(module) => Ok(module),
+                    Err(logged) => Err(logged.of(error).at(path)),
+                },
+                Err(_) => Err(at(error)),
+            },
+            Err(error) => Err(at(error)),
+        }
+    }
+
+    /// Compiles PTX and loads it ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
+    ///
+    /// # Errors
+    /// 218 for PTX that does not compile, with the compiler's words; 222 for a version of PTX that the driver does not
+    /// know; 200 for what is no PTX.
+    #[track_caller]
+    pub fn from_ptx(context: &Context, ptx: &str) -> Result<Self, JitError> {
+        Self::from_ptx_with(context, ptx, &JitOptions::default())
+    }
+
+    /// The same, with options for the compiler.
+    ///
+    /// # Errors
+    /// As [`from_ptx`](Self::from_ptx).
+    #[track_caller]
+    pub fn from_ptx_with(
+        context: &Context,
+        ptx: &str,
+        options: &JitOptions,
+    ) -> Result<Self, JitError> {
+        let text = ptx.trim_end_matches('\0');
+        match CString::new(text) {
+            Ok(text) => Self::from_text(context, &text, options),
+            Err(error) => Err(JitError::refused(
+                Error::unasked(
+                    CUresult::CUDA_ERROR_INVALID_IMAGE,
+                    sys::Function::cuModuleLoadDataEx,
+                ),
+                format!(
+                    "the PTX holds a zero byte at {}, where it would end for the driver",
+                    error.nul_position()
+                ),
+            )),
+        }
+    }
+
+    /// Loads an image from memory: PTX, a cubin or a fat binary, as its content says
+    /// ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
+    ///
+    /// # Errors
+    /// As [`from_ptx`](Self::from_ptx), and 200 for an image whose header says that it is longer than the slice: the
+    /// driver, which is not told the length, would read on.
+    #[track_caller]
+    pub fn from_image(context: &Context, image: &[u8]) -> Result<Self, JitError> {
+        let options = JitOptions::default();
+        match image::check(image) {
+            Ok(image::Kind::Binary) => {
+                jit::load(context, image.as_ptr(), &options).map(|raw| Self::new(raw, context))
+            }
+            Ok(image::Kind::Text(text)) => Self::from_text(context, &text, &options),
+            Err(reason) => Err(JitError::refused(
+                Error::unasked(
+                    CUresult::CUDA_ERROR_INVALID_IMAGE,
+                    sys::Function::cuModuleLoadDataEx,
+                ),
+                reason,
+            )),
+        }
+    }
+
+    #[track_caller]
+    fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
+        match jit::load(context, text.as_ptr().cast(), options) {
+            Ok(raw) => Ok(Self::new(raw, context)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
+    ///
+    /// # Errors
+    /// 500 if there is none of that name.
+    #[track_caller]
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let Ok(name) = CString::new(name) else {
+            // No kernel's name holds a zero byte.
+            return Err(Error::unasked(
+                CUresult::CUDA_ERROR_NOT_FOUND,
+                sys::Function::cuModuleGetFunction,
+            ));
+        };
+        // SAFETY: the module is live.
+        let raw = unsafe { checked::module_get_function(self.inner.raw, &name) }?;
+        Ok(Function::new(raw, Some(self.clone())))
+    }
+
+    /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).
+    ///
+    /// # Errors
+    /// 500 if there is none of that name.
+    #[track_caller]
+    pub fn global(&self, name: &str) -> Result<Global> {
+        let Ok(name) = CString::new(name) else {
+            // No variable's name holds a zero byte.
+            return Err(Error::unasked(
+                CUresult::CUDA_ERROR_NOT_FOUND,
+                sys::Function::cuModuleGetGlobal,
+            ));
+        };
+        // SAFETY: the module is live.
+        let found = unsafe { checked::module_get_global(self.inner.raw, &name) }?;
+        Ok(Global {
+            ptr: DevicePtr::from_raw(found.dptr),
+            size: found.bytes,
+            module: self.clone(),
+        })
+    }
+
+    /// Gives back this reference. If it is the last one, the module is unloaded and the driver's answer returned
+    /// ([`cuModuleUnload`](checked::module_unload)); else that is left to the last one.
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn unload(self) -> Result<()> {
+        match Arc::try_unwrap(self.inner) {
+            Ok(mut inner) => {
+                let result = inner.end();
+                // Nothing is left for `drop` to unload; the reference to the context is given back.
+                inner.context = None;
+                result
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// C's handle, live as long as `self`.
+    #[must_use]
+    pub fn as_raw(&self) -> sys::CUmodule {
+        self.inner.raw
+    }
+
+    /// Takes over a module that C loaded into `context`.
+    ///
+    /// # Safety
+    /// The handle is live, of that context, and nobody else unloads it.
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUmodule, context: &Context) -> Self {
+        Self::new(raw, context)
+    }
+
+    /// A module that belongs to someone else; it is not unloaded here.
+    ///
+    /// # Safety
+    /// The handle stays live as long as the value, its clones and everything found in it.
+    #[must_use]
+    pub unsafe fn borrow_raw(raw: sys::CUmodule) -> Self {
+        Self {
+            inner: Arc::new(Inner { raw, context: None }),
+        }
+    }
+
+    /// Gives the module away: no reference unloads it any more.
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUmodule {
+        let raw = self.inner.raw;
+        // The count never falls to zero then.
+        mem::forget(self);
+        raw
+    }
+
+    /// The context that the module was loaded into, if it is known.
+    #[must_use]
+    pub fn context(&self) -> Option<&Context> {
+        self.inner.context.as_ref()
+    }
+}
+
+/// A variable of a module, in device memory.
+#[derive(Clone)]
+pub struct Global {
+    ptr: DevicePtr,
+    size: usize,
+    module: Module,
+}
+
+impl Global {
+    /// The address, good as long as the module is loaded.
+    #[must_use]
+    pub const fn ptr(&self) -> DevicePtr {
+        self.ptr
+    }
+
+    /// The size in bytes.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Copies the variable's first bytes to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
+    ///
+    /// # Errors
+    /// 1 if the variable is smaller than a `T`.
+    #[track_caller]
+    pub fn read<T: DeviceCopy>(&self) -> Result<T> {
+        self.check::<T>(sys::Function::cuMemcpyDtoH)?;
+        let _current = self.module.context().map(Context::enter).transpose()?;
+        let mut value = [mem::MaybeUninit::<T>::uninit()];
+        // SAFETY: the variable is there as long as the module, and large enough.
+        unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) }?;
+        // SAFETY: the copy is done, and any bytes are a `T`.
+        Ok(unsafe { value[0].assume_init() })
+    }
+
+    /// Copies a value to the start of the variable ([`cuMemcpyHtoD`](checked::memcpy_htod)).
+    ///
+    /// # Errors
+    /// 1 if the variable is smaller than a `T`.
+    #[track_caller]
+    pub fn write<T: DeviceCopy>(&self, value: &T) -> Result<()> {
+        self.check::<T>(sys::Function::cuMemcpyHtoD)?;
+        let _current = self.module.context().map(Context::enter).transpose()?;
+        // SAFETY: the variable is there as long as the module, and large enough.
+        unsafe { checked::memcpy_htod(self.ptr.as_raw(), core::slice::from_ref(value)) }
+    }
+
+    #[track_caller]
+    fn check<T>(&self, function: sys::Function) -> Result<()> {
+        if size_of::<T>() > self.size {
+            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Global {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Global")
+            .field("ptr", &self.ptr)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A path as C wants it; `None` if it holds a zero byte or, on Windows, is no Unicode.
+fn c_path(path: &Path) -> Option<CString> {
+    #[cfg(unix)]
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+    #[cfg(not(unix))]
+    let bytes = path.to_str()?.as_bytes();
+    CString::new(bytes).ok()
+}

@@ -1,0 +1,108 @@
+//! Why device code could not be loaded, in the compiler's words.
+
+use core::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// Device code could not be loaded.
+///
+/// ```text
+/// cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218): the PTX does not compile for this device (src/main.rs:9)
+///   ptxas application ptx input, line 6; error   : Unknown symbol '%r1'
+/// ```
+#[derive(Debug, Clone)]
+pub struct JitError {
+    error: Error,
+    path: Option<PathBuf>,
+    error_log: String,
+    info_log: String,
+}
+
+impl JitError {
+    pub(super) const fn new(error: Error) -> Self {
+        Self {
+            error,
+            path: None,
+            error_log: String::new(),
+            info_log: String::new(),
+        }
+    }
+
+    /// An image that the driver was not asked about.
+    pub(super) fn refused(error: Error, reason: String) -> Self {
+        Self {
+            error_log: reason,
+            ..Self::new(error)
+        }
+    }
+
+    pub(super) fn with_logs(error: Error, error_log: String, info_log: String) -> Self {
+        Self {
+            error,
+            path: None,
+            error_log,
+            info_log,
+        }
+    }
+
+    pub(super) fn at(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// The same words for another call's error.
+    pub(super) fn of(mut self, error: Error) -> Self {
+        self.error = error;
+        self
+    }
+
+    /// The call that failed.
+    pub const fn error(&self) -> Error {
+        self.error
+    }
+
+    /// The file, if the code came from one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// What the compiler complained of, or why the image was refused; empty if there is nothing to say.
+    #[must_use]
+    pub fn error_log(&self) -> &str {
+        &self.error_log
+    }
+
+    /// What else the compiler said; empty if nothing.
+    #[must_use]
+    pub fn info_log(&self) -> &str {
+        &self.info_log
+    }
+}
+
+impl fmt::Display for JitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", path.display())?;
+        }
+        fmt::Display::fmt(&self.error, f)?;
+        for line in self.error_log.lines() {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for JitError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl From<JitError> for Error {
+    /// The call that failed; the compiler's words are lost.
+    fn from(error: JitError) -> Self {
+        error.error
+    }
+}

@@ -1,0 +1,237 @@
+//! Images in memory: whether what their headers say is there.
+//!
+//! The driver is given an address and no length, and reads as far as the headers tell it to.
+
+use std::ffi::CString;
+
+/// What an image is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A cubin or a fat binary that is whole.
+    Binary,
+    /// Anything else is text to the driver, up to its zero byte.
+    Text(CString),
+}
+
+/// The first bytes of a fat binary.
+const FAT_BINARY: u32 = 0xba55_ed50;
+/// The first bytes of the record that points to a fat binary in a C program.
+const FAT_BINARY_WRAPPER: u32 = 0x4662_43b1;
+
+/// What an image is, if it is whole.
+pub(super) fn check(image: &[u8]) -> Result<Kind, String> {
+    if image.starts_with(b"\x7fELF") {
+        check_elf(image)?;
+        return Ok(Kind::Binary);
+    }
+    match u32_at(image, 0) {
+        Some(FAT_BINARY) => {
+            check_fat_binary(image)?;
+            return Ok(Kind::Binary);
+        }
+        Some(FAT_BINARY_WRAPPER) => {
+            return Err(
+                "this is the record that points to a fat binary; pass the fat binary itself"
+                    .to_owned(),
+            );
+        }
+        _ => {}
+    }
+    let end = image
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(image.len());
+    // A header of a kind that is not known here could tell the driver to read on: only what is text is passed.
+    if let Some(at) = image[..end]
+        .iter()
+        .position(|&byte| byte < b' ' && !byte.is_ascii_whitespace() && byte != 0x0b)
+    {
+        return Err(format!(
+            "this is neither PTX, a cubin nor a fat binary: byte {at} is {:#04x}",
+            image[at]
+        ));
+    }
+    CString::new(&image[..end])
+        .map(Kind::Text)
+        .map_err(|error| error.to_string())
+}
+
+fn check_fat_binary(image: &[u8]) -> Result<(), String> {
+    let header = u16_at(image, 6).ok_or("the fat binary ends inside its header")?;
+    let size = u64_at(image, 8).ok_or("the fat binary ends inside its header")?;
+    let whole = size
+        .checked_add(u64::from(header))
+        .ok_or("the fat binary's header is not possible")?;
+    inside(image, 0, whole, "the fat binary")
+}
+
+fn check_elf(image: &[u8]) -> Result<(), String> {
+    const SECTION_WITHOUT_BYTES: u32 = 8;
+    let cut = || "the cubin ends inside its header".to_owned();
+    if image.get(4) != Some(&2) || image.get(5) != Some(&1) {
+        return Err("the cubin is no 64-bit little-endian ELF file".to_owned());
+    }
+    let word = |at| u64_at(image, at).ok_or_else(cut);
+    let half = |at| u16_at(image, at).ok_or_else(cut).map(u64::from);
+    let (segments, sections) = (word(0x20)?, word(0x28)?);
+    let (segment_size, segment_count) = (half(0x36)?, half(0x38)?);
+    let (section_size, section_count) = (half(0x3a)?, half(0x3c)?);
+    inside(
+        image,
+        segments,
+        segment_size * segment_count,
+        "the cubin's segment table",
+    )?;
+    inside(
+        image,
+        sections,
+        section_size * section_count,
+        "the cubin's section table",
+    )?;
+    if (segment_count > 0 && segment_size < 0x38) || (section_count > 0 && section_size < 0x40) {
+        return Err("the cubin's tables have entries that are too small".to_owned());
+    }
+    for index in 0..segment_count {
+        let at = place(segments + index * segment_size)?;
+        inside(
+            image,
+            word(at + 0x08)?,
+            word(at + 0x20)?,
+            &format!("the cubin's segment {index}"),
+        )?;
+    }
+    for index in 0..section_count {
+        let at = place(sections + index * section_size)?;
+        if u32_at(image, at + 4) != Some(SECTION_WITHOUT_BYTES) {
+            inside(
+                image,
+                word(at + 0x18)?,
+                word(at + 0x20)?,
+                &format!("the cubin's section {index}"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn place(at: u64) -> Result<usize, String> {
+    usize::try_from(at).map_err(|_| "the cubin's header is not possible".to_owned())
+}
+
+fn inside(image: &[u8], start: u64, size: u64, what: &str) -> Result<(), String> {
+    let end = start
+        .checked_add(size)
+        .ok_or_else(|| format!("{what} is not possible"))?;
+    if end > image.len() as u64 {
+        return Err(format!(
+            "{what} ends at byte {end}, and the image has {}",
+            image.len()
+        ));
+    }
+    Ok(())
+}
+
+fn u16_at(image: &[u8], at: usize) -> Option<u16> {
+    let bytes = image.get(at..at.checked_add(2)?)?;
+    Some(u16::from_le_bytes(bytes.try_into().ok()?))
+}
+
+fn u32_at(image: &[u8], at: usize) -> Option<u32> {
+    let bytes = image.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+fn u64_at(image: &[u8], at: usize) -> Option<u64> {
+    let bytes = image.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_ends_at_its_zero_byte() {
+        for image in [
+            &b".version 6.4\n"[..],
+            b".version 6.4\n\0",
+            b".version 6.4\n\0\x01rest",
+        ] {
+            match check(image) {
+                Ok(Kind::Text(text)) => assert_eq!(text.to_bytes(), b".version 6.4\n"),
+                other => panic!("{other:?}"),
+            }
+        }
+        // Letters beyond ASCII are the compiler's to refuse.
+        assert!(matches!(check("// é".as_bytes()), Ok(Kind::Text(_))));
+        assert!(matches!(check(b""), Ok(Kind::Text(_))));
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        let error = check(b"BC\xc0\xde\x01\x02\x03\x04").unwrap_err();
+        assert!(error.contains("byte 4 is 0x01"), "{error}");
+        let wrapper = FAT_BINARY_WRAPPER.to_le_bytes();
+        assert!(
+            check(&wrapper)
+                .unwrap_err()
+                .contains("pass the fat binary itself")
+        );
+    }
+
+    /// A fat binary of 16 bytes of header and so many more, which says that it has `says`.
+    fn fat_binary(says: u64, has: usize) -> Vec<u8> {
+        let mut image = FAT_BINARY.to_le_bytes().to_vec();
+        image.extend(1u16.to_le_bytes());
+        image.extend(16u16.to_le_bytes());
+        image.extend(says.to_le_bytes());
+        image.resize(16 + has, 0);
+        image
+    }
+
+    #[test]
+    fn a_fat_binary_must_be_whole() {
+        assert!(matches!(check(&fat_binary(100, 100)), Ok(Kind::Binary)));
+        assert!(matches!(check(&fat_binary(100, 101)), Ok(Kind::Binary)));
+        assert!(
+            check(&fat_binary(100, 99))
+                .unwrap_err()
+                .contains("ends at byte 116, and the image has 115")
+        );
+        assert!(check(&fat_binary(u64::MAX, 99)).is_err());
+        assert!(check(&fat_binary(0, 0)[..10]).is_err());
+    }
+
+    /// An ELF file of one section, whose bytes are said to begin at `at`.
+    fn elf(at: u64, size: u64) -> Vec<u8> {
+        let mut image = vec![0; 0x80];
+        image[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        image[0x28..0x30].copy_from_slice(&0x40u64.to_le_bytes());
+        image[0x3a..0x3c].copy_from_slice(&0x40u16.to_le_bytes());
+        image[0x3c..0x3e].copy_from_slice(&1u16.to_le_bytes());
+        image[0x44..0x48].copy_from_slice(&1u32.to_le_bytes());
+        image[0x58..0x60].copy_from_slice(&at.to_le_bytes());
+        image[0x60..0x68].copy_from_slice(&size.to_le_bytes());
+        image
+    }
+
+    #[test]
+    fn a_cubin_must_be_whole() {
+        assert!(matches!(check(&elf(0, 0x80)), Ok(Kind::Binary)));
+        assert!(check(&elf(1, 0x80)).unwrap_err().contains("section 0"));
+        assert!(check(&elf(u64::MAX, 2)).is_err());
+        // A section without bytes in the file may say what it likes.
+        let mut empty = elf(1, u64::MAX - 1);
+        empty[0x44] = 8;
+        assert!(matches!(check(&empty), Ok(Kind::Binary)));
+        assert!(
+            check(&elf(0, 0)[..0x7f])
+                .unwrap_err()
+                .contains("section table")
+        );
+        assert!(check(b"\x7fELF").is_err());
+        for cut in 4..0x80 {
+            assert!(check(&elf(0, 0)[..cut]).is_err(), "{cut}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The driver's compiler: its options, and the buffers that it writes its words to.
+
+use core::ffi::c_void;
+use core::num::NonZeroU32;
+use core::ptr;
+use std::ffi::CStr;
+
+use super::JitError;
+use crate::sys::{self, CUjit_option, CUresult};
+use crate::{Context, checked};
+
+/// Options of the compiler in the driver.
+#[derive(Debug, Clone)]
+pub struct JitOptions {
+    /// The most registers that a thread may use; unset, the compiler decides.
+    pub max_registers: Option<NonZeroU32>,
+    /// The least threads of a block that the compiler makes sure can run; unset, it decides.
+    pub threads_per_block: Option<NonZeroU32>,
+    /// 0 to 4, the compiler's effort; unset it is 4.
+    pub optimization_level: Option<u32>,
+    /// Whether to keep what debuggers need.
+    pub debug_info: bool,
+    /// Whether to keep line numbers.
+    pub line_info: bool,
+    /// Whether the info log says what each kernel uses.
+    pub verbose: bool,
+    /// Room for each of the two logs, in bytes. With 0 there are none.
+    pub log_bytes: u32,
+}
+
+impl Default for JitOptions {
+    fn default() -> Self {
+        Self {
+            max_registers: None,
+            threads_per_block: None,
+            optimization_level: None,
+            debug_info: false,
+            line_info: false,
+            verbose: false,
+            log_bytes: 16 * 1024,
+        }
+    }
+}
+
+/// The codes that come with words of the compiler.
+pub(super) fn has_log(code: CUresult) -> bool {
+    matches!(
+        code,
+        CUresult::CUDA_ERROR_INVALID_IMAGE
+            | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
+            | CUresult::CUDA_ERROR_INVALID_PTX
+            | CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+            | CUresult::CUDA_ERROR_INVALID_SOURCE
+    )
+}
+
+/// Options as the driver takes them: an option and a word that is a number or an address.
+#[derive(Default)]
+struct List {
+    options: Vec<CUjit_option>,
+    values: Vec<*mut c_void>,
+}
+
+impl List {
+    fn number(&mut self, option: CUjit_option, value: u32) {
+        self.address(option, ptr::without_provenance_mut(value as usize));
+    }
+
+    fn address(&mut self, option: CUjit_option, value: *mut c_void) {
+        self.options.push(option);
+        self.values.push(value);
+    }
+}
+
+/// Loads an image.
+///
+/// `image` is a whole one, or text that ends in a zero byte.
+#[track_caller]
+pub(super) fn load(
+    context: &Context,
+    image: *const u8,
+    options: &JitOptions,
+) -> Result<sys::CUmodule, JitError> {
+    let mut errors = vec![0u8; options.log_bytes as usize];
+    let mut infos = vec![0u8; options.log_bytes as usize];
+    let mut list = List::default();
+    if options.log_bytes > 0 {
+        list.address(
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            errors.as_mut_ptr().cast(),
+        );
+        list.number(
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            options.log_bytes,
+        );
+        list.address(
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER,
+            infos.as_mut_ptr().cast(),
+        );
+        list.number(
+            CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+            options.log_bytes,
+        );
+    }
+    if let Some(registers) = options.max_registers {
+        list.number(CUjit_option::CU_JIT_MAX_REGISTERS, registers.get());
+    }
+    if let Some(threads) = options.threads_per_block {
+        list.number(CUjit_option::CU_JIT_THREADS_PER_BLOCK, threads.get());
+    }
+    if let Some(level) = options.optimization_level {
+        list.number(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, level);
+    }
+    for (on, option) in [
+        (options.debug_info, CUjit_option::CU_JIT_GENERATE_DEBUG_INFO),
+        (options.line_info, CUjit_option::CU_JIT_GENERATE_LINE_INFO),
+        (options.verbose, CUjit_option::CU_JIT_LOG_VERBOSE),
+    ] {
+        if on {
+            list.number(option, 1);
+        }
+    }
+    let _current = match context.enter() {
+        Ok(current) => current,
+        Err(error) => return Err(JitError::new(error)),
+    };
+    // SAFETY: the image is whole; each option has a value of its kind, and the buffers are as long as is said.
+    let loaded =
+        unsafe { checked::module_load_data_ex(image.cast(), &list.options, &mut list.values) };
+    match loaded {
+        Ok(raw) => Ok(raw),
+        Err(error) => Err(JitError::with_logs(error, text(&errors), text(&infos))),
+    }
+}
+
+/// What was written into a buffer, up to its zero byte.
+fn text(buffer: &[u8]) -> String {
+    let bytes = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
+    String::from_utf8_lossy(bytes).trim_end().to_owned()
+}

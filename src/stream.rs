@@ -1,0 +1,266 @@
+//! Streams: queues of work.
+
+use core::{mem, ptr};
+
+use crate::error::released;
+use crate::event::done;
+use crate::{
+    Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, Result, checked,
+    host_fn, sys,
+};
+
+/// A stream: work that is queued in it is done in order.
+#[derive(Debug)]
+pub struct Stream {
+    raw: sys::CUstream,
+    context: Option<Context>,
+}
+
+// SAFETY: the driver takes a stream's handle on every thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above; the driver locks what it shares.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    const fn of(raw: sys::CUstream, context: Option<Context>) -> Self {
+        Self { raw, context }
+    }
+
+    /// Makes a stream that waits for the null stream and is waited for by it ([`cuStreamCreate`](checked::stream_create)).
+    ///
+    /// # Errors
+    /// 2 without memory for it.
+    #[track_caller]
+    pub fn new(context: &Context) -> Result<Self> {
+        Self::with_flags(context, sys::CUstream_flags::CU_STREAM_DEFAULT)
+    }
+
+    /// Makes a stream that has nothing to do with the null stream.
+    ///
+    /// # Errors
+    /// 2 without memory for it.
+    #[track_caller]
+    pub fn non_blocking(context: &Context) -> Result<Self> {
+        Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
+    }
+
+    /// Makes a stream with flags.
+    ///
+    /// # Errors
+    /// 1 for flags that the driver does not know.
+    #[track_caller]
+    pub fn with_flags(context: &Context, flags: sys::CUstream_flags) -> Result<Self> {
+        let _current = context.enter()?;
+        // SAFETY: the driver checks the flags.
+        let raw = unsafe { checked::stream_create(flags.0) }?;
+        Ok(Self::of(raw, Some(context.clone())))
+    }
+
+    /// Makes a stream with a priority, a smaller number running first
+    /// ([`cuStreamCreateWithPriority`](checked::stream_create_with_priority)). A number outside
+    /// [`Context::stream_priority_range`] is taken as the nearest inside.
+    ///
+    /// # Errors
+    /// 1 for flags that the driver does not know.
+    #[track_caller]
+    pub fn with_priority(
+        context: &Context,
+        flags: sys::CUstream_flags,
+        priority: i32,
+    ) -> Result<Self> {
+        let _current = context.enter()?;
+        // SAFETY: the driver checks flags and priority.
+        let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
+        Ok(Self::of(raw, Some(context.clone())))
+    }
+
+    /// The null stream of whichever context is current when it is used. With none current every use is a 201. It is the
+    /// legacy default stream, or the thread's own if the library was made so.
+    #[must_use]
+    pub const fn null() -> Borrowed<'static, Self> {
+        Borrowed::new(Self::of(ptr::null_mut(), None))
+    }
+
+    /// The legacy default stream of whichever context is current when it is used.
+    #[must_use]
+    pub const fn legacy() -> Borrowed<'static, Self> {
+        Borrowed::new(Self::of(sys::CU_STREAM_LEGACY, None))
+    }
+
+    /// The calling thread's default stream of whichever context is current when it is used.
+    #[must_use]
+    pub const fn per_thread() -> Borrowed<'static, Self> {
+        Borrowed::new(Self::of(sys::CU_STREAM_PER_THREAD, None))
+    }
+
+    /// Waits until all work of the stream is done ([`cuStreamSynchronize`](checked::stream_synchronize)).
+    ///
+    /// # Errors
+    /// A fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// With what a [host function](Self::launch_host_fn) of this stream panicked with.
+    #[track_caller]
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        let result = unsafe { checked::stream_synchronize(self.raw) };
+        host_fn::resume(self.raw);
+        result
+    }
+
+    /// Whether all work of the stream is done ([`cuStreamQuery`](checked::stream_query)).
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn query(&self) -> Result<bool> {
+        // SAFETY: the handle is live.
+        done(unsafe { checked::stream_query(self.raw) })
+    }
+
+    /// Makes the stream's future work wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
+    ///
+    /// # Errors
+    /// 905 if the stream is captured and the event is not part of the capture.
+    #[track_caller]
+    pub fn wait_event(&self, event: &Event) -> Result<()> {
+        // SAFETY: both handles are live.
+        unsafe { checked::stream_wait_event(self.raw, event.as_raw(), 0) }
+    }
+
+    /// The stream's priority ([`cuStreamGetPriority`](checked::stream_get_priority)).
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn priority(&self) -> Result<i32> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_get_priority(self.raw) }
+    }
+
+    /// The flags that the stream was made with ([`cuStreamGetFlags`](checked::stream_get_flags)).
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn flags(&self) -> Result<sys::CUstream_flags> {
+        // SAFETY: the handle is live.
+        let flags = unsafe { checked::stream_get_flags(self.raw) }?;
+        Ok(sys::CUstream_flags(flags))
+    }
+
+    /// Queues a call of a function on the host ([`cuLaunchHostFunc`](checked::launch_host_func)). In it every call into
+    /// the driver that could wait answers 800. It does not run if earlier work of the stream faults.
+    ///
+    /// A panic in it does not reach the driver: the stream's next [`synchronize`](Self::synchronize) panics with it.
+    ///
+    /// # Errors
+    /// 201 on the null stream with no context current.
+    #[track_caller]
+    pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
+        host_fn::launch(self.raw, function)
+    }
+
+    /// Queues a copy from the host to a device, and gives both buffers back when it is done
+    /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device's may be longer.
+    ///
+    /// # Errors
+    /// 1 if the device's buffer is shorter; the buffers are then freed.
+    #[track_caller]
+    pub fn upload<T: DeviceCopy>(
+        &self,
+        host: HostBuffer<T>,
+        mut device: DeviceBuffer<T>,
+    ) -> Result<Pending<(HostBuffer<T>, DeviceBuffer<T>)>> {
+        let event = self.event_for(host.context())?;
+        // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
+        unsafe { device.copy_from_async(&host, self) }?;
+        Pending::after((host, device), event, self)
+    }
+
+    /// Queues a copy from a device to the host, and gives both buffers back when it is done
+    /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device's may be longer.
+    ///
+    /// # Errors
+    /// 1 if the device's buffer is shorter; the buffers are then freed.
+    #[track_caller]
+    pub fn download<T: DeviceCopy>(
+        &self,
+        device: DeviceBuffer<T>,
+        mut host: HostBuffer<T>,
+    ) -> Result<Pending<(DeviceBuffer<T>, HostBuffer<T>)>> {
+        let event = self.event_for(host.context())?;
+        // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
+        unsafe { device.copy_to_async(&mut host, self) }?;
+        Pending::after((device, host), event, self)
+    }
+
+    /// An event that this stream can record: of its own context, or for a default stream of the buffer's.
+    #[track_caller]
+    fn event_for(&self, context: &Context) -> Result<Event> {
+        Event::with_flags(
+            self.context.as_ref().unwrap_or(context),
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
+        )
+    }
+
+    /// Destroys the stream; work that it still has is finished, without waiting here
+    /// ([`cuStreamDestroy`](checked::stream_destroy)). Dropping does the same.
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn destroy(mut self) -> Result<()> {
+        host_fn::forget(self.raw);
+        // SAFETY: the handle is live, and null from here on.
+        unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
+    }
+
+    /// C's handle, live as long as `self`.
+    #[must_use]
+    pub const fn as_raw(&self) -> sys::CUstream {
+        self.raw
+    }
+
+    /// Takes over a stream that C made in `context`.
+    ///
+    /// # Safety
+    /// The handle is live, of that context, and nobody else destroys it.
+    #[must_use]
+    pub unsafe fn from_raw(raw: sys::CUstream, context: &Context) -> Self {
+        Self::of(raw, Some(context.clone()))
+    }
+
+    /// A stream that belongs to someone else.
+    ///
+    /// # Safety
+    /// The handle stays live as long as the value.
+    #[must_use]
+    pub const unsafe fn borrow_raw<'a>(raw: sys::CUstream) -> Borrowed<'a, Self> {
+        Borrowed::new(Self::of(raw, None))
+    }
+
+    /// Gives the stream away; the context that it needs is kept alive for good.
+    #[must_use]
+    pub fn into_raw(self) -> sys::CUstream {
+        let raw = self.raw;
+        mem::forget(self);
+        raw
+    }
+
+    /// The context that the stream was made in, if it is known.
+    #[must_use]
+    pub const fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            host_fn::forget(self.raw);
+            // SAFETY: the handle is live, and this is its last use.
+            released(unsafe { checked::stream_destroy(self.raw) });
+        }
+    }
+}

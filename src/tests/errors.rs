@@ -1,0 +1,252 @@
+//! What errors say.
+
+use super::fake;
+use crate::sys::{self, CUresult, Function};
+use crate::{Context, Device, Error, Module, checked, error_table};
+
+/// The message, and the line that it must name.
+fn alloc_message(code: u32) -> (Error, u32) {
+    fake::fail("cuMemAlloc_v2", code);
+    // SAFETY: the fake driver takes any number.
+    let error = unsafe { checked::mem_alloc(4) }.unwrap_err();
+    (error, line!() - 1)
+}
+
+#[test]
+fn every_known_code_is_named() {
+    fake::install();
+    for entry in error_table::TABLE
+        .iter()
+        .filter(|entry| entry.code != 0 && !crate::error::is_fault(entry.code))
+    {
+        let (error, line) = alloc_message(entry.code);
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cuMemAlloc_v2 failed: {} ({}): {} (src/tests/errors.rs:{line})",
+                entry.name, entry.code, entry.text
+            )
+        );
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert_eq!(error.code(), CUresult(entry.code));
+        assert_eq!(error.function(), Function::cuMemAlloc);
+        assert_eq!(error.location().line(), line);
+        assert_eq!(
+            (error.name(), error.text()),
+            (Some(entry.name), Some(entry.text))
+        );
+    }
+}
+
+#[test]
+fn the_table_is_the_headers() {
+    for entry in error_table::TABLE {
+        assert_eq!(CUresult(entry.code).name(), Some(entry.name));
+        assert!(!entry.text.is_empty());
+    }
+    assert!(error_table::TABLE.is_sorted_by_key(|entry| entry.code));
+    let known = (0..10_000)
+        .filter(|&code| CUresult(code).name().is_some())
+        .count();
+    assert_eq!(error_table::TABLE.len(), known);
+}
+
+#[test]
+fn an_unknown_code_is_a_number() {
+    fake::install();
+    let (error, line) = alloc_message(12345);
+    let text =
+        format!("cuMemAlloc_v2 failed: unknown error code 12345 (src/tests/errors.rs:{line})");
+    assert_eq!(error.to_string(), text);
+    assert_eq!(
+        (error.name(), error.text(), error.code().0),
+        (None, None, 12345)
+    );
+}
+
+#[test]
+fn a_missing_function_says_what_it_needs() {
+    fake::install();
+    // SAFETY: the fake driver has no such function.
+    let error = unsafe { checked::ctx_create_v4(None, 0, 0) }.unwrap_err();
+    let line = line!() - 1;
+    assert!(error.is_missing_function());
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/tests/errors.rs:{line})"
+        )
+    );
+    // The fake is of 12.2 and lacks this all the same.
+    // SAFETY: as above.
+    let error = unsafe { checked::ctx_get_flags() }.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("does not export it, though it supports CUDA 12.2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_drivers_own_302_and_303_are_codes_like_others() {
+    fake::install();
+    let (error, _) = alloc_message(302);
+    assert!(!error.is_missing_function());
+    assert!(
+        error
+            .to_string()
+            .contains("CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND (302)"),
+        "{error}"
+    );
+    let (error, _) = alloc_message(303);
+    assert!(!error.is_no_driver());
+    assert!(
+        error
+            .to_string()
+            .contains("CUDA_ERROR_SHARED_OBJECT_INIT_FAILED (303)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn no_device_is_said_as_cuda_says_it() {
+    fake::install();
+    fake::fail("cuInit", 100);
+    let error = crate::init().unwrap_err();
+    assert!(error.to_string().starts_with(
+        "cuInit failed: CUDA_ERROR_NO_DEVICE (100): There is no device supporting CUDA ("
+    ));
+    fake::devices(0);
+    let error = Device::first().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("(100): There is no device supporting CUDA ("),
+        "{error}"
+    );
+    fake::devices(1);
+    assert_eq!(Device::first().unwrap().as_raw(), 40);
+}
+
+#[test]
+fn no_library_says_what_was_tried() {
+    let text = fake::child(
+        "tests::errors::no_library_child",
+        &[("FAKE_SOURCE", "/no/such/file.so")],
+    );
+    assert!(
+        text.contains("cuInit failed: no CUDA driver could be loaded: /no/such/file.so"),
+        "{text}"
+    );
+    assert!(
+        text.contains("loads: no CUDA driver could be loaded: /no/such/file.so"),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "runs as a child process of no_library_says_what_was_tried"]
+fn no_library_child() {
+    fake::install();
+    let error = crate::init().unwrap_err();
+    println!("{error}");
+    if std::env::var_os("FAKE_SOURCE").is_none() {
+        return;
+    }
+    assert!(error.is_no_driver() && !error.is_missing_function());
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED);
+    println!("loads: {}", crate::load().unwrap_err());
+}
+
+#[test]
+fn a_fault_names_the_call_that_saw_it_first() {
+    let text = fake::child("tests::errors::fault_child", &[]);
+    assert!(
+        text.contains(
+            "cuCtxSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS (700): a kernel accessed memory that is not there; raised by \
+             earlier work, first seen by this call (src/tests/errors.rs:"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "raised by earlier work, first seen by cuCtxSynchronize at src/tests/errors.rs:"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+#[ignore = "a fault sticks to the process: runs as a child of a_fault_names_the_call_that_saw_it_first"]
+fn fault_child() {
+    fake::install();
+    fake::fail("cuCtxSynchronize", 700);
+    // SAFETY: it takes nothing.
+    println!("{}", unsafe { checked::ctx_synchronize() }.unwrap_err());
+    println!("{}", alloc_message(700).0);
+}
+
+#[test]
+fn objects_name_the_callers_line() {
+    fake::install();
+    let here = |error: Error, line: u32| {
+        assert_eq!(
+            (error.location().file(), error.location().line()),
+            (file!(), line)
+        )
+    };
+    fake::fail("cuDeviceGetCount", 3);
+    let error = Device::all().unwrap_err();
+    here(error, line!() - 1);
+    let context = Context::create(Device::from_raw(0)).unwrap();
+    fake::fail("cuCtxSynchronize", 1);
+    let error = context.synchronize().unwrap_err();
+    here(error, line!() - 1);
+    fake::fail("cuModuleLoadDataEx", 218);
+    let error = Module::from_ptx(&context, "nonsense").unwrap_err();
+    here(error.error(), line!() - 1);
+}
+
+#[test]
+fn the_compilers_words_are_kept() {
+    fake::install();
+    let context = Context::create(Device::from_raw(0)).unwrap();
+    fake::fail("cuModuleLoadDataEx", 218);
+    let error = Module::from_ptx(&context, "nonsense").unwrap_err();
+    let line = line!() - 1;
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218): the PTX does not compile for this device \
+             (src/tests/errors.rs:{line})\n  line 1; error : nonsense"
+        )
+    );
+    assert_eq!(error.error_log(), "line 1; error : nonsense");
+    assert!(fake::calls().contains(&"cuModuleLoadDataEx(nonsense)".to_owned()));
+
+    let error = Module::from_ptx(&context, "one\0two").unwrap_err();
+    assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_IMAGE);
+    assert!(error.to_string().contains("zero byte at 3"), "{error}");
+    let error = Module::from_image(&context, b"\x7fELF").unwrap_err();
+    assert!(
+        error.to_string().contains("the cubin is no 64-bit"),
+        "{error}"
+    );
+    assert!(
+        fake::calls()
+            .iter()
+            .all(|call| !call.starts_with("cuModuleLoad"))
+    );
+}
+
+#[test]
+fn a_raw_call_can_be_checked() {
+    fake::install();
+    fake::fail("cuInit", 1);
+    // SAFETY: cuInit takes no pointers.
+    let error = crate::check(unsafe { sys::cuInit(0) }, Function::cuInit).unwrap_err();
+    assert_eq!(error.function(), Function::cuInit);
+    assert_eq!(error.location().line(), line!() - 2);
+    assert!(crate::check(CUresult::CUDA_SUCCESS, Function::cuInit).is_ok());
+}

@@ -1,0 +1,269 @@
+//! The driver of the tests: a resolver as the default library of the test process.
+
+#![allow(non_snake_case)]
+
+use core::cell::{Cell, RefCell};
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ptr;
+use std::process::Command;
+use std::sync::Once;
+
+use crate::sys::library::Source;
+use crate::sys::{self, CUresult};
+
+thread_local! {
+    /// The functions that this thread called, in order, without `cuCtxGetCurrent`.
+    static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    /// What the next call of a function answers instead: its name and the code.
+    static NEXT: Cell<Option<(&'static str, u32)>> = const { Cell::new(None) };
+    /// This thread's stack of contexts.
+    static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The next handle or address.
+    static HANDLE: Cell<usize> = const { Cell::new(0x1000) };
+    /// How many devices there are.
+    static DEVICES: Cell<c_int> = const { Cell::new(1) };
+}
+
+/// Makes the fake the default library. `FAKE_SOURCE` in a child process asks for another one.
+pub(super) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let source = match std::env::var("FAKE_SOURCE") {
+            // SAFETY: there is no such file.
+            Ok(path) => unsafe { Source::path(path) },
+            // SAFETY: each name is given a function of its type.
+            Err(_) => unsafe { Source::resolver("the fake driver", resolve) },
+        };
+        sys::set_default(source).unwrap();
+    });
+    CALLS.with_borrow_mut(Vec::clear);
+    NEXT.set(None);
+}
+
+/// The calls since [`install`] or the last question.
+pub(super) fn calls() -> Vec<String> {
+    CALLS.take()
+}
+
+/// The next call of `function` answers `code`.
+pub(super) fn fail(function: &'static str, code: u32) {
+    NEXT.set(Some((function, code)));
+}
+
+/// There are so many devices for this thread.
+pub(super) fn devices(count: c_int) {
+    DEVICES.set(count);
+}
+
+/// Runs one test of this file's process in a process of its own, and gives what it printed.
+pub(super) fn child(test: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture", "--include-ignored"])
+        .envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(text.contains("1 passed"), "no test {test:?} ran: {text}");
+    text
+}
+
+fn note(name: &'static str, detail: &str) -> CUresult {
+    CALLS.with_borrow_mut(|calls| calls.push(format!("{name}{detail}")));
+    match NEXT.get() {
+        Some((function, code)) if function == name => {
+            NEXT.set(None);
+            CUresult(code)
+        }
+        _ => CUresult::CUDA_SUCCESS,
+    }
+}
+
+fn handle() -> usize {
+    HANDLE.set(HANDLE.get() + 0x100);
+    HANDLE.get()
+}
+
+macro_rules! fakes {
+    ($(fn $name:ident($($arg:ident: $ty:ty),*) $detail:expr => $body:block)*) => {
+        $(
+            unsafe extern "system" fn $name($($arg: $ty),*) -> CUresult {
+                let code = note(stringify!($name), &$detail);
+                if code == CUresult::CUDA_SUCCESS {
+                    $body
+                }
+                code
+            }
+        )*
+
+        fn resolve(name: &CStr) -> *const c_void {
+            match name.to_str() {
+                Ok("cuCtxGetCurrent") => cuCtxGetCurrent as *const c_void,
+                $(Ok(stringify!($name)) => $name as *const c_void,)*
+                _ => ptr::null(),
+            }
+        }
+    };
+}
+
+unsafe extern "system" fn cuCtxGetCurrent(context: *mut sys::CUcontext) -> CUresult {
+    let top = STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0));
+    // SAFETY: the caller's.
+    unsafe { context.write(ptr::without_provenance_mut(top)) };
+    CUresult::CUDA_SUCCESS
+}
+
+/// Writes what a call gives.
+///
+/// # Safety
+/// The pointer is the caller's own.
+unsafe fn give<T>(to: *mut T, value: T) {
+    assert!(!to.is_null());
+    // SAFETY: the caller's.
+    unsafe { to.write(value) };
+}
+
+fn no_detail() -> String {
+    String::new()
+}
+
+fakes! {
+    fn cuInit(flags: c_uint) format!("({flags})") => {}
+    fn cuDriverGetVersion(version: *mut c_int) no_detail() => { unsafe { give(version, 12020) } }
+    fn cuDeviceGetCount(count: *mut c_int) no_detail() => { unsafe { give(count, DEVICES.get()) } }
+    fn cuDeviceGet(device: *mut c_int, ordinal: c_int) format!("({ordinal})") => { unsafe { give(device, ordinal + 40) } }
+    fn cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int) format!("({len}, {device})") => {
+        let text = b"Fake\0";
+        assert!(len as usize >= text.len());
+        unsafe { ptr::copy_nonoverlapping(text.as_ptr(), name.cast(), text.len()) }
+    }
+    fn cuDeviceGetUuid_v2(uuid: *mut sys::CUuuid, device: c_int) format!("({device})") => {
+        unsafe { give(uuid.cast::<[u8; 16]>(), *b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff") }
+    }
+    fn cuCtxCreate_v2(context: *mut sys::CUcontext, flags: c_uint, device: c_int) format!("({flags}, {device})") => {
+        let raw = handle();
+        STACK.with_borrow_mut(|stack| stack.push(raw));
+        unsafe { give(context, ptr::without_provenance_mut(raw)) }
+    }
+    fn cuCtxPushCurrent_v2(context: sys::CUcontext) no_detail() => {
+        STACK.with_borrow_mut(|stack| stack.push(context.addr()));
+    }
+    fn cuCtxPopCurrent_v2(context: *mut sys::CUcontext) no_detail() => {
+        let top = STACK.with_borrow_mut(Vec::pop).unwrap();
+        unsafe { give(context, ptr::without_provenance_mut(top)) }
+    }
+    fn cuCtxDestroy_v2(_context: sys::CUcontext) no_detail() => {}
+    fn cuCtxAttach(context: *mut sys::CUcontext, flags: c_uint) format!("({flags})") => {
+        let top = STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0));
+        unsafe { give(context, ptr::without_provenance_mut(top)) }
+    }
+    fn cuCtxDetach(_context: sys::CUcontext) no_detail() => {}
+    fn cuCtxSynchronize() no_detail() => {}
+    fn cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: c_int) format!("({device})") => {
+        unsafe { give(context, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuDevicePrimaryCtxRelease_v2(device: c_int) format!("({device})") => {}
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) no_detail() => {
+        unsafe { give(free, 10) };
+        unsafe { give(total, 20) }
+    }
+    fn cuMemAlloc_v2(address: *mut sys::CUdeviceptr, bytes: usize) format!("({bytes})") => {
+        unsafe { give(address, handle() as sys::CUdeviceptr) }
+    }
+    fn cuMemFree_v2(_address: sys::CUdeviceptr) no_detail() => {}
+    fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) format!("({bytes}, {flags})") => {
+        let memory = vec![0u64; bytes.div_ceil(8)].leak();
+        unsafe { give(address, memory.as_mut_ptr().cast()) }
+    }
+    fn cuMemFreeHost(_address: *mut c_void) no_detail() => {}
+    fn cuMemcpyHtoD_v2(_to: sys::CUdeviceptr, _from: *const c_void, bytes: usize) format!("({bytes})") => {}
+    fn cuMemcpyDtoH_v2(to: *mut c_void, _from: sys::CUdeviceptr, bytes: usize) format!("({bytes})") => {
+        unsafe { ptr::write_bytes(to.cast::<u8>(), 1, bytes) }
+    }
+    fn cuMemcpyHtoDAsync_v2(_to: sys::CUdeviceptr, _from: *const c_void, bytes: usize, _stream: sys::CUstream)
+        format!("({bytes})") => {}
+    fn cuMemcpyBatchAsync_v2(
+        _to: *mut sys::CUdeviceptr, _from: *mut sys::CUdeviceptr, _sizes: *mut usize, count: usize,
+        _attributes: *mut sys::CUmemcpyAttributes, _indices: *mut usize, attributes: usize, _stream: sys::CUstream
+    ) format!("({count}, {attributes})") => {}
+    fn cuMemsetD32_v2(_to: sys::CUdeviceptr, value: c_uint, count: usize) format!("({value}, {count})") => {}
+    fn cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint) format!("({flags})") => {
+        unsafe { give(stream, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuStreamSynchronize(_stream: sys::CUstream) no_detail() => {}
+    fn cuStreamQuery(_stream: sys::CUstream) no_detail() => {}
+    fn cuStreamDestroy_v2(_stream: sys::CUstream) no_detail() => {}
+    fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) format!("({flags})") => {
+        unsafe { give(event, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuEventRecord(_event: sys::CUevent, _stream: sys::CUstream) no_detail() => {}
+    fn cuEventSynchronize(_event: sys::CUevent) no_detail() => {}
+    fn cuEventDestroy_v2(_event: sys::CUevent) no_detail() => {}
+    fn cuModuleLoadDataEx(
+        module: *mut sys::CUmodule, image: *const c_void, count: c_uint, options: *mut sys::CUjit_option,
+        values: *mut *mut c_void
+    ) format!("({})", unsafe { image_and_log(image, count, options, values) }) => {
+        unsafe { give(module, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuModuleGetFunction(function: *mut sys::CUfunction, _module: sys::CUmodule, _name: *const c_char) no_detail() => {
+        unsafe { give(function, ptr::without_provenance_mut(handle())) }
+    }
+    fn cuModuleUnload(_module: sys::CUmodule) no_detail() => {}
+    fn cuLaunchKernel(
+        _function: sys::CUfunction, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
+        shared: c_uint, _stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void
+    ) format!("({gx} {gy} {gz}, {bx} {by} {bz}, {shared}, {})", unsafe { first_argument(params, extra) }) => {}
+    fn cuLaunchHostFunc(_stream: sys::CUstream, function: sys::CUhostFn, data: *mut c_void) no_detail() => {
+        unsafe { function.unwrap()(data) }
+    }
+}
+
+/// Writes a complaint into the error log, and gives the image as text.
+unsafe fn image_and_log(
+    image: *const c_void,
+    count: c_uint,
+    options: *mut sys::CUjit_option,
+    values: *mut *mut c_void,
+) -> String {
+    for index in 0..count as usize {
+        // SAFETY: so many options and values are there.
+        let (option, value) = unsafe { (options.add(index).read(), values.add(index).read()) };
+        if option == sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER {
+            let text = b"line 1; error : nonsense\n\0";
+            // SAFETY: the buffer is larger.
+            unsafe { ptr::copy_nonoverlapping(text.as_ptr(), value.cast(), text.len()) };
+        }
+    }
+    // SAFETY: the tests load text.
+    unsafe { CStr::from_ptr(image.cast()) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The first argument of a launch, taken for a `u32`.
+unsafe fn first_argument(params: *mut *mut c_void, extra: *mut *mut c_void) -> String {
+    if !params.is_null() {
+        // SAFETY: the tests launch with a `u32`.
+        return format!("params {}", unsafe { params.read().cast::<u32>().read() });
+    }
+    if extra.is_null() {
+        return "none".to_owned();
+    }
+    // SAFETY: a list of five.
+    let list: [*mut c_void; 5] = unsafe { extra.cast::<[*mut c_void; 5]>().read() };
+    assert_eq!(list[0], sys::CU_LAUNCH_PARAM_BUFFER_POINTER);
+    assert_eq!(list[2], sys::CU_LAUNCH_PARAM_BUFFER_SIZE);
+    assert_eq!(list[4], sys::CU_LAUNCH_PARAM_END);
+    // SAFETY: the buffer begins with a `u32`; the size is a `usize`.
+    unsafe {
+        format!(
+            "extra {} of {} bytes",
+            list[1].cast::<u32>().read(),
+            list[3].cast::<usize>().read()
+        )
+    }
+}

@@ -1,0 +1,353 @@
+//! What objects ask of the driver, and in which order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::fake;
+use crate::sys::CUresult;
+use crate::{
+    Context, Device, DeviceBuffer, Event, HostBuffer, LaunchConfig, Module, ParamBuffer,
+    PrimaryContext, Stream, checked,
+};
+
+fn context() -> Context {
+    fake::install();
+    let context = Context::create(Device::from_raw(3)).unwrap();
+    assert_eq!(
+        fake::calls(),
+        ["cuCtxCreate_v2(0, 3)", "cuCtxPopCurrent_v2"]
+    );
+    context
+}
+
+#[test]
+fn a_context_is_current_only_for_the_call() {
+    let context = context();
+    assert!(!context.is_current().unwrap());
+    let buffer = DeviceBuffer::<u32>::alloc(&context, 5).unwrap();
+    assert_eq!(
+        fake::calls(),
+        [
+            "cuCtxPushCurrent_v2",
+            "cuMemAlloc_v2(20)",
+            "cuCtxPopCurrent_v2"
+        ]
+    );
+
+    let current = context.push().unwrap();
+    assert!(context.is_current().unwrap());
+    assert_eq!(buffer.to_vec().unwrap(), [0x0101_0101; 5]);
+    assert_eq!(
+        fake::calls(),
+        ["cuCtxPushCurrent_v2", "cuMemcpyDtoH_v2(20)"]
+    );
+    current.pop().unwrap();
+    assert!(!context.is_current().unwrap());
+
+    // Also when the call fails.
+    fake::fail("cuMemAlloc_v2", 2);
+    assert!(DeviceBuffer::<u32>::alloc(&context, 5).is_err());
+    assert!(!context.is_current().unwrap());
+}
+
+#[test]
+fn a_guard_out_of_order_keeps_its_context() {
+    let (first, second) = (context(), context());
+    let (one, two) = (first.push().unwrap(), second.push().unwrap());
+    let error = one.pop().unwrap_err();
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_CONTEXT);
+    drop(two);
+    assert!(first.is_current().unwrap());
+    fake::calls();
+    // It is still on the stack: destroying it would leave the driver with a handle to nothing.
+    drop(first);
+    assert_eq!(fake::calls(), [""; 0]);
+}
+
+#[test]
+fn objects_may_go_in_any_order() {
+    let context = context();
+    let buffer = DeviceBuffer::<u8>::alloc(&context, 1).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let event = Event::new(&context).unwrap();
+    let module = Module::from_ptx(&context, "").unwrap();
+    let function = module.function("f").unwrap();
+    fake::calls();
+    context.destroy().unwrap();
+    drop(module);
+    assert_eq!(fake::calls(), [""; 0]);
+    drop((buffer, stream, event));
+    assert_eq!(
+        fake::calls(),
+        ["cuMemFree_v2", "cuStreamDestroy_v2", "cuEventDestroy_v2"]
+    );
+    // The function is the last that needs the module, and the module the last that needs the context.
+    let thread = std::thread::spawn(move || {
+        drop(function);
+        fake::calls()
+    });
+    assert_eq!(
+        thread.join().unwrap(),
+        ["cuModuleUnload", "cuCtxDestroy_v2"]
+    );
+}
+
+#[test]
+fn destroying_reports_and_dropping_does_not() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    fake::fail("cuStreamDestroy_v2", 709);
+    assert_eq!(
+        stream.destroy().unwrap_err().code(),
+        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+    );
+    fake::calls();
+    for code in [3, 4, 201, 709, 400, 12345] {
+        let event = Event::new(&context).unwrap();
+        fake::fail("cuEventDestroy_v2", code);
+        drop(event);
+    }
+    fake::calls();
+    fake::fail("cuCtxDestroy_v2", 4);
+    assert_eq!(
+        context.destroy().unwrap_err().code(),
+        CUresult::CUDA_ERROR_DEINITIALIZED
+    );
+    // Once, and not again when the value goes.
+    assert_eq!(fake::calls(), ["cuCtxDestroy_v2"]);
+}
+
+#[test]
+fn what_is_given_away_is_not_destroyed() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap().into_raw();
+    let event = Event::new(&context).unwrap().into_raw();
+    let buffer = DeviceBuffer::<u8>::alloc(&context, 1).unwrap().into_raw();
+    fake::calls();
+    // SAFETY: the handles are the fake driver's.
+    unsafe {
+        drop((
+            Stream::borrow_raw(stream),
+            Event::borrow_raw(event),
+            DeviceBuffer::<u8>::borrow_raw(buffer, 1),
+        ));
+        drop(Context::borrow_raw(context.as_raw()));
+        assert_eq!(fake::calls(), [""; 0]);
+        drop((
+            Stream::from_raw(stream, &context),
+            Event::from_raw(event, &context),
+        ));
+        drop(DeviceBuffer::<u8>::from_raw(buffer, 1, &context));
+    }
+    assert_eq!(
+        fake::calls(),
+        ["cuStreamDestroy_v2", "cuEventDestroy_v2", "cuMemFree_v2"]
+    );
+    let _ = context.into_raw();
+    assert_eq!(fake::calls(), [""; 0]);
+}
+
+#[test]
+fn primary_contexts_and_attachments_are_counted() {
+    fake::install();
+    let primary = PrimaryContext::retain(Device::from_raw(2)).unwrap();
+    let attachment = primary.attach().unwrap();
+    let stream = Stream::non_blocking(&primary).unwrap();
+    primary.release().unwrap();
+    attachment.detach().unwrap();
+    drop(stream);
+    assert_eq!(
+        fake::calls(),
+        [
+            "cuDevicePrimaryCtxRetain(2)",
+            "cuCtxPushCurrent_v2",
+            "cuCtxAttach(0)",
+            "cuCtxPopCurrent_v2",
+            "cuCtxPushCurrent_v2",
+            "cuStreamCreate(1)",
+            "cuCtxPopCurrent_v2",
+            "cuCtxPushCurrent_v2",
+            "cuCtxDetach",
+            "cuCtxPopCurrent_v2",
+            "cuStreamDestroy_v2",
+            "cuDevicePrimaryCtxRelease_v2(2)",
+        ]
+    );
+}
+
+#[test]
+fn lengths_are_checked_before_the_driver_is_asked() {
+    let context = context();
+    let mut buffer = DeviceBuffer::<u16>::alloc(&context, 3).unwrap();
+    fake::calls();
+    for result in [
+        buffer.copy_from(&[0; 4]),
+        buffer.copy_to(&mut [0; 4]),
+        buffer.copy_from_at(2, &[0; 2]),
+        buffer.copy_from_at(4, &[]),
+        buffer.copy_to_at(usize::MAX, &mut [0]),
+        buffer.fill_u32(0),
+    ] {
+        assert_eq!(
+            result.unwrap_err().code(),
+            CUresult::CUDA_ERROR_INVALID_VALUE
+        );
+    }
+    // SAFETY: nothing is copied.
+    let error = unsafe {
+        checked::memcpy_batch_async_v2(&[1, 2], &[3], &[4, 5], &[], &[], core::ptr::null_mut())
+    };
+    assert_eq!(
+        error.unwrap_err().code(),
+        CUresult::CUDA_ERROR_INVALID_VALUE
+    );
+    assert_eq!(fake::calls(), [""; 0]);
+
+    buffer.copy_from_at(2, &[1]).unwrap();
+    let mut wide = DeviceBuffer::<u64>::alloc(&context, 3).unwrap();
+    fake::calls();
+    wide.fill_u32(7).unwrap();
+    assert_eq!(fake::calls()[1], "cuMemsetD32_v2(7, 6)");
+}
+
+#[test]
+fn more_than_there_are_addresses_is_for_the_driver_to_refuse() {
+    let context = context();
+    drop(DeviceBuffer::<u64>::alloc(&context, usize::MAX));
+    assert_eq!(fake::calls()[1], format!("cuMemAlloc_v2({})", usize::MAX));
+}
+
+#[test]
+fn launches_pass_pointers_or_one_buffer() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let function = Module::from_ptx(&context, "")
+        .unwrap()
+        .function("f")
+        .unwrap();
+    let config = LaunchConfig {
+        grid: (2, 3).into(),
+        block: 64.into(),
+        shared_bytes: 16,
+    };
+    let mut buffer = ParamBuffer::new();
+    buffer.push(9u32).push(1.0f64);
+    let mut value = 11u32;
+    let pointers = [(&raw mut value).cast()];
+    fake::calls();
+    // SAFETY: the fake driver reads the first argument as a `u32`.
+    unsafe {
+        function.launch(&stream, config, ()).unwrap();
+        function
+            .launch(&stream, config, (7u32, 2.0f32, 3u8))
+            .unwrap();
+        function.launch(&Stream::null(), config, &buffer).unwrap();
+        function
+            .launch(&stream, LaunchConfig::default(), &pointers[..])
+            .unwrap();
+    }
+    assert_eq!(
+        fake::calls(),
+        [
+            "cuLaunchKernel(2 3 1, 64 1 1, 16, none)",
+            "cuLaunchKernel(2 3 1, 64 1 1, 16, params 7)",
+            "cuLaunchKernel(2 3 1, 64 1 1, 16, extra 9 of 16 bytes)",
+            "cuLaunchKernel(1 1 1, 1 1 1, 0, params 11)",
+        ]
+    );
+    // This driver cannot tell the parameters.
+    assert_eq!(function.check_args(&(7u32,)), Ok(false));
+}
+
+#[test]
+fn a_panic_in_a_host_function_reaches_the_next_synchronise() {
+    let context = context();
+    let (stream, other) = (
+        Stream::new(&context).unwrap(),
+        Stream::new(&context).unwrap(),
+    );
+    stream
+        .launch_host_fn(|| panic!("from the host function"))
+        .unwrap();
+    other.synchronize().unwrap();
+    let panic = catch_unwind(AssertUnwindSafe(|| stream.synchronize())).unwrap_err();
+    assert_eq!(
+        panic.downcast_ref::<&str>(),
+        Some(&"from the host function")
+    );
+    stream.synchronize().unwrap();
+
+    // A function that was not queued is dropped, once.
+    let token = std::sync::Arc::new(());
+    let inside = std::sync::Arc::clone(&token);
+    fake::fail("cuLaunchHostFunc", 201);
+    stream.launch_host_fn(move || drop(inside)).unwrap_err();
+    assert_eq!(std::sync::Arc::strong_count(&token), 1);
+}
+
+#[test]
+fn queued_buffers_come_back_or_are_kept() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let buffers = || {
+        (
+            HostBuffer::from_slice(&context, &[1u32, 2]).unwrap(),
+            DeviceBuffer::<u32>::alloc(&context, 2).unwrap(),
+        )
+    };
+    let (host, device) = buffers();
+    let pending = stream.upload(host, device).unwrap();
+    let (host, _device) = pending.wait().unwrap();
+    assert_eq!(*host, [1, 2]);
+
+    let (host, device) = buffers();
+    fake::calls();
+    drop(stream.upload(host, device).unwrap());
+    let calls = fake::calls();
+    let order = [
+        "cuMemcpyHtoDAsync_v2(8)",
+        "cuEventRecord",
+        "cuEventSynchronize",
+        "cuMemFreeHost",
+        "cuMemFree_v2",
+    ];
+    let found: Vec<_> = calls
+        .iter()
+        .filter(|call| order.contains(&call.as_str()))
+        .collect();
+    assert_eq!(found, order);
+
+    // Nobody knows whether the copy still runs: the memory is kept.
+    let (host, device) = buffers();
+    let pending = stream.upload(host, device).unwrap();
+    fake::calls();
+    fake::fail("cuEventSynchronize", 999);
+    assert!(pending.wait().is_err());
+    assert_eq!(fake::calls(), ["cuEventSynchronize", "cuEventDestroy_v2"]);
+}
+
+#[test]
+fn queries_answer_with_a_bool() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    assert!(stream.query().unwrap());
+    fake::fail("cuStreamQuery", 600);
+    assert!(!stream.query().unwrap());
+    fake::fail("cuStreamQuery", 999);
+    assert!(stream.query().is_err());
+}
+
+#[test]
+fn devices_and_sizes_are_read() {
+    fake::install();
+    let device = Device::get(2).unwrap();
+    assert_eq!(device.as_raw(), 42);
+    assert_eq!(device.name().unwrap(), "Fake");
+    assert_eq!(
+        device.uuid().unwrap().to_string(),
+        "00112233-4455-6677-8899-aabbccddeeff"
+    );
+    assert_eq!(crate::version().unwrap().to_string(), "12.2");
+    // SAFETY: it takes nothing.
+    let info = unsafe { checked::mem_get_info() }.unwrap();
+    assert_eq!((info.free, info.total), (10, 20));
+}

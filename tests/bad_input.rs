@@ -1,0 +1,302 @@
+//! What bad input gets. Each test chooses the process's default library, once and for all, so each has a process of its own.
+//!
+//! Everything here must end in an `Err` that names the call and the reason: no panic, no abort.
+
+#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+
+mod common;
+
+use std::error::Error;
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::path::Path;
+use std::ptr;
+
+use cuda_driver::sys::library::Source;
+use cuda_driver::sys::{CUresult, set_default};
+use cuda_driver::{Context, Device, Dim3, LaunchConfig, Module, Stream};
+
+use common::{Codes, driver, ptx_path, select_driver};
+
+/// The error of a call that must fail, with everything that it says.
+fn error<T, E: Error>(result: Result<T, E>) -> String {
+    match result {
+        Ok(_) => panic!("the call succeeded"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Every part must be in the text.
+fn says(text: &str, parts: &[&str]) {
+    let mut c = Codes::new();
+    for part in parts {
+        c.that(text.contains(part), || format!("no `{part}` in: {text}"));
+    }
+}
+
+/// Makes the library at a path the default.
+fn default_path(path: &Path) {
+    // SAFETY: the files named by these tests are no libraries, or the C library.
+    let source = unsafe { Source::path(path) };
+    assert!(set_default(source).is_ok(), "the default was chosen before");
+}
+
+/// Makes a driver of a few functions the default.
+fn default_fake(resolve: fn(&CStr) -> *const c_void) {
+    // SAFETY: each function that the resolvers answer has the signature of its name.
+    let source = unsafe { Source::resolver("fake", resolve) };
+    assert!(set_default(source).is_ok(), "the default was chosen before");
+}
+
+#[test]
+fn no_driver() {
+    child!("no_driver", {
+        default_path(Path::new("/no/such/libcuda.so.1"));
+        says(
+            &error(cuda_driver::init()),
+            &["cuInit", "/no/such/libcuda.so.1"],
+        );
+        says(
+            &error(Device::count()),
+            &["cuDeviceGetCount", "/no/such/libcuda.so.1"],
+        );
+        says(
+            &error(cuda_driver::version()),
+            &["cuDriverGetVersion", "/no/such/libcuda.so.1"],
+        );
+    });
+}
+
+#[test]
+fn a_file_that_is_no_library() {
+    child!("a_file_that_is_no_library", {
+        let path = ptx_path("vector_add.ptx");
+        default_path(&path);
+        says(&error(cuda_driver::init()), &["cuInit", "vector_add.ptx"]);
+    });
+}
+
+#[test]
+fn a_library_without_cu_init() {
+    child!("a_library_without_cu_init", {
+        default_path(Path::new("libc.so.6"));
+        says(&error(cuda_driver::init()), &["cuInit", "libc.so.6"]);
+    });
+}
+
+#[test]
+fn a_toolkit_stub() {
+    unsafe extern "system" fn init(_flags: c_uint) -> CUresult {
+        CUresult(34)
+    }
+    fn resolve(name: &CStr) -> *const c_void {
+        if name == c"cuInit" {
+            init as *const c_void
+        } else {
+            ptr::null()
+        }
+    }
+    child!("a_toolkit_stub", {
+        default_fake(resolve);
+        says(
+            &error(cuda_driver::init()),
+            &["cuInit", "CUDA_ERROR_STUB_LIBRARY", "34"],
+        );
+    });
+}
+
+unsafe extern "system" fn succeed(_flags: c_uint) -> CUresult {
+    CUresult(0)
+}
+
+unsafe extern "system" fn version_12_2(version: *mut c_int) -> CUresult {
+    // SAFETY: the caller passes a valid output.
+    unsafe { version.write(12020) };
+    CUresult(0)
+}
+
+#[test]
+fn a_driver_that_lacks_a_symbol() {
+    fn resolve(name: &CStr) -> *const c_void {
+        match name.to_bytes() {
+            b"cuInit" => succeed as *const c_void,
+            b"cuDriverGetVersion" => version_12_2 as *const c_void,
+            _ => ptr::null(),
+        }
+    }
+    child!("a_driver_that_lacks_a_symbol", {
+        default_fake(resolve);
+        assert!(cuda_driver::init().is_ok());
+        says(&error(Device::count()), &["cuDeviceGetCount", "12.2"]);
+    });
+}
+
+#[test]
+fn a_code_that_nobody_knows() {
+    unsafe extern "system" fn init(_flags: c_uint) -> CUresult {
+        CUresult(12345)
+    }
+    fn resolve(name: &CStr) -> *const c_void {
+        if name == c"cuInit" {
+            init as *const c_void
+        } else {
+            ptr::null()
+        }
+    }
+    child!("a_code_that_nobody_knows", {
+        default_fake(resolve);
+        let result = cuda_driver::init();
+        assert_eq!(result.map_err(|e| e.code()), Err(CUresult(12345)));
+        says(&error(result), &["cuInit", "12345"]);
+    });
+}
+
+#[test]
+fn a_driver_without_a_device() {
+    unsafe extern "system" fn none(count: *mut c_int) -> CUresult {
+        // SAFETY: the caller passes a valid output.
+        unsafe { count.write(0) };
+        CUresult(0)
+    }
+    fn resolve(name: &CStr) -> *const c_void {
+        match name.to_bytes() {
+            b"cuInit" => succeed as *const c_void,
+            b"cuDriverGetVersion" => version_12_2 as *const c_void,
+            b"cuDeviceGetCount" => none as *const c_void,
+            _ => ptr::null(),
+        }
+    }
+    child!("a_driver_without_a_device", {
+        default_fake(resolve);
+        assert!(cuda_driver::init().is_ok());
+        says(
+            &error(Device::first()),
+            &["There is no device supporting CUDA"],
+        );
+    });
+}
+
+#[test]
+fn a_call_before_init() {
+    child!("a_call_before_init", {
+        select_driver();
+        let result = Device::count();
+        assert_eq!(result.map_err(|e| e.code()), Err(CUresult(3)));
+        says(
+            &error(result),
+            &[
+                "cuDeviceGetCount",
+                "CUDA_ERROR_NOT_INITIALIZED (3)",
+                "bad_input.rs",
+            ],
+        );
+        let result = Device::first();
+        says(&error(result), &["CUDA_ERROR_NOT_INITIALIZED (3)"]);
+    });
+}
+
+fn context() -> Context {
+    driver();
+    Context::create(Device::first().expect("a device")).expect("a context")
+}
+
+#[test]
+fn ptx_with_a_syntax_error() {
+    let context = context();
+    let text = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k()\n{\n  mov.u32 %r1, 0;\n  ret;\n}\n";
+    let error = Module::from_ptx(&context, text).expect_err("an undeclared register");
+    says(
+        &error.to_string(),
+        &[
+            "cuModuleLoadData",
+            "CUDA_ERROR_INVALID_PTX (218)",
+            "line 6",
+            "%r1",
+        ],
+    );
+    says(error.error_log(), &["line 6", "%r1"]);
+    // A zero inside the text is the caller's error, not the driver's.
+    assert!(Module::from_ptx(&context, "a\0b").is_err());
+    says(
+        &Module::from_ptx(&context, "")
+            .expect_err("no image")
+            .to_string(),
+        &["cuModuleLoadData", "200"],
+    );
+}
+
+#[test]
+fn a_file_that_is_missing() {
+    let context = context();
+    let error = Module::load(&context, "/no/such/kernels.ptx").expect_err("a missing file");
+    says(
+        &error.to_string(),
+        &["/no/such/kernels.ptx", "cuModuleLoad", "301"],
+    );
+}
+
+#[test]
+fn a_kernel_that_is_not_there() {
+    let context = context();
+    let module = Module::load(&context, ptx_path("vector_add.ptx")).expect("a module");
+    says(
+        &error(module.function("vector_sub")),
+        &["cuModuleGetFunction", "CUDA_ERROR_NOT_FOUND (500)"],
+    );
+    says(
+        &error(module.global("nothing")),
+        &["cuModuleGetGlobal", "CUDA_ERROR_NOT_FOUND (500)"],
+    );
+    assert!(module.function("a\0b").is_err());
+    assert!(module.function("").is_err());
+}
+
+#[test]
+fn too_many_threads() {
+    let context = context();
+    let module = Module::load(&context, ptx_path("registers.ptx")).expect("a module");
+    let kernel = module.function("registers").expect("a kernel");
+    let stream = Stream::new(&context).expect("a stream");
+    for block in [Dim3::from(1025), Dim3::from((0, 1)), Dim3::from((1, 1, 65))] {
+        let config = LaunchConfig {
+            grid: 1.into(),
+            block,
+            ..LaunchConfig::default()
+        };
+        // SAFETY: the launch is refused before the kernel could touch its null argument.
+        let result = unsafe { kernel.launch(&stream, config, (cuda_driver::DevicePtr::null(),)) };
+        says(
+            &error(result),
+            &[
+                "cuLaunchKernel",
+                "CUDA_ERROR_INVALID_VALUE (1)",
+                "bad_input.rs",
+            ],
+        );
+    }
+}
+
+#[test]
+fn memory_that_there_is_not() {
+    let context = context();
+    let result = cuda_driver::DeviceBuffer::<u8>::alloc(&context, 1 << 50);
+    says(
+        &error(result.map(|_| ())),
+        &[
+            "cuMemAlloc_v2",
+            "CUDA_ERROR_OUT_OF_MEMORY (2)",
+            "bad_input.rs",
+        ],
+    );
+    // More bytes than a size can say.
+    assert!(cuda_driver::DeviceBuffer::<u64>::alloc(&context, usize::MAX / 2).is_err());
+}
+
+#[test]
+fn a_device_that_is_not_there() {
+    driver();
+    says(
+        &error(Device::get(99)),
+        &["cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE (101)"],
+    );
+    says(&error(Device::get(u32::MAX)), &["cuDeviceGet"]);
+}

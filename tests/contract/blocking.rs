@@ -1,0 +1,252 @@
+//! Which calls wait for work that is under way, and which return at once. The work is a host function that waits for a
+//! gate: a call that returns while the gate is shut did not wait.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use cuda_driver::sys::*;
+
+use crate::common::gpu::Gpu;
+use crate::common::{Codes, ptx};
+use crate::{call, is, ok};
+
+#[derive(Default)]
+struct Gate {
+    open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn is_open(&self) -> bool {
+        *self.open.lock().expect("no panic while locked")
+    }
+
+    fn open(&self) {
+        *self.open.lock().expect("no panic while locked") = true;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, limit: Duration) {
+        let guard = self.open.lock().expect("no panic while locked");
+        drop(self.changed.wait_timeout_while(guard, limit, |open| !*open));
+    }
+}
+
+unsafe extern "system" fn wait_for_gate(data: *mut c_void) {
+    // SAFETY: `behind_gate` keeps the gate until the stream is done.
+    unsafe { &*data.cast::<Gate>() }.wait(Duration::from_secs(20));
+}
+
+/// Whether `call` waited for the work that was put into `stream` before it. A watchdog opens the gate after `patience`,
+/// which is how a waiting call ever returns.
+fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
+    let gate = Arc::new(Gate::default());
+    ok!(cuLaunchHostFunc(
+        stream,
+        Some(wait_for_gate),
+        Arc::as_ptr(&gate).cast_mut().cast()
+    ));
+    let watchdog = std::thread::spawn({
+        let gate = Arc::clone(&gate);
+        move || {
+            gate.wait(patience);
+            gate.open();
+        }
+    });
+    call();
+    let waited = gate.is_open();
+    gate.open();
+    watchdog.join().expect("the watchdog");
+    ok!(cuCtxSynchronize());
+    waited
+}
+
+const SHORT: Duration = Duration::from_millis(150);
+const LONG: Duration = Duration::from_secs(2);
+
+fn stream(flags: u32) -> CUstream {
+    let mut stream = ptr::null_mut();
+    ok!(cuStreamCreate(&raw mut stream, flags));
+    stream
+}
+
+#[test]
+fn calls_that_wait() {
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let s = stream(0);
+    let a = gpu.alloc(4096);
+    let mut host = vec![0_u8; 4096];
+    let pointer: *mut c_void = host.as_mut_ptr().cast();
+    let mut pinned = ptr::null_mut();
+    ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));
+    let text = ptx("globals.ptx");
+    let mut module = ptr::null_mut();
+    ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+    let freed = gpu.alloc(64);
+    let mut e = ptr::null_mut();
+    ok!(cuEventCreate(&raw mut e, 0));
+
+    let mut check = |what: &str, call: &mut dyn FnMut() -> CUresult| {
+        let mut code = CUresult(9999);
+        let waited = waits(s, SHORT, || code = call());
+        c.is(0, what, code.0);
+        c.that(waited, || format!("{what} did not wait"));
+    };
+    check("cuStreamSynchronize", &mut || call!(cuStreamSynchronize(s)));
+    check("cuCtxSynchronize", &mut || call!(cuCtxSynchronize()));
+    check("cuMemcpyHtoD", &mut || call!(cuMemcpyHtoD(a, pointer, 64)));
+    check("cuMemcpyDtoH", &mut || call!(cuMemcpyDtoH(pointer, a, 64)));
+    check("cuMemcpyDtoHAsync to pageable memory", &mut || {
+        call!(cuMemcpyDtoHAsync(pointer, a, 64, s))
+    });
+    check("cuMemFree", &mut || call!(cuMemFree(freed)));
+    check("cuMemFreeHost", &mut || call!(cuMemFreeHost(pinned)));
+    check("cuModuleUnload", &mut || call!(cuModuleUnload(module)));
+    check("cuModuleLoadData with globals", &mut || {
+        call!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()))
+    });
+    let _ = gpu.module("vector_add.ptx");
+}
+
+#[test]
+fn calls_that_return_at_once() {
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let s = stream(0);
+    let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
+    let data = gpu.upload(&[1.0_f32; 64]);
+    let (a, b) = (gpu.alloc(4096), gpu.alloc(4096));
+    let mut pinned = ptr::null_mut();
+    ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));
+    let word = 7_u32;
+    let word: *const c_void = (&raw const word).cast();
+    let mut arguments = crate::arguments![data, 64_u64];
+    let mut pointers = arguments.pointers();
+    let mut address = 0;
+    let mut host = ptr::null_mut();
+    let (mut other, mut e) = (ptr::null_mut(), ptr::null_mut());
+    ok!(cuEventCreate(&raw mut e, 0));
+
+    let mut check = |what: &str, expected: u32, call: &mut dyn FnMut() -> CUresult| {
+        let mut code = CUresult(9999);
+        let waited = waits(s, LONG, || code = call());
+        c.is(expected, what, code.0);
+        c.that(!waited, || format!("{what} waited"));
+    };
+    check("cuStreamQuery", 600, &mut || call!(cuStreamQuery(s)));
+    check("cuStreamQuery of the null stream", 600, &mut || {
+        call!(cuStreamQuery(ptr::null_mut()))
+    });
+    check("cuMemAlloc", 0, &mut || {
+        call!(cuMemAlloc(&raw mut address, 1 << 20))
+    });
+    check("cuMemHostAlloc", 0, &mut || {
+        call!(cuMemHostAlloc(&raw mut host, 4096, 0))
+    });
+    check("cuStreamCreate", 0, &mut || {
+        call!(cuStreamCreate(&raw mut other, 0))
+    });
+    check("cuStreamDestroy", 0, &mut || call!(cuStreamDestroy(other)));
+    check("cuEventRecord", 0, &mut || call!(cuEventRecord(e, s)));
+    check("cuMemcpyHtoDAsync of 4 bytes", 0, &mut || {
+        call!(cuMemcpyHtoDAsync(a, word, 4, s))
+    });
+    check("cuMemcpyHtoDAsync of page-locked memory", 0, &mut || {
+        call!(cuMemcpyHtoDAsync(a, pinned, 4096, s))
+    });
+    check("cuMemcpyDtoHAsync to page-locked memory", 0, &mut || {
+        call!(cuMemcpyDtoHAsync(pinned, a, 4096, s))
+    });
+    check("cuMemcpyDtoD", 0, &mut || call!(cuMemcpyDtoD(b, a, 4096)));
+    check("cuMemsetD8", 0, &mut || call!(cuMemsetD8(b, 1, 4096)));
+    check("cuMemsetD32Async", 0, &mut || {
+        call!(cuMemsetD32Async(b, 1, 64, s))
+    });
+    check("cuLaunchKernel", 0, &mut || {
+        call!(cuLaunchKernel(
+            kernel,
+            1,
+            1,
+            1,
+            64,
+            1,
+            1,
+            0,
+            s,
+            pointers.as_mut_ptr(),
+            ptr::null_mut(),
+        ))
+    });
+    check("cuStreamWaitEvent", 0, &mut || {
+        call!(cuStreamWaitEvent(s, e, 0))
+    });
+    check("cuEventDestroy", 0, &mut || call!(cuEventDestroy(e)));
+}
+
+#[test]
+fn the_null_stream_and_the_others() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (blocking, beside) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+    // Beside a non-blocking stream the null stream is free.
+    let waited = waits(beside, LONG, || {
+        is!(c, 0, cuStreamQuery(ptr::null_mut()));
+        is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
+        is!(c, 0, cuStreamSynchronize(blocking));
+        is!(c, 600, cuStreamQuery(beside));
+    });
+    c.that(!waited, || {
+        "the null stream waited for a non-blocking one".to_owned()
+    });
+    let waited = waits(blocking, SHORT, || {
+        is!(c, 0, cuStreamSynchronize(ptr::null_mut()))
+    });
+    c.that(waited, || {
+        "the null stream did not wait for a blocking one".to_owned()
+    });
+    // Work of a blocking stream waits for the null stream; of a non-blocking one it does not.
+    let waited = waits(ptr::null_mut(), SHORT, || {
+        let mut e = ptr::null_mut();
+        is!(c, 0, cuEventCreate(&raw mut e, 0));
+        is!(c, 0, cuEventRecord(e, blocking));
+        is!(c, 0, cuStreamSynchronize(blocking));
+    });
+    c.that(waited, || {
+        "a blocking stream did not wait for the null stream".to_owned()
+    });
+    let waited = waits(ptr::null_mut(), LONG, || {
+        is!(c, 0, cuStreamSynchronize(beside))
+    });
+    c.that(!waited, || {
+        "a non-blocking stream waited for the null stream".to_owned()
+    });
+}
+
+#[test]
+fn events_of_pending_work() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let s = stream(0);
+    let (mut start, mut end) = (ptr::null_mut(), ptr::null_mut());
+    ok!(cuEventCreate(&raw mut start, 0));
+    ok!(cuEventCreate(&raw mut end, 0));
+    is!(c, 0, cuEventRecord(start, s));
+    let waited = waits(s, LONG, || {
+        let mut time = 0.0;
+        is!(c, 0, cuEventRecord(end, s));
+        is!(c, 600, cuEventQuery(end));
+        is!(c, 600, cuEventElapsedTime(&raw mut time, start, end));
+    });
+    c.that(!waited, || "recording and querying waited".to_owned());
+    let waited = waits(s, SHORT, || {
+        is!(c, 0, cuEventRecord(end, s));
+        is!(c, 0, cuEventSynchronize(end));
+    });
+    c.that(waited, || "cuEventSynchronize did not wait".to_owned());
+    let mut time = 0.0;
+    is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
+    c.that(time >= 100.0, || format!("{time} ms across work of 150 ms"));
+}

@@ -1,0 +1,165 @@
+//! Device and page-locked memory, streams and events as objects.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cuda_driver::sys::{CUevent_flags, CUresult, CUstream_flags};
+use cuda_driver::{Context, Device, DeviceBuffer, DevicePtr, Event, HostBuffer, Stream};
+
+use crate::common::driver;
+
+fn context() -> Context {
+    driver();
+    Context::create(Device::first().expect("a device")).expect("a context")
+}
+
+#[test]
+fn copies_and_fills() {
+    let context = context();
+    let values: Vec<u32> = (0..1000).collect();
+    let mut a = DeviceBuffer::from_slice(&context, &values).expect("memory");
+    assert_eq!((a.len(), a.size_bytes()), (1000, 4000));
+    assert_eq!(a.to_vec().expect("a copy"), values);
+    a.copy_from_at(10, &[99, 98])
+        .expect("a copy into the middle");
+    let mut part = [0; 4];
+    a.copy_to_at(9, &mut part).expect("a copy from the middle");
+    assert_eq!(part, [9, 99, 98, 12]);
+    let mut b = DeviceBuffer::<u32>::zeroed(&context, 1000).expect("memory");
+    assert_eq!(b.to_vec().expect("a copy"), [0; 1000]);
+    b.copy_from_device(&a).expect("a copy between buffers");
+    assert_eq!(b.to_vec().expect("a copy"), a.to_vec().expect("a copy"));
+    b.fill_u8(0x12).expect("a fill");
+    assert_eq!(b.to_vec().expect("a copy"), [0x1212_1212; 1000]);
+    b.fill_u16(0x3456).expect("a fill");
+    assert_eq!(b.to_vec().expect("a copy"), [0x3456_3456; 1000]);
+    b.fill_u32(7).expect("a fill");
+    assert_eq!(b.to_vec().expect("a copy"), [7; 1000]);
+    a.free().expect("free");
+}
+
+#[test]
+fn what_does_not_fit() {
+    let context = context();
+    let mut a = DeviceBuffer::<u32>::zeroed(&context, 10).expect("memory");
+    assert!(a.copy_from_at(9, &[1, 2]).is_err());
+    assert!(a.copy_from_at(11, &[]).is_err());
+    assert!(a.copy_from_at(usize::MAX, &[1]).is_err());
+    assert!(a.copy_to_at(usize::MAX / 4, &mut [0; 8]).is_err());
+    assert!(a.copy_from(&[0; 11]).is_err());
+    let nothing = DeviceBuffer::<u32>::alloc(&context, 0)
+        .map(drop)
+        .map_err(|e| e.code());
+    assert_eq!(nothing, Err(CUresult::CUDA_ERROR_INVALID_VALUE));
+    let huge = DeviceBuffer::<u64>::alloc(&context, usize::MAX)
+        .map(drop)
+        .map_err(|e| e.code());
+    assert_eq!(huge, Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY));
+    assert_eq!(a.to_vec().expect("a copy"), [0; 10]);
+}
+
+#[test]
+fn raw_handles() {
+    let context = context();
+    let a = DeviceBuffer::from_slice(&context, &[1_u16, 2, 3]).expect("memory");
+    assert_eq!(DevicePtr::from_raw(a.as_raw()), a.ptr());
+    let raw = a.into_raw();
+    // SAFETY: the address came from a buffer of this type, length and context.
+    let again = unsafe { DeviceBuffer::<u16>::from_raw(raw, 3, &context) };
+    assert_eq!(again.to_vec().expect("a copy"), [1, 2, 3]);
+}
+
+#[test]
+fn owned_buffers_through_a_stream() {
+    let context = context();
+    let stream = Stream::non_blocking(&context).expect("a stream");
+    let mut host = HostBuffer::<u32>::zeroed(&context, 4096).expect("page-locked memory");
+    for (i, value) in host.iter_mut().enumerate() {
+        *value = i as u32 * 3;
+    }
+    let device = DeviceBuffer::<u32>::zeroed(&context, 4096).expect("memory");
+    let (mut host, device) = stream
+        .upload(host, device)
+        .expect("a copy")
+        .wait()
+        .expect("its end");
+    host.fill(0);
+    let pending = stream.download(device, host).expect("a copy back");
+    let (device, host) = pending.wait().expect("its end");
+    assert!(
+        host.iter()
+            .enumerate()
+            .all(|(i, value)| *value == i as u32 * 3)
+    );
+    // Dropped while under way: the drop waits.
+    drop(stream.upload(host, device).expect("a copy"));
+    stream.synchronize().expect("nothing left");
+}
+
+#[test]
+fn streams_and_events() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let beside =
+        Stream::with_flags(&context, CUstream_flags::CU_STREAM_NON_BLOCKING).expect("a stream");
+    assert_eq!(
+        beside.flags().expect("flags"),
+        CUstream_flags::CU_STREAM_NON_BLOCKING
+    );
+    assert!(stream.query().expect("an answer"));
+    let (start, end) = (
+        Event::new(&context).expect("an event"),
+        Event::new(&context).expect("an event"),
+    );
+    assert_eq!(
+        start.elapsed_ms(&end).map_err(|e| e.code()),
+        Err(CUresult::CUDA_ERROR_INVALID_HANDLE)
+    );
+    start.record(&stream).expect("a record");
+    let sum = Arc::new(AtomicU32::new(0));
+    for i in 1..=4 {
+        let sum = Arc::clone(&sum);
+        stream
+            .launch_host_fn(move || {
+                sum.fetch_add(i, Ordering::SeqCst);
+            })
+            .expect("a host function");
+    }
+    end.record(&stream).expect("a record");
+    beside.wait_event(&end).expect("a wait");
+    beside.synchronize().expect("the end of the work");
+    assert_eq!(sum.load(Ordering::SeqCst), 10);
+    assert!(end.query().expect("an answer"));
+    assert!(start.elapsed_ms(&end).expect("a time") >= 0.0);
+    let untimed =
+        Event::with_flags(&context, CUevent_flags::CU_EVENT_DISABLE_TIMING).expect("an event");
+    untimed.record(&stream).expect("a record");
+    assert!(start.elapsed_ms(&untimed).is_err());
+    untimed.destroy().expect("its end");
+    stream.destroy().expect("its end");
+}
+
+#[test]
+fn a_panic_in_a_host_function_stays_in_rust() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    stream
+        .launch_host_fn(|| panic!("on purpose"))
+        .expect("a host function");
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stream.synchronize()));
+    let payload = caught.expect_err("the panic comes back at synchronise");
+    assert_eq!(payload.downcast_ref::<&str>(), Some(&"on purpose"));
+    stream.synchronize().expect("only once");
+}
+
+#[test]
+fn the_null_stream_needs_a_context() {
+    let context = context();
+    let null = Stream::null();
+    assert_eq!(
+        null.synchronize().map_err(|e| e.code()),
+        Err(CUresult::CUDA_ERROR_INVALID_CONTEXT)
+    );
+    let _current = context.push().expect("a push");
+    null.synchronize().expect("nothing to wait for");
+}

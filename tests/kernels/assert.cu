@@ -1,0 +1,14 @@
+// A failed assertion in a kernel: code 710, and a line on the standard error stream that says where.
+extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned line, const char* function,
+                                        size_t char_size);
+
+// Asserts that in[i] < limit, then copies.
+extern "C" __global__ void assert_below(const unsigned* in, unsigned limit, unsigned* out, unsigned n)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    if (in[i] >= limit)
+        __assertfail("in[i] < limit", "assert.cu", 14, "assert_below", 1);
+    out[i] = in[i];
+}

@@ -1,0 +1,477 @@
+//! The registry, read and checked: what each call takes and gives.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One checked call.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The exported symbol, `cuMemAlloc_v2`.
+    pub(super) symbol: String,
+    /// The name that the sys crate has it under, `cuMemAlloc`.
+    pub(super) name: String,
+    /// Whether the sys crate has it in `legacy` only.
+    pub(super) legacy: bool,
+    pub(super) since: u32,
+    pub(super) group: String,
+    pub(super) does: String,
+    pub(super) safety: Option<String>,
+    pub(super) parameters: Vec<Parameter>,
+}
+
+/// One parameter of the C function.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    pub(super) ty: CType,
+    pub(super) kind: Kind,
+}
+
+/// A C type: a base and how many pointers there are to it.
+#[derive(Debug, Clone)]
+pub(super) struct CType {
+    pub(super) base: String,
+    pub(super) constant: bool,
+    pub(super) pointers: usize,
+}
+
+/// How many elements an array has.
+#[derive(Debug, Clone)]
+pub(super) enum Count {
+    /// What a parameter says, less a number.
+    Parameter {
+        name: String,
+        less: usize,
+    },
+    /// What a parameter points to; the call may change it.
+    Pointer {
+        name: String,
+    },
+    Fixed(usize),
+}
+
+/// What a parameter is; see the head of `annotations.toml`.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    Value,
+    Destroyed,
+    Raw,
+    In { optional: bool },
+    InOut { optional: bool },
+    Out { name: Option<String>, created: bool },
+    OutArray(usize),
+    Text,
+    String { count: String },
+    Str { optional: bool },
+    Slice { count: Count, optional: bool },
+    SliceMut { count: Count, optional: bool },
+    Bytes { count: Count },
+    Buffer { count: Count },
+    Vector { count: String },
+    List { count: String },
+}
+
+/// The calls that both files describe, in the order of `annotations.toml`'s groups and then of names.
+pub(super) fn calls(functions: &str, annotations: &str) -> Result<Vec<Call>, String> {
+    let functions: toml::Table = functions
+        .parse()
+        .map_err(|e| format!("functions.toml: {e}"))?;
+    let mut annotations: toml::Table = annotations
+        .parse()
+        .map_err(|e| format!("annotations.toml: {e}"))?;
+    let list = functions
+        .get("function")
+        .and_then(toml::Value::as_array)
+        .ok_or("functions.toml: no [[function]]")?;
+
+    let mut plain = BTreeSet::new();
+    for function in list {
+        for name in strings(function.get("plain"))? {
+            plain.insert(name);
+        }
+    }
+    let mut calls = Vec::new();
+    for function in list {
+        let symbol = text(function, "symbol")?;
+        let Some(annotation) = annotations.remove(&symbol) else {
+            continue;
+        };
+        let call = read(&symbol, function, &annotation, &plain)
+            .map_err(|e| format!("annotations.toml: [{symbol}] {e}"))?;
+        calls.push(call);
+    }
+    if let Some((unknown, _)) = annotations.into_iter().next() {
+        return Err(format!(
+            "annotations.toml: [{unknown}] is no exported function"
+        ));
+    }
+    let mut names = BTreeMap::new();
+    for call in &calls {
+        if let Some(other) =
+            names.insert((super::names::call(&call.name), call.legacy), &call.symbol)
+        {
+            return Err(format!(
+                "{other} and {} would have the same name in Rust",
+                call.symbol
+            ));
+        }
+    }
+    Ok(calls)
+}
+
+fn read(
+    symbol: &str,
+    function: &toml::Value,
+    annotation: &toml::Value,
+    plain: &BTreeSet<String>,
+) -> Result<Call, String> {
+    for key in annotation
+        .as_table()
+        .into_iter()
+        .flat_map(|table| table.keys())
+    {
+        if ![
+            "group",
+            "does",
+            "safety",
+            "parameters",
+            "results",
+            "fallback",
+            "replaced_by",
+        ]
+        .contains(&key.as_str())
+        {
+            return Err(format!("unknown key {key:?}"));
+        }
+    }
+    let own_plain = strings(function.get("plain"))?;
+    let legacy = plain.contains(symbol) && !own_plain.iter().any(|name| name == symbol);
+    let name = own_plain
+        .first()
+        .cloned()
+        .unwrap_or_else(|| symbol.to_owned());
+    let since = function
+        .get("since")
+        .and_then(toml::Value::as_integer)
+        .and_then(|since| u32::try_from(since).ok())
+        .ok_or("functions.toml has no `since` for it")?;
+    let empty = toml::Table::new();
+    let kinds = match annotation.get("parameters") {
+        None => &empty,
+        Some(table) => table.as_table().ok_or("`parameters` is no table")?,
+    };
+    let mut parameters = Vec::new();
+    for parameter in function
+        .get("parameters")
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let name = text(parameter, "name")?;
+        let ty = CType::parse(&text(parameter, "type")?);
+        let kind = match kinds.get(&name) {
+            None => Kind::Value,
+            Some(kind) => {
+                let kind = kind
+                    .as_str()
+                    .ok_or_else(|| format!("the kind of {name} is no string"))?;
+                Kind::parse(kind).ok_or_else(|| format!("{name}: unknown kind {kind:?}"))?
+            }
+        };
+        parameters.push(Parameter { name, ty, kind });
+    }
+    for name in kinds.keys() {
+        if !parameters.iter().any(|parameter| parameter.name == *name) {
+            return Err(format!("there is no parameter {name}"));
+        }
+    }
+    let call = Call {
+        symbol: symbol.to_owned(),
+        name,
+        legacy,
+        since,
+        group: text(annotation, "group")?,
+        does: text(annotation, "does")?,
+        safety: annotation
+            .get("safety")
+            .and_then(toml::Value::as_str)
+            .map(str::to_owned),
+        parameters,
+    };
+    call.check()?;
+    Ok(call)
+}
+
+impl Call {
+    /// Whether some array is counted by this parameter, so that the caller does not give it.
+    pub(super) fn is_counted(&self, name: &str) -> bool {
+        self.parameters
+            .iter()
+            .any(|parameter| match &parameter.kind {
+                Kind::String { count } | Kind::List { count } => count == name,
+                Kind::Slice { count, .. }
+                | Kind::SliceMut { count, .. }
+                | Kind::Bytes { count }
+                | Kind::Buffer { count } => count.is(name),
+                _ => false,
+            })
+    }
+
+    /// Every direction must agree with the type.
+    fn check(&self) -> Result<(), String> {
+        for parameter in &self.parameters {
+            let Parameter { name, ty, kind } = parameter;
+            let counted = self.is_counted(name);
+            let fits = match kind {
+                Kind::Value => ty.pointers == 0 || counted,
+                Kind::Destroyed => ty.pointers == 0,
+                Kind::Raw => ty.pointers > 0,
+                Kind::In { .. } => ty.pointers == 1 && ty.base != "void",
+                Kind::InOut { .. }
+                | Kind::OutArray(_)
+                | Kind::List { .. }
+                | Kind::Vector { .. } => ty.pointers == 1 && !ty.constant && ty.base != "void",
+                // `const T **` gives a pointer to constant data.
+                Kind::Out { .. } => {
+                    (ty.pointers == 1 && !ty.constant && ty.base != "void") || ty.pointers == 2
+                }
+                Kind::Text => ty.pointers == 2 && ty.constant && ty.base == "char",
+                Kind::String { .. } => ty.pointers == 1 && !ty.constant && ty.base == "char",
+                Kind::Str { .. } => ty.pointers == 1 && ty.constant && ty.base == "char",
+                Kind::Slice { .. } => {
+                    (ty.pointers == 1 && ty.base != "void")
+                        || (ty.pointers == 2 && ty.base == "void")
+                }
+                Kind::SliceMut { .. } => {
+                    !ty.constant
+                        && ((ty.pointers == 1 && ty.base != "void")
+                            || (ty.pointers == 2 && ty.base == "void"))
+                }
+                Kind::Bytes { .. } => ty.pointers == 1 && ty.base == "void",
+                Kind::Buffer { .. } => {
+                    ty.pointers == 1 && !ty.constant && (ty.base == "void" || ty.base == "char")
+                }
+            };
+            if !fits {
+                return Err(format!("{name}: {kind:?} does not fit the type {ty:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CType {
+    fn parse(text: &str) -> Self {
+        let pointers = text.matches('*').count();
+        let rest = text.replace('*', " ");
+        let mut words: Vec<&str> = rest.split_whitespace().collect();
+        let constant = words.first() == Some(&"const");
+        if constant {
+            words.remove(0);
+        }
+        Self {
+            base: words.join(" "),
+            constant,
+            pointers,
+        }
+    }
+
+    /// The base in Rust.
+    pub(super) fn base(&self) -> String {
+        match self.base.as_str() {
+            "void" => "c_void".to_owned(),
+            "char" => "c_char".to_owned(),
+            "int" => "i32".to_owned(),
+            "unsigned int" | "cuuint32_t" => "u32".to_owned(),
+            "unsigned short" => "u16".to_owned(),
+            "unsigned char" => "u8".to_owned(),
+            "unsigned long long" | "cuuint64_t" => "u64".to_owned(),
+            "size_t" => "usize".to_owned(),
+            "float" => "f32".to_owned(),
+            "double" => "f64".to_owned(),
+            other => format!("sys::{other}"),
+        }
+    }
+
+    /// The whole type in Rust.
+    pub(super) fn rust(&self) -> String {
+        self.with_pointers(self.pointers)
+    }
+
+    /// What the outermost pointer points to.
+    pub(super) fn pointee(&self) -> String {
+        self.with_pointers(self.pointers.saturating_sub(1))
+    }
+
+    fn with_pointers(&self, pointers: usize) -> String {
+        let mut out = self.base();
+        for level in 0..pointers {
+            // C's leading `const` belongs to the innermost level.
+            let constant = self.constant && level == 0;
+            out = format!("*{} {out}", if constant { "const" } else { "mut" });
+        }
+        out
+    }
+
+    /// A handle or an address: something that must be live.
+    pub(super) fn is_handle(&self) -> bool {
+        const HANDLES: &[&str] = &[
+            "CUcontext",
+            "CUmodule",
+            "CUfunction",
+            "CUarray",
+            "CUmipmappedArray",
+            "CUtexref",
+            "CUsurfref",
+            "CUevent",
+            "CUstream",
+            "CUgraphicsResource",
+            "CUtexObject",
+            "CUsurfObject",
+            "CUexternalMemory",
+            "CUexternalSemaphore",
+            "CUgraph",
+            "CUgraphNode",
+            "CUgraphExec",
+            "CUmemoryPool",
+            "CUuserObject",
+            "CUlinkState",
+            "CUlibrary",
+            "CUkernel",
+            "CUgreenCtx",
+            "CUdevResourceDesc",
+            "CUasyncCallbackHandle",
+            "CUlogsCallbackHandle",
+            "CUcoredumpCallbackHandle",
+            "CUmemGenericAllocationHandle",
+            "CUgraphConditionalHandle",
+            "CUcheckpointOperationHandle",
+        ];
+        HANDLES.contains(&self.base.as_str())
+    }
+}
+
+impl Kind {
+    fn parse(text: &str) -> Option<Self> {
+        let (text, optional) = match text.strip_suffix('?') {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
+        let (word, count) = match text.split_once('[') {
+            Some((word, rest)) => (word, Some(rest.strip_suffix(']')?)),
+            None => (text, None),
+        };
+        let kind = match (word, count) {
+            ("destroyed", None) => Self::Destroyed,
+            ("raw", None) => Self::Raw,
+            ("in", None) => Self::In { optional },
+            ("inout", None) => Self::InOut { optional },
+            ("text", None) => Self::Text,
+            ("str", None) => Self::Str { optional },
+            ("string", Some(count)) => Self::String {
+                count: count.to_owned(),
+            },
+            ("vec", Some(count)) => Self::Vector {
+                count: count.to_owned(),
+            },
+            ("list", Some(count)) => Self::List {
+                count: count.to_owned(),
+            },
+            ("bytes", Some(count)) => Self::Bytes {
+                count: Count::parse(count)?,
+            },
+            ("buf", Some(count)) => Self::Buffer {
+                count: Count::parse(count)?,
+            },
+            ("in", Some(count)) => Self::Slice {
+                count: Count::parse(count)?,
+                optional,
+            },
+            ("out", Some(count)) => match Count::parse(count)? {
+                Count::Fixed(count) => Self::OutArray(count),
+                count => Self::SliceMut { count, optional },
+            },
+            (word, None) => {
+                let (word, name) = match word.split_once(':') {
+                    Some((word, name)) => (word, Some(name.to_owned())),
+                    None => (word, None),
+                };
+                match word {
+                    "out" => Self::Out {
+                        name,
+                        created: false,
+                    },
+                    "new" => Self::Out {
+                        name,
+                        created: true,
+                    },
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let may_be_optional = matches!(
+            kind,
+            Self::In { .. }
+                | Self::InOut { .. }
+                | Self::Str { .. }
+                | Self::Slice { .. }
+                | Self::SliceMut { .. }
+        );
+        (may_be_optional || !optional).then_some(kind)
+    }
+}
+
+impl Count {
+    /// Whether this parameter says the count.
+    pub(super) fn is(&self, parameter: &str) -> bool {
+        match self {
+            Self::Parameter { name, .. } | Self::Pointer { name } => name == parameter,
+            Self::Fixed(_) => false,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if let Ok(count) = text.parse() {
+            return Some(Self::Fixed(count));
+        }
+        if let Some(name) = text.strip_prefix('*') {
+            return Some(Self::Pointer {
+                name: name.to_owned(),
+            });
+        }
+        Some(match text.split_once('-') {
+            Some((name, less)) => Self::Parameter {
+                name: name.to_owned(),
+                less: less.parse().ok()?,
+            },
+            None => Self::Parameter {
+                name: text.to_owned(),
+                less: 0,
+            },
+        })
+    }
+}
+
+fn text(value: &toml::Value, key: &str) -> Result<String, String> {
+    value
+        .get(key)
+        .and_then(toml::Value::as_str)
+        .map(str::to_owned)
+        .ok_or_else(|| format!("no {key:?}"))
+}
+
+fn strings(value: Option<&toml::Value>) -> Result<Vec<String>, String> {
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
+    value
+        .as_array()
+        .ok_or("not an array")?
+        .iter()
+        .map(|item| {
+            item.as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| "not a string".to_owned())
+        })
+        .collect()
+}

@@ -1,0 +1,155 @@
+//! The generator's merge of a user's header into committed bindings, tried on the fetched headers.
+
+use std::path::{Path, PathBuf};
+
+use crate::generate::merge::{merge, version};
+use crate::generate::registry::Entry;
+use crate::generate::{self, Input, Model, committed, render};
+use crate::{headers, read, root};
+
+/// What the headers are read with, or `None`, said aloud, where they were not fetched.
+fn inputs() -> Option<(Input, PathBuf)> {
+    if !headers::are_fetched() {
+        println!("needs the headers: run `cargo xtask headers`");
+        return None;
+    }
+    let current = headers::generator_input().expect("the headers are there");
+    Some((current, headers::frozen().expect("the headers are there")))
+}
+
+fn header(input: &Input, include: &Path) -> (Model, String) {
+    let input = Input {
+        include: include.to_owned(),
+        ..input.clone()
+    };
+    let model = generate::read_header(&input).expect("a header of NVIDIA's");
+    (
+        model,
+        read(&include.join("cudaTypedefs.h")).expect("it lies beside cuda.h"),
+    )
+}
+
+fn committed_bindings() -> (Model, Vec<Entry>) {
+    committed::read(&root().join("cuda-driver-sys/src/generated")).expect("the committed bindings")
+}
+
+/// Everything that is rendered, without the first lines, which name the inputs.
+fn rendered(model: &Model, registry: &[Entry]) -> Vec<(&'static str, String)> {
+    let files = render::render(model, registry, "");
+    files
+        .into_iter()
+        .map(|file| {
+            (
+                file.name,
+                file.text
+                    .split_once('\n')
+                    .expect("a first line")
+                    .1
+                    .to_owned(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn committed_bindings_are_read_back_as_they_were_written() {
+    let (model, registry) = committed_bindings();
+    for (name, text) in rendered(&model, &registry) {
+        let file = read(&root().join("cuda-driver-sys/src/generated").join(name))
+            .expect("a committed file");
+        assert!(
+            file.split_once('\n').expect("a first line").1 == text,
+            "{name} is not read back as it was written"
+        );
+    }
+}
+
+#[test]
+fn headers_agree_and_an_older_one_adds_nothing() {
+    let Some((input, frozen)) = inputs() else {
+        return;
+    };
+    let (ours, registry) = committed_bindings();
+    for include in [input.include.clone(), frozen] {
+        let (theirs, typedefs) = header(&input, &include);
+        let merged = merge(ours.clone(), registry.clone(), &theirs, &typedefs);
+        let (model, entries) =
+            merged.unwrap_or_else(|differences| panic!("{}", differences.join("\n")));
+        assert!(
+            rendered(&model, &entries) == rendered(&ours, &registry),
+            "{} added something",
+            version(&theirs)
+        );
+    }
+}
+
+#[test]
+fn a_newer_header_adds_what_it_has() {
+    let Some((input, frozen)) = inputs() else {
+        return;
+    };
+    let (old, _) = header(&input, &frozen);
+    let (_, mut old_registry) = committed_bindings();
+    old_registry.retain(|entry| {
+        old.functions
+            .iter()
+            .any(|function| function.name == entry.symbol)
+    });
+    assert!(old_registry.len() < 685);
+    let (new, new_typedefs) = header(&input, &input.include);
+    let (model, entries) = merge(old, old_registry, &new, &new_typedefs)
+        .unwrap_or_else(|differences| panic!("{}", differences.join("\n")));
+    // Plain names are the same in the end: what CUDA 12 has keeps its meaning, the rest means its first variant.
+    let (_, committed) = committed_bindings();
+    assert_eq!(entries, committed);
+    assert!(
+        model
+            .enumerations
+            .iter()
+            .any(|e| e.name == "CUlogLevel" || e.name == "CUgraphRecaptureStatus")
+    );
+}
+
+#[test]
+fn a_header_that_says_otherwise_is_refused() {
+    let (ours, registry) = committed_bindings();
+    let mut theirs = ours.clone();
+    theirs.enumerations[0].values[0].1 += 1;
+    let layout = theirs
+        .layouts
+        .get_mut("CUuuid_st")
+        .expect("a record of the header");
+    layout.size += 1;
+    let mut function = generate::model::Declaration {
+        name: registry[0].symbol.clone(),
+        parameters: registry[0].parameters.clone(),
+    };
+    function
+        .parameters
+        .push(("more".to_owned(), "c_int".to_owned()));
+    theirs.functions.push(function);
+    let differences = merge(ours, registry, &theirs, "").expect_err("three differences");
+    assert_eq!(
+        differences,
+        [
+            "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS is 1, in the header 2",
+            "CUuuid_st has size 16 and alignment 1, in the header 17 and 1",
+            "cuArray3DCreate takes (pointer, pointer), in the header (pointer, pointer, 32-bit integer)",
+        ]
+    );
+}
+
+#[test]
+fn generated_files_name_the_bindgen_that_is_locked() {
+    let lock = read(&root().join("Cargo.lock")).expect("the lock file is committed");
+    let package = lock
+        .split("\n\n")
+        .find(|package| package.contains("name = \"bindgen\"\n"));
+    let version =
+        package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
+    let version = version.expect("the lock file has bindgen");
+    assert!(
+        generate::GENERATOR.ends_with(&format!("(bindgen {version})")),
+        "bindgen is {version} now"
+    );
+}

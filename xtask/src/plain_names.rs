@@ -1,0 +1,100 @@
+//! The registry of the current header, with the plain names frozen at the meaning that CUDA 12 gave them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::generate::model::Declaration;
+use crate::generate::registry::{Entry, entry, introduced, split_stream, variants, version_of};
+
+/// The registry of everything that `declared` exports.
+///
+/// A plain name means what a C program gets from the CUDA 12 header (`frozen`), and for functions which that one
+/// does not have, the first variant.
+///
+/// # Errors
+/// An export without a version, or a version without an export.
+pub(crate) fn registry(
+    declared: &[Declaration],
+    typedefs: &str,
+    frozen: &str,
+) -> Result<Vec<Entry>, String> {
+    let symbols: BTreeSet<String> = declared
+        .iter()
+        .map(|declaration| declaration.name.clone())
+        .collect();
+    let since = introduced(&symbols, typedefs);
+    let plain = plain_names(&symbols, frozen)?;
+    let known = |declaration: &Declaration| {
+        Ok(entry(
+            declaration,
+            version_of(&declaration.name, &since)?,
+            &plain,
+            &symbols,
+        ))
+    };
+    declared.iter().map(known).collect()
+}
+
+/// Every plain name and what it means.
+fn plain_names(
+    symbols: &BTreeSet<String>,
+    frozen: &str,
+) -> Result<BTreeMap<String, String>, String> {
+    let defined = defined_aliases(frozen);
+    let mut plain = BTreeMap::new();
+    for ((base, suffix), list) in variants(symbols) {
+        if !suffix.is_empty() {
+            continue;
+        }
+        let target = match defined.get(base) {
+            Some(target) => target.as_str(),
+            None if knows(frozen, base) => base,
+            None => list.first().copied().unwrap_or(base),
+        };
+        if !symbols.contains(target) {
+            return Err(format!(
+                "the plain name {base} means {target}, which is not exported"
+            ));
+        }
+        plain.insert(base.to_owned(), target.to_owned());
+    }
+    Ok(plain)
+}
+
+/// Plain name → export that a header's own `#define`s make of it, per-thread suffixes apart.
+fn defined_aliases(header: &str) -> BTreeMap<String, String> {
+    let mut aliases = BTreeMap::new();
+    for line in header.lines() {
+        let mut words = line
+            .trim_start()
+            .strip_prefix('#')
+            .unwrap_or("")
+            .split_whitespace();
+        let (Some("define"), Some(name), Some(target)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let target = target
+            .trim_start_matches("__CUDA_API_PTDS(")
+            .trim_start_matches("__CUDA_API_PTSZ(");
+        let target = split_stream(target.trim_end_matches(')')).0;
+        if name.starts_with("cu") && !name.contains('(') && target.starts_with("cu") {
+            aliases
+                .entry(name.to_owned())
+                .or_insert_with(|| target.to_owned());
+        }
+    }
+    aliases
+}
+
+/// Whether a header declares a function of that name, or defines an alias of it.
+fn knows(header: &str, name: &str) -> bool {
+    header.match_indices(name).any(|(at, _)| {
+        let before = header[..at].chars().next_back();
+        let after = header[at + name.len()..]
+            .trim_start_matches([' ', '\t'])
+            .chars()
+            .next();
+        let whole = !before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        whole && after == Some('(')
+    })
+}
