@@ -145,7 +145,9 @@ pub(crate) fn fill(
     let row = width
         .checked_mul(value.bytes())
         .ok_or(Error::INVALID_VALUE)?;
-    if address % value.bytes() != 0 || (height > 1 && (pitch < row || pitch % value.bytes() != 0)) {
+    if !address.is_multiple_of(value.bytes())
+        || (height > 1 && (pitch < row || !pitch.is_multiple_of(value.bytes())))
+    {
         return Err(Error::INVALID_VALUE);
     }
     let before_last = pitch.checked_mul(height - 1).ok_or(Error::INVALID_VALUE)?;
