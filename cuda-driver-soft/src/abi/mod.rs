@@ -21,6 +21,7 @@ mod module;
 mod occupancy;
 mod process;
 mod real;
+mod rect;
 mod stream;
 mod table;
 

@@ -21,6 +21,7 @@ pub(crate) mod module;
 pub(crate) mod occupancy;
 pub(crate) mod process;
 pub(crate) mod profile;
+pub(crate) mod rect;
 pub(crate) mod stream;
 pub(crate) mod work;
 pub(crate) mod workers;
