@@ -15,6 +15,7 @@ mod function;
 mod image;
 mod launch;
 mod library;
+mod link;
 mod memory;
 mod memset;
 mod module;
