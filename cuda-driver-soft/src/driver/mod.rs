@@ -11,6 +11,7 @@ pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod function;
 pub(crate) mod handle;
+mod hash;
 pub(crate) mod jit;
 mod lanes;
 pub(crate) mod launch;
