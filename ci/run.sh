@@ -54,9 +54,14 @@ readme_command() {
     return "$code"
 }
 
-# The C program that uses the software libcuda.so.1, compiled against the fetched cuda.h, and whatever else needs that header.
+# The tests that compile C against the fetched cuda.h, among them the C program that uses the software libcuda.so.1.
 with_header() {
-    (cd "$clone" && mkdir -p .cache && cp -r "$cache/." .cache/ 2>/dev/null; cargo test -p cuda-driver-soft -p cuda-driver-soft-libcuda --test '*' -- --nocapture)
+    ln -sfn "$cache" "$clone/.cache"
+    (
+        cd "$clone"
+        eval "$(cargo xtask headers)"
+        cargo test -p cuda-driver-soft -p cuda-driver-soft-libcuda --test '*' -- --nocapture
+    )
 }
 
 # Committed generated files are what their generators write.
