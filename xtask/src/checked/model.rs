@@ -9,6 +9,8 @@ pub(super) struct Call {
     pub(super) symbol: String,
     /// The name that the sys crate has it under, `cuMemAlloc`.
     pub(super) name: String,
+    /// What `cuGetProcAddress` knows it by.
+    pub(super) base: String,
     /// Whether the sys crate has it in `legacy` only.
     pub(super) legacy: bool,
     pub(super) since: u32,
@@ -90,14 +92,41 @@ pub(super) fn calls(functions: &str, annotations: &str) -> Result<Vec<Call>, Str
         }
     }
     let mut calls = Vec::new();
+    let mut missing = Vec::new();
     for function in list {
         let symbol = text(function, "symbol")?;
+        let stream = text(function, "stream")?;
         let Some(annotation) = annotations.remove(&symbol) else {
+            // What says its stream mode in its name is as its twin.
+            if stream != "per-thread" {
+                missing.push(symbol);
+            }
             continue;
         };
+        if let Some(newer) = annotation.get("replaced_by") {
+            let known = newer.as_str().is_some_and(|newer| {
+                list.iter()
+                    .any(|function| text(function, "symbol").as_deref() == Ok(newer))
+            });
+            if !known {
+                return Err(format!(
+                    "annotations.toml: [{symbol}] is replaced by an unknown function"
+                ));
+            }
+        }
+        if annotation.get("does").is_none() && annotation.get("replaced_by").is_some() {
+            continue;
+        }
         let call = read(&symbol, function, &annotation, &plain)
             .map_err(|e| format!("annotations.toml: [{symbol}] {e}"))?;
         calls.push(call);
+    }
+    if !missing.is_empty() {
+        return Err(format!(
+            "annotations.toml lacks {}: {}",
+            missing.len(),
+            missing.join(", ")
+        ));
     }
     if let Some((unknown, _)) = annotations.into_iter().next() {
         return Err(format!(
@@ -187,6 +216,7 @@ fn read(
     let call = Call {
         symbol: symbol.to_owned(),
         name,
+        base: text(function, "base")?,
         legacy,
         since,
         group: text(annotation, "group")?,
