@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The oldest driver that is supported: CUDA 11.7.
+const OLDEST: u32 = 11070;
+
 /// One checked call.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -17,6 +20,8 @@ pub(super) struct Call {
     pub(super) group: String,
     pub(super) does: String,
     pub(super) safety: Option<String>,
+    /// The older export that `src/checked/fallback.rs` does without this one with.
+    pub(super) fallback: Option<String>,
     pub(super) parameters: Vec<Parameter>,
 }
 
@@ -225,6 +230,10 @@ fn read(
             .get("safety")
             .and_then(toml::Value::as_str)
             .map(str::to_owned),
+        fallback: annotation
+            .get("fallback")
+            .and_then(toml::Value::as_str)
+            .map(str::to_owned),
         parameters,
     };
     call.check()?;
@@ -246,8 +255,15 @@ impl Call {
             })
     }
 
-    /// Every direction must agree with the type.
+    /// Every direction must agree with the type, and a plain name of C must work on the oldest driver.
     fn check(&self) -> Result<(), String> {
+        let is_plain = self.name != self.symbol;
+        if is_plain && self.since > OLDEST && self.fallback.is_none() {
+            return Err(format!(
+                "`{}` is a plain name of C, and this export is newer than the oldest driver: it needs a `fallback`",
+                self.name
+            ));
+        }
         for parameter in &self.parameters {
             let Parameter { name, ty, kind } = parameter;
             let counted = self.is_counted(name);
