@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use cuda_driver::sys;
 use cuda_driver::sys::library::Source;
-use libloading::os::unix::Library;
+use libloading::Library;
 
 /// A caller in C that makes so many calls.
 pub(crate) type Caller = unsafe extern "C" fn(usize) -> u32;
