@@ -44,7 +44,14 @@ pub(crate) enum When {
 }
 
 /// Runs the body of an export, if this is the time for it; a panic becomes `CUDA_ERROR_UNKNOWN`.
+#[inline]
 pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
+    let mut body = Some(body);
+    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
+}
+
+/// [`guard`], once for all exports: it is most of what an export compiles to.
+fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
     let checked = || {
         match when {
             When::Anytime => {}

@@ -21,6 +21,8 @@ mod registers;
 mod rounding;
 mod run;
 pub mod semantics;
+#[cfg(test)]
+mod tests;
 mod warp;
 pub(crate) mod window;
 mod worker;
