@@ -2,6 +2,8 @@
 //! a process of its own: this test binary again, with the name of one test.
 #![cfg(all(feature = "loader", target_os = "linux"))]
 
+use std::env::consts::ARCH;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -21,6 +23,16 @@ fn folder() -> &'static Path {
     })
 }
 
+/// What cargo's environment says about this target where it is not the machine's own: how to link for it (`LINKER`),
+/// and what runs its programs (`RUNNER`).
+fn configured(what: &str) -> Option<OsString> {
+    let name = format!(
+        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}",
+        ARCH.to_uppercase()
+    );
+    std::env::var_os(name)
+}
+
 /// Builds the fake driver with some `--cfg`s; `None`, said aloud, where there is no compiler.
 fn fake(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     let library = folder().join(path);
@@ -33,6 +45,12 @@ fn fake(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
         "-Copt-level=1",
         "--crate-name=fake",
     ]);
+    if let Some(linker) = configured("LINKER") {
+        rustc.arg(format!("--target={ARCH}-unknown-linux-gnu"));
+        rustc
+            .arg("-C")
+            .arg([OsStr::new("linker="), &linker].join(OsStr::new("")));
+    }
     rustc.arg(source).arg("-o").arg(&library);
     for cfg in cfgs {
         rustc.args(["--cfg", cfg]);
@@ -179,7 +197,15 @@ fn named_stub_is_loaded_and_says_what_it_is() {
 
 /// Runs one of the tests below in a process of its own, with variables set; what it printed.
 fn child(test: &str, variables: &[(&str, &Path)]) -> String {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    let this = std::env::current_exe().expect("this test");
+    let mut command = match configured("RUNNER") {
+        None => Command::new(this),
+        Some(runner) => {
+            let mut command = Command::new(runner);
+            command.arg(this);
+            command
+        }
+    };
     command
         .args(["--exact", "--ignored", "--nocapture", test])
         .env_remove("CUDA_DRIVER_LIBRARY");
