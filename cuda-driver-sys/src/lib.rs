@@ -49,6 +49,7 @@ mod function;
 #[cfg(feature = "loader")]
 pub mod library;
 mod locations;
+mod parameters;
 mod retired;
 
 #[cfg(feature = "loader")]
@@ -60,6 +61,7 @@ pub use generated::enumerations::*;
 pub use generated::records::*;
 #[cfg(feature = "loader")]
 pub use library::{DEFAULT, Library, default_library, set_default};
+pub use parameters::Parameter;
 pub use retired::*;
 
 /// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.

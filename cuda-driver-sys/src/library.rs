@@ -10,11 +10,15 @@
 //! # Ok::<(), cuda_driver_sys::library::LoadError>(())
 //! ```
 
+mod arguments;
 mod default;
 mod error;
+pub mod hooks;
 mod interposer;
+mod nested;
 mod object;
 mod open;
+mod proc_address;
 mod resolve;
 mod search;
 mod source;
@@ -26,10 +30,11 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, MissingSymbol};
 pub use interposer::{Call, Interposer};
-use open::State;
+use open::{Opened, State};
 pub use source::{Options, Resolver, Source};
 
 pub use crate::calls::Legacy;
@@ -147,13 +152,13 @@ impl Library {
     /// What the library is, for messages: its path or its resolver's name; `None` where nothing is loaded.
     #[must_use]
     pub fn description(&self) -> Option<String> {
-        let opened = self.opened().ok()?;
-        Some(
-            opened
-                .path
-                .as_ref()
-                .map_or_else(|| opened.name.clone(), |path| path.display().to_string()),
-        )
+        self.opened().ok().map(Opened::description)
+    }
+
+    /// The same, without opening anything.
+    pub(crate) fn described(&self) -> Option<String> {
+        let opened = self.state.peek()?.as_ref().ok()?;
+        Some(opened.description())
     }
 
     /// Why there is no driver behind this library, or `None` if there is one. Only [`DEFAULT`] can lack one.
@@ -182,20 +187,23 @@ impl Library {
         self.get(function).is_some()
     }
 
-    /// What to say of a function that this library does not export; `None` if it does, and where nothing is loaded.
+    /// What to say of a function that this library does not export (for a per-thread library: of the export that the
+    /// call would go to); `None` if it does, and where nothing is loaded.
     #[must_use]
     pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
-        if self.opened().is_err() || self.supports(function) {
+        let opened = self.opened().ok()?;
+        if !self.find(opened, function).is_null() {
             return None;
         }
         Some(MissingSymbol {
-            function,
+            function: Self::export_of(opened, function),
             driver_version: self.version(),
             library: self.description(),
         })
     }
 
-    /// The export that a call to `function` goes to, past any interposer; `None` where there is none.
+    /// The export that a call to `function` goes to, past any interposer; `None` where there is none, or
+    /// an interposer hides it.
     #[must_use]
     pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
         let opened = self.opened().ok()?;
@@ -206,7 +214,13 @@ impl Library {
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
         let opened = self.opened().ok()?;
-        NonNull::new(opened.origin.symbol(name).cast_mut())
+        let function = name.to_str().ok().and_then(Function::by_symbol);
+        if let (Some(function), Some(interposed)) = (function, &opened.interposed) {
+            if interposed.hides(function) {
+                return None;
+            }
+        }
+        NonNull::new(self.look_up(opened, name).cast_mut())
     }
 
     /// Whether this driver says of itself that it runs on the CPU.

@@ -1,5 +1,6 @@
 //! `cargo xtask …`: the only writer of committed generated files.
 
+mod annotations;
 mod api;
 mod bindings;
 mod checked;

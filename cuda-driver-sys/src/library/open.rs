@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
 
 use super::default::Beaten;
 use super::error::{LoadError, REENTRANT};
 use super::interposer::Interposed;
 use super::object::Object;
 use super::source::{Kind, Options, Source};
-use super::{Resolver, search};
+use super::{Library, Resolver, search};
 use crate::Function;
 
 /// What functions come from.
@@ -17,15 +16,7 @@ use crate::Function;
 pub(crate) enum Origin {
     Object(Object),
     Resolver(Resolver),
-}
-
-impl Origin {
-    pub(crate) fn symbol(&self, name: &core::ffi::CStr) -> *const core::ffi::c_void {
-        match self {
-            Self::Object(object) => object.symbol(name),
-            Self::Resolver(resolver) => resolver(name),
-        }
-    }
+    Library(&'static Library),
 }
 
 /// An open library.
@@ -35,6 +26,15 @@ pub(crate) struct Opened {
     pub(crate) name: String,
     pub(crate) per_thread: bool,
     pub(crate) interposed: Option<Interposed>,
+}
+
+impl Opened {
+    /// What it is, for messages: its path, or its resolver's name.
+    pub(crate) fn description(&self) -> String {
+        self.path
+            .as_ref()
+            .map_or_else(|| self.name.clone(), |path| path.display().to_string())
+    }
 }
 
 /// Opens a source.
@@ -50,13 +50,17 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             }
             (Origin::Resolver(resolver), None)
         }
+        Kind::Library(library) => match library.opened() {
+            Ok(opened) => (Origin::Library(library), opened.path.clone()),
+            Err(error) => return Err(error.clone()),
+        },
     };
     Ok(Opened {
         origin,
         path,
         name,
         per_thread: options.per_thread,
-        interposed: options.interposer.map(Interposed::new),
+        interposed: Interposed::new(options.interposers),
     })
 }
 
@@ -72,7 +76,7 @@ struct Opening {
     config: Option<(Source, Options)>,
     claimed: Option<Beaten>,
     /// The thread that is opening it now.
-    by: Option<ThreadId>,
+    by: Option<usize>,
 }
 
 impl State {
@@ -124,7 +128,7 @@ impl State {
 
     #[cold]
     fn open_now(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
-        let me = std::thread::current().id();
+        let me = this_thread();
         let mut opening = self.lock();
         loop {
             if let Some(done) = self.opened.get() {
@@ -159,6 +163,14 @@ impl State {
             None => Err(&REENTRANT),
         }
     }
+}
+
+/// A number that no other living thread has. `std::thread::current` would panic in a thread that is ending.
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| core::ptr::from_ref(here).addr())
 }
 
 /// Lets the waiting threads go on, even if the resolver panics.

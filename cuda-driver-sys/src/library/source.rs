@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_void};
 use core::fmt;
 use std::path::PathBuf;
 
+use super::Library;
 use super::interposer::Interposer;
 
 /// Gives the address of an exported function, or null if there is none of that name.
@@ -21,6 +22,7 @@ pub(crate) enum Kind {
         name: &'static str,
         resolver: Resolver,
     },
+    Library(&'static Library),
 }
 
 impl Source {
@@ -54,8 +56,9 @@ impl Source {
     /// Functions that a resolver names, for instance those of a driver that is linked into the program. `name` says
     /// in messages what they belong to.
     ///
-    /// The resolver is called once for each function that is used, on the thread that uses it first, perhaps on two
-    /// at once. Calls that it makes itself to functions of the same library which were never called before fail.
+    /// The resolver is called when a function is first used, on the thread that uses it, perhaps on two at once, and
+    /// whenever a function that it did not find is used or asked for again. Calls that it makes itself to functions of
+    /// the same library which were never called before fail.
     ///
     /// # Safety
     /// What the resolver returns for a symbol is null or a function of the type that `cuda.h` declares for that
@@ -63,6 +66,14 @@ impl Source {
     #[must_use]
     pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {
         Self(Kind::Resolver { name, resolver })
+    }
+
+    /// The driver of another library, with options of one's own: the other's interposers and its per-thread option
+    /// are not taken over. A second [`Library`] over one driver shares everything that is the driver's: contexts,
+    /// memory, its initialisation.
+    #[must_use]
+    pub const fn library(library: &'static Library) -> Self {
+        Self(Kind::Library(library))
     }
 }
 
@@ -72,6 +83,10 @@ impl fmt::Display for Source {
             Kind::Search => f.write_str("the system's driver"),
             Kind::Path(path) => write!(f, "{}", path.display()),
             Kind::Resolver { name, .. } => f.write_str(name),
+            Kind::Library(library) => match library.described() {
+                Some(description) => f.write_str(&description),
+                None => f.write_str("the driver of the default library"),
+            },
         }
     }
 }
@@ -80,7 +95,7 @@ impl fmt::Display for Source {
 #[derive(Default)]
 pub struct Options {
     pub(crate) per_thread: bool,
-    pub(crate) interposer: Option<Box<dyn Interposer>>,
+    pub(crate) interposers: Vec<Box<dyn Interposer>>,
 }
 
 impl Options {
@@ -89,7 +104,7 @@ impl Options {
     pub const fn new() -> Self {
         Self {
             per_thread: false,
-            interposer: None,
+            interposers: Vec::new(),
         }
     }
 
@@ -102,10 +117,11 @@ impl Options {
         self
     }
 
-    /// Every call through the library is handed to `interposer` first.
+    /// Every call through the library is handed to `interposer` first. Given several times, the first sees each call
+    /// first and hands it on to the next.
     #[must_use]
     pub fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
-        self.interposer = Some(Box::new(interposer));
+        self.interposers.push(Box::new(interposer));
         self
     }
 }
@@ -114,6 +130,6 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
         out.field("per_thread_default_stream", &self.per_thread);
-        out.field("interposer", &self.interposer.is_some()).finish()
+        out.field("interposers", &self.interposers.len()).finish()
     }
 }
