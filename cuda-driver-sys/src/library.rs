@@ -1,12 +1,14 @@
 //! The driver's library: found, loaded and called at run time.
 //!
 //! ```no_run
+//! # #[cfg(feature = "loader")] {
 //! use cuda_driver_sys::{CUresult, Library};
 //!
 //! let library = Library::load()?;
 //! // SAFETY: cuInit takes no pointers.
 //! let code = unsafe { library.cuInit(0) };
 //! assert_eq!(code, CUresult::CUDA_SUCCESS);
+//! # }
 //! # Ok::<(), cuda_driver_sys::library::LoadError>(())
 //! ```
 
@@ -15,13 +17,18 @@ mod default;
 mod error;
 pub mod hooks;
 mod interposer;
+#[cfg(feature = "link")]
+mod linked;
 mod nested;
+#[cfg(feature = "loader")]
 mod object;
 mod open;
 mod proc_address;
 mod resolve;
+#[cfg(feature = "loader")]
 mod search;
 mod source;
+mod whence;
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -66,10 +73,23 @@ impl Library {
         }
     }
 
+    /// Takes the driver that the program is linked against.
+    ///
+    /// # Errors
+    /// As [`Source::linked`].
+    #[cfg(feature = "link")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
+    #[inline]
+    pub fn linked() -> Result<&'static Self, LoadError> {
+        Self::new(Source::linked(), Options::new())
+    }
+
     /// Finds and loads the system's driver, in the order that [`Source::search`] documents.
     ///
     /// # Errors
     /// Every place that was tried, with the system's words.
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub fn load() -> Result<&'static Self, LoadError> {
         Self::new(Source::search(), Options::new())
     }
@@ -81,6 +101,8 @@ impl Library {
     ///
     /// # Errors
     /// Why the file could not be loaded, or that it is no CUDA driver.
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub unsafe fn load_from(path: impl AsRef<Path>) -> Result<&'static Self, LoadError> {
         // SAFETY: the caller keeps the contract.
         Self::new(unsafe { Source::path(path.as_ref()) }, Options::new())

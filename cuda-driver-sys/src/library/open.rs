@@ -6,15 +6,21 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::default::Beaten;
 use super::error::{LoadError, REENTRANT};
 use super::interposer::Interposed;
+#[cfg(feature = "loader")]
 use super::object::Object;
+#[cfg(feature = "loader")]
+use super::search;
 use super::source::{Kind, Options, Source};
-use super::{Library, Resolver, search};
+use super::{Library, Resolver};
 use crate::Function;
 
 /// What functions come from.
 #[derive(Debug)]
 pub(crate) enum Origin {
+    #[cfg(feature = "loader")]
     Object(Object),
+    #[cfg(feature = "link")]
+    Linked,
     Resolver(Resolver),
     Library(&'static Library),
 }
@@ -41,8 +47,24 @@ impl Opened {
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
     let name = source.to_string();
     let (origin, path) = match source.0 {
+        #[cfg(feature = "loader")]
         Kind::Search => search::search()?,
+        #[cfg(feature = "loader")]
         Kind::Path(path) => search::explicit(&path)?,
+        #[cfg(feature = "link")]
+        Kind::Linked(reference) => {
+            // The linker must not find that nobody looks at the address.
+            if std::hint::black_box(reference) == 0 {
+                return Err(LoadError::unsupported());
+            }
+            let init = super::linked::symbol(c"cuInit");
+            if init.is_null() {
+                return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
+            }
+            (Origin::Linked, super::whence::path_of(init))
+        }
+        #[cfg(not(feature = "loader"))]
+        Kind::Nowhere => return Err(LoadError::nowhere()),
         Kind::Resolver { name, resolver } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
@@ -150,7 +172,7 @@ impl State {
         let (source, options) = opening
             .config
             .take()
-            .unwrap_or_else(|| (Source::search(), Options::new()));
+            .unwrap_or_else(|| (Source::by_default(), Options::new()));
         drop(opening);
 
         // Not under the lock: a resolver may look at this library, and must be told instead of hanging.

@@ -113,6 +113,8 @@ impl Library {
         match &opened.origin {
             #[cfg(feature = "loader")]
             Origin::Object(object) => object.symbol(symbol),
+            #[cfg(feature = "link")]
+            Origin::Linked => super::linked::symbol(symbol),
             Origin::Resolver(resolver) => nested::with(&RESOLVING, self, || resolver(symbol)),
             Origin::Library(library) => match library.opened() {
                 Ok(opened) => nested::with(&RESOLVING, self, || library.look_up(opened, symbol)),

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
+#[cfg(feature = "loader")]
 use std::path::PathBuf;
 
 use super::Library;
@@ -16,8 +17,16 @@ pub struct Source(pub(crate) Kind);
 
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
+    #[cfg(feature = "loader")]
     Search,
+    #[cfg(feature = "loader")]
     Path(PathBuf),
+    /// The address of a function of the driver's.
+    #[cfg(feature = "link")]
+    Linked(usize),
+    /// Nobody said where the driver is, and there is no loader to find it.
+    #[cfg(not(feature = "loader"))]
+    Nowhere,
     Resolver {
         name: &'static str,
         resolver: Resolver,
@@ -36,6 +45,8 @@ impl Source {
     ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
     ///
     /// The stub library of a CUDA toolkit is no driver and is passed over.
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
     pub const fn search() -> Self {
         Self(Kind::Search)
@@ -48,9 +59,34 @@ impl Source {
     /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one.
     ///
     /// [`Function`]: crate::Function
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
     pub unsafe fn path(path: impl Into<PathBuf>) -> Self {
         Self(Kind::Path(path.into()))
+    }
+
+    /// The driver that the program is linked against: a program that asks for it starts only where the system finds
+    /// `libcuda.so.1` or `nvcuda.dll`, as a C program that is linked with `-lcuda`. Functions are looked up among
+    /// everything that was loaded with the program, so that a tool which `LD_PRELOAD` put before the driver is found
+    /// first. Where there is no CUDA driver for the operating system, opening it fails.
+    ///
+    /// Building needs no driver and no toolkit: where pkg-config and the usual folders have no `libcuda.so`, a stub with
+    /// its name takes its place in the linker's eyes.
+    #[cfg(feature = "link")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
+    #[inline]
+    #[must_use]
+    pub fn linked() -> Self {
+        Self(Kind::Linked(super::linked::reference()))
+    }
+
+    /// Where the default library comes from if nobody says it.
+    pub(crate) const fn by_default() -> Self {
+        #[cfg(feature = "loader")]
+        return Self::search();
+        #[cfg(not(feature = "loader"))]
+        return Self(Kind::Nowhere);
     }
 
     /// Functions that a resolver names, for instance those of a driver that is linked into the program. `name` says
@@ -80,8 +116,14 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
+            #[cfg(feature = "loader")]
             Kind::Search => f.write_str("the system's driver"),
+            #[cfg(feature = "loader")]
             Kind::Path(path) => write!(f, "{}", path.display()),
+            #[cfg(feature = "link")]
+            Kind::Linked(_) => f.write_str("the driver that the program is linked against"),
+            #[cfg(not(feature = "loader"))]
+            Kind::Nowhere => f.write_str("nothing"),
             Kind::Resolver { name, .. } => f.write_str(name),
             Kind::Library(library) => match library.described() {
                 Some(description) => f.write_str(&description),
