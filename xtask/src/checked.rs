@@ -3,6 +3,7 @@
 mod emit;
 mod model;
 mod names;
+mod trials;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,6 +57,8 @@ pub(crate) fn run() -> Result<(), String> {
         )?;
     }
     remove_others(&folder, &files)?;
+    let tests = crate::root().join("tests/checked_calls/generated");
+    crate::write(&tests.join("trials.rs"), &trials::file(HEADER, &calls))?;
     println!("{} checked calls in {} files", calls.len(), files.len());
     Ok(())
 }

@@ -2,22 +2,18 @@
 //!
 //! `cargo run --release --example referee [-- --ptx | FILTER]`: on the driver that the loader finds (`CUDA_DRIVER_LIBRARY`
 //! names another). `--ptx` prints the module instead, for `ptxas`. A filter runs the forms whose text contains it.
-//! Each line is a form: how many results differ, the largest difference in units of the last place, and the first
-//! operands that show it. Exit code 1 if a form that is not an approximation differs.
+//! Each line is a form: how many results differ, the largest difference in units of the last place, a fingerprint of
+//! the driver's results, and the first operands that show a difference. Exit code 1 if a form that should not differ does.
 
 mod driver;
 mod forms;
 #[path = "../../src/exec/semantics/tests/random.rs"]
 mod random;
 
-use forms::{Form, Kind, Width};
-use random::Random;
+use forms::{COUNT, Expect, Form, Kind, Width, operands};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::process::ExitCode;
-
-/// Operand triples for each form.
-const COUNT: usize = 1 << 18;
 
 fn main() -> ExitCode {
     let argument = std::env::args().nth(1);
@@ -75,28 +71,6 @@ fn module(forms: &[Form]) -> String {
     ptx
 }
 
-/// Operands of a kind: all pairs and many triples of the special values, then random ones.
-fn operands(kind: Kind) -> Vec<[u64; 3]> {
-    let mut random = Random::new();
-    let special = kind.special();
-    let n = special.len();
-    let mut all = Vec::with_capacity(COUNT);
-    for i in 0..n * n {
-        all.push([
-            special[i % n],
-            special[i / n],
-            special[random.next() as usize % n],
-        ]);
-    }
-    for _ in 0..n * n {
-        all.push([0; 3].map(|_| special[random.next() as usize % n]));
-    }
-    while all.len() < COUNT {
-        all.push(kind.random(&mut random));
-    }
-    all
-}
-
 fn run(forms: &[Form]) -> Result<usize, String> {
     let driver = driver::Driver::start(&module(forms))?;
     println!("{}", driver.description());
@@ -118,7 +92,7 @@ fn run(forms: &[Form]) -> Result<usize, String> {
     Ok(differing)
 }
 
-/// Prints the line of a form; true if nothing differs, or if it is an approximation.
+/// Prints the line of a form; true if nothing differs that should not.
 fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
     let (mut count, mut worst, mut first) = (0, 0, Vec::new());
     for (&[a, b, c], &theirs) in operands.iter().zip(results) {
@@ -128,7 +102,8 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         }
         count += 1;
         let distance = form.distance(ours, theirs);
-        let shown = first.len() < if form.approximate { 3 } else { 10 };
+        let exact = form.expect == Expect::Same;
+        let shown = first.len() < if exact { 10 } else { 3 };
         if shown || distance > worst {
             let line = format!(
                 "    {} -> {}, not {}",
@@ -138,22 +113,24 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
             );
             if shown {
                 first.push(line);
-            } else if form.approximate {
+            } else if !exact {
                 first[2] = line;
             }
         }
         worst = worst.max(distance);
     }
-    let verdict = match (count, form.approximate) {
+    let verdict = match (count, form.expect) {
         (0, _) => "same",
-        (_, true) => "near",
-        (_, false) => "DIFFERS",
+        (_, Expect::Near) => "near",
+        (_, Expect::Apart) => "apart",
+        (_, Expect::Same) => "DIFFERS",
     };
+    let hash = forms::fingerprint(results.iter().copied());
     println!(
-        "{verdict} {count}/{} worst {worst}: {}",
+        "{verdict} {count}/{} worst {worst} fingerprint {hash:016x}: {}",
         operands.len(),
         form.text
     );
     first.iter().for_each(|line| println!("{line}"));
-    count == 0 || form.approximate
+    verdict != "DIFFERS"
 }

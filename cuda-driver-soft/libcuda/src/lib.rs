@@ -1,1 +1,47 @@
-//! The software driver as `libcuda.so.1`.
+//! The software CUDA driver as a library of the system: the 685 symbols of `cuda.h` and a marker, under their own names.
+//!
+//! This is the only crate of the project that defines them, and nothing may depend on it: a program that did would take
+//! these symbols for its own. `soft-cuda run PROGRAM…` puts the library where the system's loader finds it.
+
+use std::ffi::*;
+
+use cuda_driver_soft::{Marker, Stubs as _, Table};
+use cuda_driver_sys::*;
+
+/// By this symbol a program, or another copy of this driver in the same process, knows that the driver runs on the CPU.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static cuda_driver_soft_marker: Marker = Marker::new();
+
+macro_rules! export {
+    ([] $($symbol:ident ($($arg:ident: $ty:ty),*) $base:ident $since:literal $mode:ident $(($twin:ident))?;)*) => {
+        $(
+            #[doc = concat!("`", stringify!($symbol), "`, as in [C](https://docs.nvidia.com/cuda/cuda-driver-api/index.html).\n\n")]
+            /// # Safety
+            /// As in C: pointers and handles must be what the manual asks for.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case, clippy::too_many_arguments)]
+            pub unsafe extern "system" fn $symbol($($arg: $ty),*) -> CUresult {
+                // SAFETY: the caller keeps the contract of the call.
+                unsafe { (Table::$symbol)($($arg),*) }
+            }
+        )*
+
+        /// What this library exports, so that `cuGetProcAddress` answers the same addresses as the system's loader.
+        fn exported() -> Vec<(&'static str, usize)> {
+            vec![$((stringify!($symbol), $symbol as *const () as usize),)*]
+        }
+    };
+}
+for_each_function! { export }
+
+/// Called by the system's loader.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = {
+    extern "C" fn at_load() {
+        cuda_driver_soft::set_exports(exported, &cuda_driver_soft_marker);
+    }
+    at_load
+};

@@ -28,12 +28,43 @@ pub use real::REAL;
 pub use table::{Stubs, Table, resolve, set_exports};
 
 use crate::driver::error::{Error, Result};
+use crate::driver::process::{driver, driver_in_host_function};
 use cuda_driver_sys::CUresult;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs the body of an export: a panic becomes `CUDA_ERROR_UNKNOWN`.
-pub(crate) fn guard(name: &str, body: impl FnOnce() -> Result<()>) -> CUresult {
-    match catch_unwind(AssertUnwindSafe(body)) {
+/// When an export may be called.
+#[derive(Clone, Copy)]
+pub(crate) enum When {
+    /// Also before `cuInit`.
+    Anytime,
+    /// After `cuInit`.
+    Initialised,
+    /// After `cuInit`, also by a host function on a stream.
+    InHostFunctions,
+}
+
+/// Runs the body of an export, if this is the time for it; a panic becomes `CUDA_ERROR_UNKNOWN`.
+#[inline]
+pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
+    let mut body = Some(body);
+    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
+}
+
+/// [`guard`], once for all exports: it is most of what an export compiles to.
+fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CUresult {
+    let checked = || {
+        match when {
+            When::Anytime => {}
+            When::Initialised => {
+                driver()?;
+            }
+            When::InHostFunctions => {
+                driver_in_host_function()?;
+            }
+        }
+        body()
+    };
+    match catch_unwind(AssertUnwindSafe(checked)) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => {
             if error != Error::NOT_READY {
@@ -56,9 +87,10 @@ pub(crate) fn guard(name: &str, body: impl FnOnce() -> Result<()>) -> CUresult {
 ///
 /// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body. In the body, which is a `Result<()>`, the first name
 /// in brackets is the [`Caller`](args::Caller), through which pointers are read and written; the second, if there is one, is
-/// the [`Mode`](crate::driver::stream::Mode) that says what the NULL stream means.
+/// the [`Mode`](crate::driver::stream::Mode) that says what the NULL stream means. `anytime fn` may be called before `cuInit`,
+/// `inside fn` by a host function.
 macro_rules! exports {
-    (@one $name:ident $which:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+    (@one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         impl $crate::abi::Table {
             #[allow(missing_docs, non_upper_case_globals)]
             pub const $name: unsafe extern "system" fn($($ty),*) -> cuda_driver_sys::CUresult = {
@@ -68,27 +100,37 @@ macro_rules! exports {
                     let $caller = unsafe { $crate::abi::args::Caller::new() };
                     let _ = $caller;
                     $(let $mode = $crate::driver::stream::Mode::$which;)?
-                    $crate::abi::guard(stringify!($name), move || -> $crate::driver::error::Result<()> { $body })
+                    let body = move || -> $crate::driver::error::Result<()> { $body };
+                    $crate::abi::guard(stringify!($name), $crate::abi::When::$when, body)
                 }
                 $name
             };
         }
     };
-    (@twin [] $context:tt $args:tt $body:block) => {};
-    (@twin [$twin:ident] $context:tt $args:tt $body:block) => {
-        $crate::abi::exports!(@one $twin PerThread $context $args $body);
+    (@twin $when:ident [] $context:tt $args:tt $body:block) => {};
+    (@twin $when:ident [$twin:ident] $context:tt $args:tt $body:block) => {
+        $crate::abi::exports!(@one $when $twin PerThread $context $args $body);
     };
-    (@older [] $context:tt $args:tt $body:block) => {};
-    (@older [$older:ident $($rest:ident)*] $context:tt $args:tt $body:block) => {
-        $crate::abi::exports!(@one $older Legacy $context $args $body);
-        $crate::abi::exports!(@older [$($rest)*] $context $args $body);
+    (@older $when:ident [] $context:tt $args:tt $body:block) => {};
+    (@older $when:ident [$older:ident $($rest:ident)*] $context:tt $args:tt $body:block) => {
+        $crate::abi::exports!(@one $when $older Legacy $context $args $body);
+        $crate::abi::exports!(@older $when [$($rest)*] $context $args $body);
+    };
+    (@fn $when:ident $name:ident $(| $twin:ident)? $(= $older:ident)* [$($context:ident),+] ($($args:tt)*) $body:block $($rest:tt)*) => {
+        $crate::abi::exports!(@one $when $name Legacy [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!(@twin $when [$($twin)?] [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!(@older $when [$($older)*] [$($context),+] ($($args)*) $body);
+        $crate::abi::exports!($($rest)*);
     };
     () => {};
-    (fn $name:ident $(| $twin:ident)? $(= $older:ident)* [$($context:ident),+] ($($args:tt)*) $body:block $($rest:tt)*) => {
-        $crate::abi::exports!(@one $name Legacy [$($context),+] ($($args)*) $body);
-        $crate::abi::exports!(@twin [$($twin)?] [$($context),+] ($($args)*) $body);
-        $crate::abi::exports!(@older [$($older)*] [$($context),+] ($($args)*) $body);
-        $crate::abi::exports!($($rest)*);
+    (anytime fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn Anytime $($rest)*);
+    };
+    (inside fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn InHostFunctions $($rest)*);
+    };
+    (fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn Initialised $($rest)*);
     };
 }
 pub(crate) use exports;

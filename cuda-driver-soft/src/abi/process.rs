@@ -95,31 +95,31 @@ fn describe(
 }
 
 exports! {
-    fn cuInit [c] (flags: c_uint) {
+    anytime fn cuInit [c] (flags: c_uint) {
         process::init(flags, watch)
     }
 
-    fn cuDriverGetVersion [c] (version: *mut c_int) {
+    anytime fn cuDriverGetVersion [c] (version: *mut c_int) {
         process::check_exit()?;
         c.out(version)?.set(settings::version() as c_int);
         Ok(())
     }
 
-    fn cuGetErrorName [c] (error: CUresult, text: *mut *const c_char) {
+    anytime fn cuGetErrorName [c] (error: CUresult, text: *mut *const c_char) {
         describe(error::name(error.0), c.out(text)?)
     }
 
-    fn cuGetErrorString [c] (error: CUresult, text: *mut *const c_char) {
+    anytime fn cuGetErrorString [c] (error: CUresult, text: *mut *const c_char) {
         describe(error::text(error.0), c.out(text)?)
     }
 
-    fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
+    anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
         let (name, function) = (c.bytes(symbol)?, c.out(function)?);
         function.set(query(&name, version, flags)?.0.cast_mut());
         Ok(())
     }
 
-    fn cuGetProcAddress_v2 [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t, status: *mut CUdriverProcAddressQueryResult) {
+    anytime fn cuGetProcAddress_v2 [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t, status: *mut CUdriverProcAddressQueryResult) {
         let (name, function, status) = (c.bytes(symbol)?, c.out(function)?, c.out_or_null(status));
         let (address, answer) = query(&name, version, flags)?;
         function.set(address.cast_mut());
@@ -127,7 +127,7 @@ exports! {
         Ok(())
     }
 
-    fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
+    anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
         c.out(table)?.set(std::ptr::null());
         Err(Error::NOT_FOUND)
     }

@@ -55,7 +55,7 @@ exports! {
         stream::destroy(hstream as usize)
     }
 
-    fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hstream: CUstream) {
+    inside fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hstream: CUstream) {
         driver_in_host_function()?;
         crate::driver::process::check_sticky()?;
         stream::resolve(hstream as usize, mode)?.query()
@@ -89,11 +89,11 @@ exports! {
         Ok(())
     }
 
-    fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void) {
+    inside fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void) {
         launch_host_function(hstream, function, data, mode)
     }
 
-    fn cuLaunchHostFunc_v2 | cuLaunchHostFunc_v2_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void, sync_mode: c_uint) {
+    inside fn cuLaunchHostFunc_v2 | cuLaunchHostFunc_v2_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void, sync_mode: c_uint) {
         if sync_mode > 1 {
             return Err(Error::INVALID_VALUE);
         }

@@ -70,7 +70,7 @@ fn not_supported(symbol: &'static str) -> CUresult {
 fn addresses() -> &'static HashMap<&'static str, usize> {
     static ADDRESSES: OnceLock<HashMap<&'static str, usize>> = OnceLock::new();
     ADDRESSES.get_or_init(|| match EXPORTED.get() {
-        Some(exported) => exported.iter().copied().collect(),
+        Some(exported) => exported().into_iter().collect(),
         None => list()
             .into_iter()
             .map(|(symbol, address, _)| (symbol, address))
@@ -78,13 +78,14 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
     })
 }
 
-static EXPORTED: OnceLock<Vec<(&'static str, usize)>> = OnceLock::new();
+static EXPORTED: OnceLock<fn() -> Vec<(&'static str, usize)>> = OnceLock::new();
 
-/// Tells which addresses the symbols have for the system's loader, so that `cuGetProcAddress` gives the same. For the
-/// library that exports them; only the first call before any look-up counts.
+/// Tells which addresses the symbols have for the system's loader, so that `cuGetProcAddress` gives the same, and where the
+/// marker is. For the library that exports them, when it is loaded.
 #[doc(hidden)]
-pub fn set_exports(exported: Vec<(&'static str, usize)>) {
+pub fn set_exports(exported: fn() -> Vec<(&'static str, usize)>, marker: &'static crate::Marker) {
     let _ = EXPORTED.set(exported);
+    crate::marker::set(marker);
 }
 
 /// The address of an export; null for a symbol that this driver lacks, at the version that it reports.
@@ -102,7 +103,7 @@ pub(crate) fn address(function: Function) -> *const c_void {
 #[must_use]
 pub fn resolve(symbol: &CStr) -> *const c_void {
     if symbol == crate::MARKER {
-        return (&raw const crate::MARKER_VALUE).cast();
+        return std::ptr::from_ref(crate::marker::own()).cast();
     }
     match symbol.to_str().ok().and_then(Function::by_symbol) {
         Some(function) => address(function),

@@ -34,7 +34,13 @@ pub(crate) struct Checked {
 
 impl Divisible for Execution {
     fn piece(&self) -> bool {
-        self.work(SLICE) != Progress::NothingToTake
+        let progress = self.work(SLICE);
+        let text = self.take_output();
+        if !text.is_empty() {
+            // Nobody can be told that standard output is closed.
+            let _ = std::io::Write::write_all(&mut std::io::stdout(), &text);
+        }
+        progress != Progress::NothingToTake
     }
 
     fn finished(&self) -> bool {
@@ -43,8 +49,8 @@ impl Divisible for Execution {
 
     fn fault(&self) -> Option<u32> {
         let fault = Execution::fault(self)?;
-        if let crate::exec::FaultKind::Assert { message } = &fault.kind {
-            eprintln!("{message}");
+        if let Some(line) = fault.assertion() {
+            eprintln!("{line}");
         }
         crate::log!("{fault}");
         Some(fault.code())

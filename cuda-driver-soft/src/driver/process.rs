@@ -74,6 +74,12 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         return Ok(());
     }
     let devices = device::from_environment()?;
+    if !crate::marker::take() {
+        crate::log!(
+            "another copy of the software driver is at work in this process (the library and libcuda.so.1)"
+        );
+        return Err(Error::SYSTEM_DRIVER_MISMATCH);
+    }
     watch();
     if !crate::built_with_optimisation() {
         crate::log!(

@@ -1,32 +1,60 @@
 //! A launched kernel, driven by the host threads that call [`Execution::work`].
 
+use super::code::Code;
 use super::fault::{Fault, FaultKind};
+use super::isa::Isa;
 use super::kernel::Kernel;
+use super::worker::Worker;
+use super::{block, rounding};
+use crate::ir::FuncId;
+use crate::memory::space;
+use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A kernel with everything that a launch says.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The kernel.
     pub kernel: Arc<Kernel>,
-    /// Blocks of the grid: x, y, z. The caller has checked that none is zero and that the device takes them.
+    /// Blocks of the grid: x, y, z. The caller has checked that the device takes them.
     pub grid: [u32; 3],
     /// Threads of a block: x, y, z; as for `grid`, at most 1024 together.
     pub block: [u32; 3],
     /// Dynamic shared memory in bytes.
     pub dynamic_shared: u32,
-    /// The parameter buffer: values at the offsets of [`Kernel::params`].
+    /// The parameter buffer: values at the offsets of [`Kernel::params`]. What is missing at its end is zero.
     pub params: Box<[u8]>,
     /// What most launches leave as it is.
     pub options: Options,
 }
 
 /// Settings of a launch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Instructions of a warp that the launch may run, about; `None` for no limit.
     pub budget: Option<u64>,
+    /// The instruction set to use.
+    pub isa: Isa,
+    /// Bytes of local memory that a thread may have, nested calls included.
+    pub stack_limit: u64,
+    /// Blocks of a kernel that sees what other threads do may run at the same time, on several host threads: faster, but
+    /// its results may differ from run to run.
+    pub parallel: bool,
+}
+
+impl Default for Options {
+    /// No limit, the best instruction set, 128 KiB of stack; `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
+    fn default() -> Self {
+        let parallel = std::env::var_os("CUDA_SOFT_PARALLEL").is_some_and(|v| v == "1");
+        Options {
+            budget: None,
+            isa: Isa::best(),
+            stack_limit: 128 << 10,
+            parallel,
+        }
+    }
 }
 
 /// What a call of [`Execution::work`] came to.
@@ -41,52 +69,141 @@ pub enum Progress {
 }
 
 /// A launch in progress.
-#[derive(Debug)]
 pub struct Execution {
-    launch: Launch,
+    pub(super) launch: Launch,
+    /// By function: decoded code of those that may run.
+    pub(super) codes: Vec<Option<Arc<Code>>>,
+    pub(super) shape: block::Shape,
     blocks: u64,
+    /// The next block to take.
     next: AtomicU64,
+    /// Blocks that are over, or will never begin.
     done: AtomicU64,
-    fault: Mutex<Option<Fault>>,
     finished: AtomicBool,
+    /// Blocks that were put aside when a call had spent its budget.
+    parked: Mutex<VecDeque<block::Block>>,
+    /// Held while a thread works, if only one may.
+    turn: Mutex<()>,
+    ordered: bool,
+    /// Instructions run so far, of calls that have ended.
+    steps: AtomicU64,
+    fault: Mutex<Option<(u64, Fault)>>,
+    /// Blocks from this number on need not run any more.
+    limit: AtomicU64,
+    output: Mutex<Vec<u8>>,
 }
 
 impl Launch {
-    /// Makes the launch ready to be worked on; nothing runs yet.
+    /// Makes the launch ready to be worked on; nothing runs yet. A kernel that this driver cannot run, or a grid without
+    /// blocks, makes an execution that has ended already.
     pub fn start(self) -> Arc<Execution> {
-        let blocks = self.grid.iter().map(|n| u64::from(*n)).product();
+        let isa = if Isa::available().any(|isa| isa == self.options.isa) {
+            self.options.isa
+        } else {
+            Isa::Baseline
+        };
+        let image = self.kernel.image();
+        let mut codes = vec![None; image.module.functions.len()];
+        let mut refused = None;
+        for id in self.kernel.reachable() {
+            match image.code(*id, isa) {
+                Some(Ok(code)) => codes[id.0 as usize] = Some(Arc::clone(code)),
+                Some(Err(cannot)) => {
+                    refused.get_or_insert((cannot.opcode.clone(), cannot.line));
+                }
+                None => {}
+            }
+        }
+        let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
+        let shared = u64::from(self.kernel.shared_layout().dynamic);
+        let dynamic = u64::from(self.dynamic_shared);
+        let shared_bytes = if dynamic == 0 {
+            u64::from(self.kernel.shared_bytes())
+        } else {
+            shared + dynamic
+        };
+        let blocks = if (1..=1024).contains(&count(self.block)) {
+            count(self.grid)
+        } else {
+            0
+        };
+        let fault = refused.map(|(opcode, line)| {
+            let kind = FaultKind::Unsupported { opcode };
+            (
+                0,
+                Fault {
+                    kind,
+                    kernel: self.kernel.name().into(),
+                    line,
+                    block: [0; 3],
+                    thread: [0; 3],
+                },
+            )
+        });
+        let function: FuncId = self.kernel.id();
         Arc::new(Execution {
+            codes,
+            shape: block::Shape {
+                grid: self.grid,
+                block: self.block,
+                shared_bytes,
+                function,
+            },
             blocks,
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
-            fault: Mutex::new(None),
-            finished: AtomicBool::new(blocks == 0),
+            finished: AtomicBool::new(blocks == 0 || fault.is_some()),
+            parked: Mutex::new(VecDeque::new()),
+            turn: Mutex::new(()),
+            ordered: self.kernel.sees_other_blocks() && !self.options.parallel,
+            steps: AtomicU64::new(0),
+            fault: Mutex::new(fault),
+            limit: AtomicU64::new(u64::MAX),
+            output: Mutex::new(Vec::new()),
             launch: self,
         })
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
 impl Execution {
     /// Takes blocks and runs them until none is left to take, or until about `budget` instructions of a warp were run.
     /// Any number of threads may call this at once.
-    pub fn work(&self, _budget: u64) -> Progress {
+    ///
+    /// A kernel in which threads can see what other blocks do (volatile or relaxed loads, atomics) is run by one thread
+    /// at a time, in the order of its blocks, so that its results repeat; the other threads find nothing to take.
+    pub fn work(&self, budget: u64) -> Progress {
         if self.is_finished() {
             return Progress::Finished;
         }
-        let _ = (&self.blocks, &self.next, &self.done);
-        let kind = FaultKind::Unsupported {
-            opcode: "any instruction".into(),
+        let _turn = if self.ordered {
+            match self.turn.try_lock() {
+                Ok(turn) => Some(turn),
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(std::sync::TryLockError::WouldBlock) => return Progress::NothingToTake,
+            }
+        } else {
+            None
         };
-        let fault = Fault {
-            kind,
-            kernel: self.launch.kernel.name().into(),
-            line: 0,
-            block: [0; 3],
-            thread: [0; 3],
-        };
-        *self.fault.lock().unwrap_or_else(|p| p.into_inner()) = Some(fault);
-        self.finished.store(true, Ordering::Release);
-        Progress::Finished
+        let flight = space().enter();
+        let _rounding = rounding::RoundingGuard::new();
+        match Worker::new(self, &flight) {
+            Some(mut worker) => worker.work(budget),
+            None => self.out_of_memory(),
+        }
+        if self.is_finished() {
+            Progress::Finished
+        } else if self.next.load(Ordering::Relaxed) < self.blocks || !lock(&self.parked).is_empty()
+        {
+            Progress::BudgetSpent
+        } else {
+            Progress::NothingToTake
+        }
     }
 
     /// All blocks have run, or a fault has ended the execution and no thread is at work on it any more.
@@ -94,13 +211,108 @@ impl Execution {
         self.finished.load(Ordering::Acquire)
     }
 
-    /// What ended the execution early; final once it is finished.
+    /// What ended the execution early; final once it is finished. Of several faults it is that of the lowest block.
     pub fn fault(&self) -> Option<Fault> {
-        self.fault.lock().unwrap_or_else(|p| p.into_inner()).clone()
+        lock(&self.fault).as_ref().map(|(_, fault)| fault.clone())
+    }
+
+    /// Takes what the kernel has printed so far: the caller writes it to standard output.
+    pub fn take_output(&self) -> Vec<u8> {
+        std::mem::take(&mut *lock(&self.output))
     }
 
     /// The launch.
     pub fn launch(&self) -> &Launch {
         &self.launch
+    }
+
+    /// The next block to run: one that was put aside, or the number of a new one.
+    pub(super) fn take(&self) -> Option<Taken> {
+        if let Some(block) = lock(&self.parked).pop_front() {
+            return Some(Taken::Parked(block));
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number >= self.blocks {
+            self.next.store(self.blocks, Ordering::Relaxed);
+            return None;
+        }
+        Some(Taken::New(number))
+    }
+
+    /// Puts blocks aside for another call.
+    pub(super) fn park(&self, blocks: impl IntoIterator<Item = block::Block>) {
+        lock(&self.parked).extend(blocks);
+    }
+
+    /// Whether this block still has to run.
+    pub(super) fn wants(&self, number: u64) -> bool {
+        number < self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Counts blocks that are over.
+    pub(super) fn count_done(&self, blocks: u64) {
+        if self.done.fetch_add(blocks, Ordering::AcqRel) + blocks >= self.blocks {
+            self.finished.store(true, Ordering::Release);
+        }
+    }
+
+    /// Records a fault in a block; blocks behind it need not run.
+    pub(super) fn report(&self, number: u64, mut fault: Fault) {
+        fault.kernel = self.launch.kernel.name().into();
+        {
+            let mut first = lock(&self.fault);
+            if first.as_ref().is_none_or(|(at, _)| number < *at) {
+                *first = Some((number, fault));
+            }
+        }
+        self.limit.fetch_min(number, Ordering::Relaxed);
+        let next = self.next.swap(self.blocks, Ordering::Relaxed);
+        if next < self.blocks {
+            self.count_done(self.blocks - next);
+        }
+    }
+
+    /// Counts instructions. False if the launch has no budget left.
+    pub(super) fn count_steps(&self, steps: u64) -> bool {
+        let all = self
+            .steps
+            .fetch_add(steps, Ordering::Relaxed)
+            .saturating_add(steps);
+        self.launch.options.budget.is_none_or(|budget| all < budget)
+    }
+
+    pub(super) fn print(&self, text: &[u8]) {
+        if !text.is_empty() {
+            lock(&self.output).extend_from_slice(text);
+        }
+    }
+
+    fn out_of_memory(&self) {
+        let fault = Fault {
+            kind: FaultKind::OutOfMemory,
+            kernel: String::new(),
+            line: 0,
+            block: [0; 3],
+            thread: [0; 3],
+        };
+        self.report(0, fault);
+    }
+}
+
+/// What [`Execution::take`] gives.
+pub(super) enum Taken {
+    /// A block that was put aside.
+    Parked(block::Block),
+    /// A block that has not begun.
+    New(u64),
+}
+
+impl fmt::Debug for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution")
+            .field("kernel", &self.launch.kernel.name())
+            .field("blocks", &self.blocks)
+            .field("done", &self.done)
+            .finish_non_exhaustive()
     }
 }

@@ -59,7 +59,13 @@ pub enum FaultKind {
     Trap,
     /// `__assertfail`
     Assert {
-        /// The line for stderr, without the block and thread.
+        /// The file of the program's source.
+        file: String,
+        /// The line there.
+        line: u32,
+        /// The function.
+        function: String,
+        /// What does not hold.
         message: String,
     },
     /// A call through a register that holds no function's address.
@@ -97,6 +103,23 @@ pub enum FaultKind {
 }
 
 impl Fault {
+    /// The line that a failed assertion is to write to stderr.
+    pub fn assertion(&self) -> Option<String> {
+        let FaultKind::Assert {
+            file,
+            line,
+            function,
+            message,
+        } = &self.kind
+        else {
+            return None;
+        };
+        let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
+        Some(format!(
+            "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
+        ))
+    }
+
     /// The number of the `CUresult` that a driver answers from now on.
     pub fn code(&self) -> u32 {
         match self.kind {
@@ -177,7 +200,14 @@ impl fmt::Display for FaultKind {
                 name(*space)
             ),
             FaultKind::Trap => f.write_str("trap"),
-            FaultKind::Assert { message } => f.write_str(message),
+            FaultKind::Assert {
+                file,
+                line,
+                function,
+                message,
+            } => {
+                write!(f, "{file}:{line}: {function}: Assertion `{message}` failed")
+            }
             FaultKind::InvalidPc { address } => write!(
                 f,
                 "call of {address:#x}, which is no function of the module"

@@ -1,8 +1,10 @@
 //! A kernel of a program, and what can be said of it before it runs.
 
+use super::isa::Isa;
 use super::program::Image;
 use crate::ir::{
-    Body, Callee, Directives, FuncId, Function, Op, Operand, RegClass, RelocTarget, Space, VarId,
+    Body, Callee, Directives, FuncId, Function, Op, Operand, Order, RegClass, RelocTarget, Space,
+    VarId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -25,6 +27,8 @@ struct Info {
     const_bytes: u32,
     num_regs: u32,
     unsupported: Option<String>,
+    spins: bool,
+    sees_other_blocks: bool,
 }
 
 /// Where the `.shared` variables of a kernel are in the block's shared memory.
@@ -138,6 +142,16 @@ impl Kernel {
         self.info().unsupported.as_deref()
     }
 
+    /// It has loads that see what other threads do, so that its loops may wait for them.
+    pub(crate) fn spins(&self) -> bool {
+        self.info().spins
+    }
+
+    /// The same for threads of other blocks.
+    pub(crate) fn sees_other_blocks(&self) -> bool {
+        self.info().sees_other_blocks
+    }
+
     /// Functions that may run, the kernel first.
     pub(crate) fn reachable(&self) -> &[FuncId] {
         &self.info().functions
@@ -190,13 +204,20 @@ impl Info {
         for id in used(Space::Shared).filter(|v| module.variables[v.0 as usize].size == 0) {
             shared.offsets.insert(id, shared.dynamic);
         }
-        let unsupported = bodies
+        let unsupported = functions
             .iter()
-            .flat_map(|b| &b.insts)
-            .find_map(|i| match &i.op {
-                Op::Unsupported { opcode } => Some(opcode.clone()),
+            .find_map(|id| match image.code(*id, Isa::best()) {
+                Some(Err(cannot)) => Some(cannot.to_string()),
                 _ => None,
             });
+        let strong = bodies
+            .iter()
+            .flat_map(|b| &b.insts)
+            .filter_map(|i| match &i.op {
+                Op::Ld(m) if m.order != Order::Weak => Some(m.space),
+                _ => None,
+            });
+        let strong: Vec<Space> = strong.collect();
         let words = |c: &RegClass| match c {
             RegClass::Pred => 0,
             RegClass::B16 | RegClass::B32 => 1,
@@ -216,6 +237,10 @@ impl Info {
             functions,
             shared,
             unsupported,
+            spins: !strong.is_empty(),
+            sees_other_blocks: strong
+                .iter()
+                .any(|s| matches!(s, Space::Global | Space::Generic)),
         }
     }
 }

@@ -4,14 +4,31 @@
 //! [`Launch`] of it starts an [`Execution`], which any number of host threads drive together by calling
 //! [`Execution::work`]. What goes wrong inside is a [`Fault`]; it never reaches the host process as a signal or panic.
 
+mod block;
+mod builtins;
+mod code;
+mod decode;
 mod execution;
 mod fault;
+mod frame;
+mod isa;
 mod kernel;
+pub(crate) mod lanes;
+mod machine;
+mod ops;
 mod program;
+mod registers;
+mod rounding;
+mod run;
 pub mod semantics;
-mod window;
+#[cfg(test)]
+mod tests;
+mod warp;
+pub(crate) mod window;
+mod worker;
 
 pub use execution::{Execution, Launch, Options, Progress};
 pub use fault::{Fault, FaultKind};
+pub use isa::Isa;
 pub use kernel::Kernel;
 pub use program::{LoadError, Program};

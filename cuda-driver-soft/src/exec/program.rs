@@ -1,12 +1,16 @@
 //! A loaded module: its variables in device memory, its kernels by name.
 
+use super::code::Code;
+use super::decode::{CannotRun, decode};
+use super::isa::Isa;
 use super::kernel::Kernel;
 use super::window;
 use crate::ir::{FuncId, FunctionKind, Module, Reloc, RelocTarget, Space, VarId, Variable};
 use crate::memory::{Kind, OutOfMemory, space};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A module whose variables are allocated and initialised. They are freed with the last of it and its kernels.
 #[derive(Debug)]
@@ -19,8 +23,14 @@ pub struct Program {
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) module: Arc<Module>,
+    /// The context that it was loaded in.
+    pub(crate) owner: u64,
     /// By variable; `None` for what is not in device memory.
     globals: Vec<Option<Global>>,
+    /// By instruction set and function.
+    codes: [Vec<OnceLock<Result<Arc<Code>, CannotRun>>>; 2],
+    /// Memory instructions decoded so far.
+    caches: AtomicU32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +82,10 @@ impl Program {
     pub fn load(module: Arc<Module>, owner: u64) -> Result<Arc<Program>, LoadError> {
         let mut image = Image {
             module: Arc::clone(&module),
+            owner,
             globals: Vec::new(),
+            codes: [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect()),
+            caches: AtomicU32::new(0),
         };
         for variable in &module.variables {
             // On failure `image` is dropped and frees what was allocated so far.
@@ -138,6 +151,23 @@ impl Image {
             .copied()
             .flatten()
             .map(|g| g.address)
+    }
+
+    /// The decoded code of a function; decoded when first asked for. `None` for a declaration.
+    pub(crate) fn code(&self, id: FuncId, isa: Isa) -> Option<&Result<Arc<Code>, CannotRun>> {
+        let body = self.module.functions.get(id.0 as usize)?.body()?;
+        let slot = self.codes[isa as usize].get(id.0 as usize)?;
+        Some(slot.get_or_init(|| decode(self, id, body, isa).map(Arc::new)))
+    }
+
+    /// A number for a memory instruction.
+    pub(crate) fn new_cache(&self) -> u32 {
+        self.caches.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many memory instructions have a number.
+    pub(crate) fn caches(&self) -> u32 {
+        self.caches.load(Ordering::Relaxed)
     }
 
     fn initialise(&self, id: VarId, variable: &Variable) -> Result<(), LoadError> {

@@ -77,6 +77,45 @@ mod bulk {
         }
     }
 
+    /// Copies the row of a register to memory or back.
+    ///
+    /// # Safety
+    /// `from` must be valid for reads and `to` for writes of `bytes` bytes, a multiple of 64; with `WIDE` the CPU has
+    /// AVX.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_row<const WIDE: bool>(to: *mut u8, from: *const u8, bytes: usize) {
+        let mut offset = 0;
+        while offset < bytes {
+            let (to, from) = (to.wrapping_add(offset), from.wrapping_add(offset));
+            if WIDE && bytes - offset >= 128 {
+                // SAFETY: the 128 bytes are inside the promised ranges.
+                unsafe {
+                    // A register is named by its lower half, since this function is not compiled for AVX by itself.
+                    asm!("vmovups ymm4, [{from}]", "vmovups ymm5, [{from} + 32]",
+                        "vmovups ymm6, [{from} + 64]", "vmovups ymm7, [{from} + 96]",
+                        "vmovups [{to}], ymm4", "vmovups [{to} + 32], ymm5",
+                        "vmovups [{to} + 64], ymm6", "vmovups [{to} + 96], ymm7",
+                        from = in(reg) from, to = in(reg) to,
+                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 128;
+            } else {
+                // SAFETY: the 64 bytes are inside the promised ranges.
+                unsafe {
+                    asm!("movups {a}, [{from}]", "movups {b}, [{from} + 16]",
+                        "movups {c}, [{from} + 32]", "movups {d}, [{from} + 48]",
+                        "movups [{to}], {a}", "movups [{to} + 16], {b}",
+                        "movups [{to} + 32], {c}", "movups [{to} + 48], {d}",
+                        from = in(reg) from, to = in(reg) to,
+                        a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 64;
+            }
+        }
+    }
+
     macro_rules! fill {
         ($name:ident, $ty:ty, $instruction:literal, $register:tt) => {
             /// # Safety
@@ -131,6 +170,16 @@ mod bulk {
         }
     }
 
+    /// Copies the row of a register to memory or back.
+    ///
+    /// # Safety
+    /// `from` must be valid for reads and `to` for writes of `bytes` bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_row<const WIDE: bool>(to: *mut u8, from: *const u8, bytes: usize) {
+        // SAFETY: as promised by the caller.
+        unsafe { copy_forward(to, from, bytes) }
+    }
+
     macro_rules! fill {
         ($name:ident, $ty:ty) => {
             /// # Safety
@@ -150,4 +199,4 @@ mod bulk {
 }
 
 use bulk::copy_forward;
-pub(crate) use bulk::{fill8, fill16, fill32};
+pub(crate) use bulk::{copy_row, fill8, fill16, fill32};

@@ -15,11 +15,13 @@
 //! Pinned, managed and registered memory keeps its host address: the distance to the backing is zero.
 
 pub(crate) mod access;
+pub(crate) mod buffer;
 mod epochs;
 pub(crate) mod host;
 mod pages;
 mod reserve;
 mod space;
+pub(crate) mod warp;
 
 pub use space::{
     AddressSpace, Allocation, AlreadyRegistered, BadRange, Freed, InFlight, Kind, NotAnAllocation,

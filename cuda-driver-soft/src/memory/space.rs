@@ -28,6 +28,8 @@ pub enum Kind {
     Global,
     /// A `.const` variable of a loaded module.
     Constant,
+    /// What a kernel got from `malloc`.
+    Heap,
 }
 
 impl Kind {

@@ -107,3 +107,34 @@ impl Kernel {
         }
     }
 }
+
+/// Runs `body`, the body of the test of this name, in a process of its own with these environment variables, and gives what
+/// it printed on standard error; `None` in that process itself.
+#[track_caller]
+pub(crate) fn in_child(
+    test: &str,
+    variables: &[(&str, &str)],
+    body: impl FnOnce(),
+) -> Option<String> {
+    const MARK: &str = "CUDA_SOFT_TEST_CHILD";
+    if std::env::var_os(MARK).is_some() {
+        body();
+        return None;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(MARK, "1")
+        .envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    );
+    assert!(
+        output.status.success() && out.contains("1 passed"),
+        "{test} {variables:?}: {}\n{out}\n{err}",
+        output.status
+    );
+    Some(err)
+}

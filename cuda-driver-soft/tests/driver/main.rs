@@ -5,5 +5,6 @@ mod common;
 mod context;
 mod memory;
 mod module;
+mod process;
 mod stream;
 mod vector_add;

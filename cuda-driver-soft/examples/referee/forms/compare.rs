@@ -53,6 +53,22 @@ pub(super) fn comparisons(list: &mut List) {
             format!("setp.{o}.bf16 %P, %h0, %h1"),
             move |a, b, _| compare_bf16(op, a as u16, b as u16).into(),
         );
+        let text = format!("set.{o}.f16.f16 %H, %h0, %h1");
+        list.add(Kind::F16, Width::B16, text, move |a, b, _| {
+            set_f16(compare_f16(op, a as u16, b as u16, false)).into()
+        });
+        let text = format!("set.{o}.u16.f16 %H, %h0, %h1");
+        list.add(Kind::F16, Width::B16, text, move |a, b, _| {
+            u64::from(set_int(compare_f16(op, a as u16, b as u16, false)) & 0xffff)
+        });
+        let text = format!("set.{o}.bf16.bf16 %H, %h0, %h1");
+        list.add(Kind::BF16, Width::B16, text, move |a, b, _| {
+            set_bf16(compare_bf16(op, a as u16, b as u16)).into()
+        });
+        let text = format!("setp.{o}.f16x2 %Q|%P, %w0, %w1");
+        list.add(Kind::F16x2, Width::Pred, text, move |a, b, _| {
+            compare_f16(op, (a >> 16) as u16, (b >> 16) as u16, false).into()
+        });
         list.add(
             Kind::F32,
             Width::B32,

@@ -205,8 +205,8 @@ fn float_conversions(list: &mut List, to: CvtType, from: CvtType) {
                 },
             );
         }
+        conversion(list, "", to, from, c);
         if to.ty != Type::BF16 {
-            conversion(list, "", to, from, c);
             conversion(list, ".sat", to, from, Cvt { sat: true, ..c });
             conversion(
                 list,
@@ -229,8 +229,16 @@ fn float_conversions(list: &mut List, to: CvtType, from: CvtType) {
         if from.ty != Type::BF16 {
             conversion(list, ".sat", to, from, Cvt { sat: true, ..c });
         }
-        if from.ty == Type::F32 {
+        if from.ty == Type::F32 || to.ty == Type::F32 {
             conversion(list, ".ftz", to, from, Cvt { ftz: true, ..c });
+        }
+        if from.ty == Type::F32 {
+            let c = Cvt {
+                ftz: true,
+                sat: true,
+                ..c
+            };
+            conversion(list, ".ftz.sat", to, from, c);
         }
         return;
     }
@@ -240,6 +248,9 @@ fn float_conversions(list: &mut List, to: CvtType, from: CvtType) {
             ..c
         };
         conversion(list, r, to, from, c);
+        if (to.ty, from.ty) == (Type::BF16, Type::F32) {
+            conversion(list, &format!("{r}.ftz"), to, from, Cvt { ftz: true, ..c });
+        }
         if (to.ty, from.ty) == (Type::F32, Type::F64) || (to.ty, from.ty) == (Type::F16, Type::F32)
         {
             conversion(list, &format!("{r}.ftz"), to, from, Cvt { ftz: true, ..c });

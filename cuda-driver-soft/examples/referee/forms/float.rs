@@ -158,6 +158,34 @@ pub(super) fn halves(list: &mut List) {
     list.operands(2);
     list.half(Kind::BF16, "mul.rn.bf16".into(), |a, b, _| mul_bf16(a, b));
     list.operands(2);
+    list.pair(Kind::F16x2, "sub.f16x2".into(), |a, b, _| {
+        sub_f16x2(a, b, false, false)
+    });
+    list.operands(2);
+    list.pair(Kind::F16x2, "mul.sat.f16x2".into(), |a, b, _| {
+        mul_f16x2(a, b, false, true)
+    });
+    list.operands(2);
+    list.pair(Kind::F16x2, "neg.f16x2".into(), |a, _, _| {
+        neg_f16x2(a, false)
+    });
+    list.operands(1);
+    list.pair(Kind::F16x2, "max.NaN.f16x2".into(), |a, b, _| {
+        max_f16x2(a, b, false, true, false)
+    });
+    list.operands(2);
+    list.pair(Kind::BF16x2, "add.rn.bf16x2".into(), |a, b, _| {
+        add_bf16x2(a, b)
+    });
+    list.operands(2);
+    list.pair(Kind::BF16x2, "mul.rn.bf16x2".into(), |a, b, _| {
+        mul_bf16x2(a, b)
+    });
+    list.operands(2);
+    list.pair(Kind::BF16x2, "min.xorsign.abs.bf16x2".into(), |a, b, _| {
+        min_bf16x2(a, b, false, true)
+    });
+    list.operands(2);
     list.half(Kind::BF16, "neg.bf16".into(), |a, _, _| neg_bf16(a));
     list.operands(1);
     list.half(Kind::BF16, "abs.bf16".into(), |a, _, _| abs_bf16(a));

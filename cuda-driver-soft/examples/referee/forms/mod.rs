@@ -3,6 +3,7 @@
 //! In the text `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits, `%q2` the low bit of the third as a predicate,
 //! and `%D %W %H %P` the result; `%V` and `%Q` are free.
 
+mod atomic;
 mod compare;
 mod cvt;
 mod float;
@@ -33,13 +34,23 @@ pub(crate) enum Width {
     B64,
 }
 
+/// How far results may be from those of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Not at all.
+    Same,
+    /// In the last places.
+    Near,
+    /// Anything: the driver expands the instruction to code that departs from the manual.
+    Apart,
+}
+
 /// An instruction with all modifiers.
 pub(crate) struct Form {
     pub(crate) text: String,
     pub(crate) kind: Kind,
     pub(crate) width: Width,
-    /// A difference in the last places is no fault.
-    pub(crate) approximate: bool,
+    pub(crate) expect: Expect,
     pub(crate) eval: Box<dyn Fn(u64, u64, u64) -> u64>,
 }
 
@@ -187,6 +198,56 @@ impl Form {
     }
 }
 
+/// Operand triples for each form.
+pub(crate) const COUNT: usize = 1 << 19;
+
+/// Operands of a kind: all pairs and many triples of the special values, then random ones.
+pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
+    let mut random = Random::new();
+    let special = kind.special();
+    let n = special.len();
+    let mut all = Vec::with_capacity(COUNT);
+    for i in 0..n * n {
+        all.push([
+            special[i % n],
+            special[i / n],
+            special[random.next() as usize % n],
+        ]);
+    }
+    for _ in 0..n * n {
+        all.push([0; 3].map(|_| special[random.next() as usize % n]));
+    }
+    if matches!(kind, Kind::F16 | Kind::BF16) {
+        // Every value in each place.
+        for value in 0..0x1_0000 {
+            for place in 0..3 {
+                let mut operands = [0; 3].map(|_| special[random.next() as usize % n]);
+                operands[place] = value;
+                all.push(operands);
+            }
+        }
+    }
+    while all.len() < COUNT {
+        all.push(kind.random(&mut random));
+    }
+    all
+}
+
+/// Of how many results the fingerprint takes one.
+pub(crate) const STRIDE: usize = 32;
+
+/// A hash (FNV-1a) of every [`STRIDE`]-th result.
+pub(crate) fn fingerprint(results: impl Iterator<Item = u64>) -> u64 {
+    results
+        .step_by(STRIDE)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, result| {
+            let bytes = result.to_le_bytes();
+            bytes.iter().fold(hash, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+        })
+}
+
 const MODES: [(Rounding, &str); 4] = [
     (Rounding::Rn, ".rn"),
     (Rounding::Rz, ".rz"),
@@ -220,7 +281,7 @@ impl List {
             text,
             kind,
             width,
-            approximate: false,
+            expect: Expect::Same,
             eval: Box::new(eval),
         });
     }
@@ -236,7 +297,7 @@ impl List {
             text,
             kind,
             width,
-            approximate: true,
+            expect: Expect::Near,
             eval: Box::new(eval),
         });
     }
@@ -247,6 +308,11 @@ impl List {
             let [a, b, c] = [a, b, c].map(|v| f32::from_bits(v as u32));
             eval(a, b, c).to_bits().into()
         });
+    }
+
+    /// Marks the last form.
+    fn expect(&mut self, expect: Expect) {
+        self.0.last_mut().expect("a form was added").expect = expect;
     }
 
     /// Takes away the operands that the last form does not have.
@@ -302,5 +368,6 @@ pub(crate) fn all() -> Vec<Form> {
     cvt::conversions(&mut list);
     compare::comparisons(&mut list);
     video::video(&mut list);
+    atomic::atomics(&mut list);
     list.0
 }

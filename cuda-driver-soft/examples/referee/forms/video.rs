@@ -67,6 +67,7 @@ pub(super) fn video(list: &mut List) {
         for (name, eval) in scalar {
             let text = format!("{name}{}{operands}", types.replace('#', ""));
             list.w32(&text, move |a, b, c| eval(v, a, b, c));
+            list.expect(Expect::Apart);
         }
         if v.b.1 {
             return;
@@ -76,9 +77,11 @@ pub(super) fn video(list: &mut List) {
             list.w32(&format!("vshl{types}{operands}"), move |a, b, c| {
                 vshl(v, wrap, a, b, c)
             });
+            list.expect(Expect::Apart);
             list.w32(&format!("vshr{types}{operands}"), move |a, b, c| {
                 vshr(v, wrap, a, b, c)
             });
+            list.expect(Expect::Apart);
         }
     });
     for (op, o) in [
@@ -148,6 +151,7 @@ fn video_mad(list: &mut List) {
                         let text =
                             format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0.h0, %w1.b3, {n}%w2");
                         list.w32(&text, move |a, b, c| vmad(v, a, b, c));
+                        list.expect(Expect::Apart);
                         let v = VideoMad {
                             a: (Part::Word, a_signed),
                             b: (Part::Word, b_signed),
@@ -155,6 +159,7 @@ fn video_mad(list: &mut List) {
                         };
                         let text = format!("vmad.{d}.{x}.{y}{po}{s}{h} %W, {m}%w0, %w1, {n}%w2");
                         list.w32(&text, move |a, b, c| vmad(v, a, b, c));
+                        list.expect(Expect::Apart);
                     }
                 }
             }

@@ -6,7 +6,7 @@ use super::int::Int;
 /// bit of the field.
 #[inline(always)]
 pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
-    let (position, length) = (b & 0xff, c & 0xff);
+    let (position, length) = (field_operand::<T>(b), field_operand::<T>(c));
     if length == 0 {
         return T::ZERO;
     }
@@ -19,10 +19,17 @@ pub fn bfe<T: Int>(a: T, b: u32, c: u32) -> T {
     field.shl(unused).shr(unused)
 }
 
+/// A position or length: 0 to 255. The 32-bit instructions read only its low byte; the GPU's code for the 64-bit ones
+/// takes all of it, so that larger values are past the end.
+#[inline(always)]
+fn field_operand<T: Int>(a: u32) -> u32 {
+    if T::BITS == 64 { a } else { a & 0xff }
+}
+
 /// `bfi.type f, a, b, c, d`: the low `d` bits of `a` put into `b` at position `c`.
 #[inline(always)]
 pub fn bfi<T: Int>(a: T, b: T, c: u32, d: u32) -> T {
-    let (position, length) = (c & 0xff, d & 0xff);
+    let (position, length) = (field_operand::<T>(c), field_operand::<T>(d));
     let ones = if length >= 64 {
         u64::MAX
     } else {
@@ -97,6 +104,10 @@ pub fn popc<T: Int>(a: T) -> u32 {
 pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;
+    }
+    if offset == i32::MIN {
+        // Its magnitude overflows in the GPU's code, which then finds bit 31 of the mirrored mask.
+        return 0;
     }
     if offset == 0 {
         return if mask >> base & 1 != 0 {

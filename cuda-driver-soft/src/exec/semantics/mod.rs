@@ -22,10 +22,12 @@
 //! | `cvt` | cvt, cvt.pack |
 //! | `approx` | rcp sqrt rsqrt sin cos lg2 ex2 tanh with .approx, div.approx, div.full |
 //! | `bits`, `carry` | bfe bfi bfind bmsk brev clz popc fns prmt szext dp2a dp4a; add.cc addc sub.cc subc mad.cc madc |
+//! | `atomic` | what atom and red compute, where no other instruction does |
 //! | `video` | vadd vsub vabsdiff vmin vmax vshl vshr vset vmad, and the forms for two and four elements |
 //! | `round`, `elementary` | the one place where an exact value becomes a rounded one; functions in f64 below `approx` |
 
 pub mod approx;
+pub mod atomic;
 pub mod bits;
 pub mod carry;
 pub mod compare;

@@ -1,5 +1,9 @@
 //! The video instructions: `vadd vsub vabsdiff vmin vmax vshl vshr vset vmad`, and their forms for two half-words and
 //! four bytes: `vadd2 … vset4`.
+//!
+//! No GPU since Kepler has them; drivers expand them. This follows the manual. The expansion of driver 580 for an H200
+//! agrees for the packed forms and `vset`, but not for the scalar ones: there a result is cut to 32 bits before it is
+//! saturated, scaled or compared with `c`, and a merge into `.h1` leaves zeros.
 
 use super::compare::compare_int;
 use crate::ir::Compare;

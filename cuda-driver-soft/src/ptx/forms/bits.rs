@@ -7,12 +7,27 @@ use crate::ir::*;
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
     // --- extended precision
-    row("add.cc<int3264> d, a, b", 12, 0, carry),
-    row("addc{.cc}<int3264> d, a, b", 12, 0, carry_in),
-    row("sub.cc<int3264> d, a, b", 12, 0, borrow),
-    row("subc{.cc}<int3264> d, a, b", 12, 0, borrow_in),
-    row("mad(.lo|.hi).cc<int3264> d, a, b, c", 30, 20, mad),
-    row("madc(.lo|.hi){.cc}<int3264> d, a, b, c", 30, 20, mad_in),
+    row("add.cc<int32> d, a, b", 12, 0, carry),
+    row("add.cc(.u64|.s64) d, a, b", 43, 20, carry),
+    row("addc{.cc}<int32> d, a, b", 12, 0, carry_in),
+    row("addc(.u64|.s64) d, a, b", 12, 0, carry_in),
+    row("addc.cc(.u64|.s64) d, a, b", 43, 20, carry_in),
+    row("sub.cc<int32> d, a, b", 12, 0, borrow),
+    row("sub.cc(.u64|.s64) d, a, b", 43, 20, borrow),
+    row("subc{.cc}<int32> d, a, b", 12, 0, borrow_in),
+    row("subc(.u64|.s64) d, a, b", 12, 0, borrow_in),
+    row("subc.cc(.u64|.s64) d, a, b", 43, 20, borrow_in),
+    row("mad(.lo|.hi).cc<int32> d, a, b, c", 30, 20, mad),
+    row("mad(.lo|.hi).cc(.u64|.s64) d, a, b, c", 43, 20, mad),
+    row("madc(.lo|.hi){.cc}<int32> d, a, b, c", 30, 20, mad_in),
+    row("madc(.lo|.hi)(.u64|.s64) d, a, b, c", 30, 20, mad_in),
+    row("madc(.lo|.hi).cc(.u64|.s64) d, a, b, c", 43, 20, mad_in),
+    row("addc(.u16|.s16) d, a, b", 12, 0, |_| Ok(Made::Unsupported)),
+    row("addc.sat.s32 d, a, b", 12, 0, |_| Ok(Made::Unsupported)),
+    row("subc(.u16|.s16) d, a, b", 12, 0, |_| Ok(Made::Unsupported)),
+    row("subc.sat.s32 d, a, b", 12, 0, |_| Ok(Made::Unsupported)),
+    row("madc(.lo|.hi)(.u16|.s16) d, a, b, c", 30, 20, |_| Ok(Made::Unsupported)),
+    row("madc.hi.sat.s32 d, a, b, c", 30, 20, |_| Ok(Made::Unsupported)),
     // --- fields
     row("bfe<int3264> d, a, b:u32, c:u32", 20, 20, |m| op(Op::Bfe { ty: m.ty(0) })),
     row("bfi<bits3264> d, a, b, c:u32, f:u32", 20, 20, |m| op(Op::Bfi { ty: m.ty(0) })),
@@ -28,7 +43,7 @@ pub(super) const ROWS: &[Row] = &[
     row("popc<bits3264> d:u32, a", 20, 20, |m| op(Op::Popc { ty: m.ty(0) })),
     row("fns.b32 d, a:b32, b:b32, c:s32", 60, 30, |_| op(Op::Fns)),
     row("lop3.b32 d, a, b, c, #i:u32", 43, 50, |_| Ok(Made::Lop3(None))),
-    row("lop3(.and|.or).b32 d|p?, a, b, c, #i:u32, !c", 82, 70, |m| Ok(Made::Lop3(m.bool_op()))),
+    row("lop3(.and|.or).b32 d|p?&, a, b, c, #i:u32, !c", 82, 70, |m| Ok(Made::Lop3(m.bool_op()))),
     row("prmt.b32{.f4e|.b4e|.rc8|.ecl|.ecr|.rc16} d, a, b, c", 20, 20, |m| op(Op::Prmt { mode: m.prmt_mode() })),
     row("shf.l(.clamp|.wrap).b32 d, a, b, c:u32", 31, 32, |m| {
         op(Op::Shf { left: true, clamp: m.has(".clamp") })
@@ -44,6 +59,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     // --- floating-point bits
     row("copysign(.f32|.f64) d, a, b", 20, 20, |m| op(Op::Copysign { ty: m.ty(0) })),
+    row("testp(.f32|.f64) p, a", 20, 20, |_| Ok(Made::Unsupported)),
     row("testp(.finite|.infinite|.number|.notanumber|.normal|.subnormal)(.f32|.f64) p, a", 20, 20, |m| {
         op(Op::Testp { test: m.float_test(), ty: m.ty(0) })
     }),

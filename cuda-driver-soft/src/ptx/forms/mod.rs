@@ -22,6 +22,8 @@
 //! | `:t` after any of these | of type `.t` rather than of the instruction's (last) type; `:1` of the first type in the opcode, `:w` twice as wide as the type |
 //! | `~` at the end | registers may be wider than the type |
 //! | `?` at the end | may be `_` |
+//! | `&` at the end | of a pair, both |
+//! | `policy` | cache policy, where the opcode says `.L2::cache_hint` |
 //! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
 //! | `{, x}` | may be left out |
 
@@ -116,6 +118,8 @@ pub(super) enum Role {
     Dest,
     /// `p|q`: one or two predicates
     DestPair,
+    /// `d|p`: a destination and a predicate
+    DestBoth,
     /// `a`
     Source,
     /// `!c`
@@ -195,29 +199,72 @@ const CLASSES: &[(&str, &str)] = &[
         "l1",
         ".L1::evict_normal|.L1::evict_unchanged|.L1::evict_first|.L1::evict_last|.L1::no_allocate",
     ),
+    ("cop", ".ca|.cg|.cs|.lu|.cv"),
+    ("wop", ".wb|.cg|.cs|.wt"),
+    ("gs", ".global|.shared|.shared::cta|.shared::cluster"),
+    ("asem", ".relaxed|.acquire|.release|.acq_rel"),
+    ("rsem", ".relaxed|.release"),
     ("pf", ".L2::64B|.L2::128B|.L2::256B"),
 ];
 
-/// Modifiers that are younger than the instructions they go with: PTX version times ten, lowest architecture.
-const SINCE: &[(&str, u32, u32)] = &[
-    (".L1::evict_normal", 74, 70),
-    (".L1::evict_unchanged", 74, 70),
-    (".L1::evict_first", 74, 70),
-    (".L1::evict_last", 74, 70),
-    (".L1::no_allocate", 74, 70),
-    (".L2::64B", 74, 75),
-    (".L2::128B", 74, 75),
-    (".L2::256B", 74, 80),
-    (".L2::cache_hint", 74, 80),
-    (".cluster", 78, 90),
-    (".shared::cta", 78, 30),
-    (".shared::cluster", 78, 90),
-    (".param::entry", 83, 0),
-    (".b128", 83, 70),
+/// Modifiers that are younger than the instructions they go with: root (empty: any), modifier, PTX version times ten,
+/// lowest architecture.
+#[rustfmt::skip] // a modifier is a line
+const SINCE: &[(&str, &str, u32, u32)] = &[
+    ("", ".L1::evict_normal", 74, 70),
+    ("", ".L1::evict_unchanged", 74, 70),
+    ("", ".L1::evict_first", 74, 70),
+    ("", ".L1::evict_last", 74, 70),
+    ("", ".L1::no_allocate", 74, 70),
+    ("", ".L2::64B", 74, 75),
+    ("", ".L2::128B", 74, 75),
+    ("", ".L2::256B", 74, 80),
+    ("", ".L2::cache_hint", 74, 80),
+    ("", ".cluster", 78, 90),
+    ("", ".shared::cta", 78, 0),
+    ("", ".shared::cluster", 78, 90),
+    ("", ".param::entry", 83, 0),
+    ("", ".b128", 83, 70),
+    ("", ".weak", 60, 70),
+    ("", ".relaxed", 60, 70),
+    ("", ".acquire", 60, 70),
+    ("", ".release", 60, 70),
+    ("", ".acq_rel", 60, 70),
+    ("atom", ".cta", 50, 60),
+    ("atom", ".gpu", 50, 60),
+    ("atom", ".sys", 50, 60),
+    ("red", ".cta", 50, 60),
+    ("red", ".gpu", 50, 60),
+    ("red", ".sys", 50, 60),
+    ("bar", ".cta", 78, 0),
+    ("barrier", ".cta", 78, 0),
+    ("pmevent", ".mask", 30, 20),
+    ("cvta", ".const", 31, 20),
+    ("isspacep", ".const", 31, 20),
+    ("cvta", ".param", 77, 70),
+    ("isspacep", ".param", 77, 70),
+    ("cvta", ".param::entry", 77, 70),
+    ("isspacep", ".param::entry", 77, 70),
 ];
 
-/// Modifiers that are part of an opcode's name to ptxas: they follow the root at once.
-const FIRST: &[&str] = &[".lo", ".hi", ".wide", ".full"];
+/// Modifiers that are part of an opcode's name to ptxas: they follow the root at once, in the order of the row.
+#[rustfmt::skip] // a root is a line
+const FIRST: &[(&str, &[&str])] = &[
+    ("mul", &[".lo", ".hi", ".wide"]),
+    ("mad", &[".lo", ".hi", ".wide"]),
+    ("madc", &[".lo", ".hi"]),
+    ("mul24", &[".lo", ".hi"]),
+    ("mad24", &[".lo", ".hi"]),
+    ("dp2a", &[".lo", ".hi"]),
+    ("div", &[".full"]),
+    ("shf", &[".l", ".r"]),
+    ("cvta", &[".to"]),
+    ("cvt", &[".pack"]),
+    ("fence", &[".proxy"]),
+    ("membar", &[".proxy"]),
+    ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
+    ("barrier", &[".cta", ".sync", ".arrive", ".red"]),
+];
 
 /// An element of a compiled row's modifiers.
 #[derive(Debug)]
@@ -226,7 +273,7 @@ struct Element {
     required: bool,
     /// The alternatives are types.
     types: bool,
-    /// Stands right after the root.
+    /// Stands right after the root, or after another one that does.
     first: bool,
 }
 
@@ -310,7 +357,12 @@ fn compile(syntax: &'static str, row: usize) -> (&'static str, Compiled) {
             }
         }
         let types = alternatives.iter().all(|a| mods::type_of(a).is_some());
-        let first = elements.is_empty() && alternatives.iter().all(|a| FIRST.contains(a));
+        let named = FIRST
+            .iter()
+            .find(|(name, _)| *name == root)
+            .map_or(&[][..], |(_, named)| *named);
+        let first = elements.iter().all(|e: &Element| e.first)
+            && alternatives.iter().all(|a| named.contains(a));
         elements.push(Element {
             alternatives,
             required,
@@ -366,7 +418,8 @@ fn fit(elements: &[Element], modifiers: &[&str]) -> bool {
             next.filter(|&i| element.alternatives.contains(&modifiers[i]))
         } else {
             let found = candidates.find(|&i| element.alternatives.contains(&modifiers[i]));
-            found.filter(|&i| i == 0 || !element.first)
+            let taken = used.iter().filter(|used| **used).count();
+            found.filter(|&i| i == taken || !element.first)
         };
         if let Some(i) = found {
             used[i] = true;
@@ -415,12 +468,20 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
                 continue;
             }
         };
-        let young = SINCE.iter().filter(|(name, _, _)| mods.has(name));
+        let young = SINCE
+            .iter()
+            .filter(|(of, name, _, _)| (of.is_empty() || *of == root) && mods.has(name));
         let (ptx, sm) = young.fold((row.ptx, row.sm), |(ptx, sm), since| {
-            (ptx.max(since.1), sm.max(since.2))
+            (ptx.max(since.2), sm.max(since.3))
         });
         (form.ptx, form.sm) = (form.ptx.min(ptx), form.sm.min(sm));
         for list in &compiled.operands {
+            // A cache policy is given exactly where the opcode says so.
+            if list.contains(&"policy") != mods.has(".L2::cache_hint")
+                && compiled.operands.len() > 1
+            {
+                continue;
+            }
             let specs = list.iter().map(|text| spec(text, &mods)).collect();
             form.candidates.push(Candidate {
                 specs,
@@ -442,11 +503,12 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
 
 /// The operand that a text of the table means, with these modifiers.
 fn spec(text: &str, mods: &Mods) -> Spec {
-    let bare = text.trim_end_matches(['~', '?', '*']);
+    let bare = text.trim_end_matches(['~', '?', '*', '&']);
     let flags = &text[bare.len()..];
     let (name, ty) = bare.split_once(':').unwrap_or((bare, ""));
     let role = match name {
         "d" | "e" | "p" => Role::Dest,
+        "p|q" | "d|p" if flags.contains('&') => Role::DestBoth,
         "p|q" | "d|p" => Role::DestPair,
         _ if name.starts_with('!') => Role::Predicate,
         _ if name.starts_with('#') => Role::Constant,
@@ -456,6 +518,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     let last = mods.types().last().copied().unwrap_or(Type::B32);
     let ty = match ty {
         _ if matches!(name, "p" | "p|q" | "!c") => Type::Pred,
+        _ if name == "policy" => Type::B64,
         "" => last,
         "w" => mods::wide(last),
         "1" => mods.ty(0),

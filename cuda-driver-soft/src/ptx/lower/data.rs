@@ -22,6 +22,12 @@ impl Walker<'_> {
                 self.say(inst.pos, message.to_owned());
             }
             (OperandKind::Vector(span), _) => {
+                let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+                if parts.iter().all(|part| part.kind == OperandKind::Sink) {
+                    let message = "Unable to infer type of vector elements (assuming .b8)";
+                    self.say(to.pos, message.to_owned());
+                    self.faults.mismatch = true;
+                }
                 self.operand(from, &source(ty));
                 let Some(part) = part_type(ty, span.len) else {
                     self.faults.mismatch = true;

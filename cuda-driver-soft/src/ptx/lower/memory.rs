@@ -105,12 +105,12 @@ impl Walker<'_> {
                 base: Some(name),
                 offset,
             } => self.place(name, offset, false, address.pos),
+            // `array[2]`, without brackets around it.
             OperandKind::Offset {
                 name,
                 offset,
-                index,
-            } => self.place(name, offset, index, address.pos),
-            OperandKind::Name(name, Selector::None) => self.place(name, 0, false, address.pos),
+                index: true,
+            } if matches!(self.root, "ld" | "st") => self.place(name, offset, true, address.pos),
             OperandKind::Address { base: None, offset } => {
                 if space != Space::Local {
                     let message = "Immediate addresses allowed only for .local state space";
@@ -172,6 +172,13 @@ impl Walker<'_> {
         let Some(space) = self.space(inst, root, mem.space, &place) else {
             return;
         };
+        let opcode = self.unit.ast.opcodes.string(inst.opcode);
+        if place.space.is_none() && opcode.windows(6).any(|w| w == b"::func") {
+            let message = format!(
+                "Illegal state space for address operand '::func' with instruction '{root}'"
+            );
+            return self.say(inst.pos, message);
+        }
         let input =
             matches!(place.kind, Some(FrameKind::Input)) || place.space == Some(Space::Param);
         let constant = space == Space::Const;

@@ -9,6 +9,7 @@ mod data;
 mod frame;
 mod memory;
 mod operands;
+mod ranges;
 
 use super::ast::*;
 use super::diagnostics::{Diagnostics, Severity};
@@ -73,6 +74,8 @@ struct Walker<'u> {
     dsts: Vec<Option<Reg>>,
     srcs: Vec<Operand>,
     faults: operands::Faults,
+    /// The opcode of the instruction at hand, without modifiers.
+    root: &'static str,
     /// The register that stands for the condition code, once there is one.
     carry: Option<Reg>,
 }
@@ -107,6 +110,7 @@ impl<'u> Walker<'u> {
             dsts: Vec::new(),
             srcs: Vec::new(),
             faults: operands::Faults::default(),
+            root: "",
             carry: None,
         }
     }
@@ -357,6 +361,7 @@ impl<'u> Walker<'u> {
                 return;
             }
         };
+        self.root = form.root;
         self.requirements(inst, form);
         if let Some((name, _)) = inst.guard {
             match self.resolve(name) {
@@ -392,6 +397,19 @@ impl<'u> Walker<'u> {
 
     fn requirements(&mut self, inst: &Inst, form: &Form) {
         let ast = &self.unit.ast;
+        let bare = matches!(
+            form.candidates.first().map(|c| &c.made),
+            Some(Made::Op(
+                Op::Shfl { sync: false, .. } | Op::Vote { sync: false, .. }
+            ))
+        );
+        if bare && ast.target.sm >= 70 && ast.version >= (6, 4) {
+            let message = format!(
+                "Instruction '{}' without '.sync' is not supported on .target sm_70 and higher from PTX ISA version 6.4",
+                form.root
+            );
+            self.error(inst.pos, message);
+        }
         let version = ast.version.0 * 10 + ast.version.1;
         let opcode = || String::from_utf8_lossy(ast.opcodes.string(inst.opcode)).into_owned();
         if form.ptx > version {
@@ -438,6 +456,7 @@ impl<'u> Walker<'u> {
             self.faults.mismatch = true;
             return self.note_unknown(operands);
         };
+        self.ranges(inst, operands);
         let mut specs = candidate.specs.iter().zip(operands);
         let address = specs
             .find(|(spec, _)| spec.role == Role::Address)

@@ -186,7 +186,7 @@ impl Walker<'_> {
         }
         match spec.role {
             Role::Dest => self.destination(operand, spec),
-            Role::DestPair => match operand.kind {
+            Role::DestPair | Role::DestBoth => match operand.kind {
                 OperandKind::Pair(span) => {
                     let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
                     let second = Spec {
@@ -203,6 +203,12 @@ impl Walker<'_> {
                             },
                         );
                     }
+                }
+                _ if spec.role == Role::DestBoth => {
+                    self.say(
+                        operand.pos,
+                        format!("Predicate output expected for instruction '{}'", self.root),
+                    );
                 }
                 _ => self.destination(
                     operand,
@@ -233,8 +239,11 @@ impl Walker<'_> {
             }
             OperandKind::Sink if spec.sink => self.dsts.push(None),
             OperandKind::Sink => {
-                let message = "Result discard mode is not allowed for this instruction";
-                self.say(operand.pos, message.to_owned());
+                let message = format!(
+                    "Result discard mode is not allowed for instruction '{}'",
+                    self.root
+                );
+                self.say(operand.pos, message);
             }
             _ => self.faults.mismatch = true,
         }
@@ -249,7 +258,10 @@ impl Walker<'_> {
                 } else if self.unit.specials.contains_key(&name) {
                     self.say(
                         operand.pos,
-                        "Special register argument not allowed for this instruction".to_owned(),
+                        format!(
+                            "Special register argument not allowed for instruction '{}'",
+                            self.root
+                        ),
                     );
                 }
             }
@@ -271,7 +283,10 @@ impl Walker<'_> {
                 } else {
                     self.say(
                         operand.pos,
-                        "Operand negation not allowed for this instruction".to_owned(),
+                        format!(
+                            "Operand negation not allowed for instruction '{}'",
+                            self.root
+                        ),
                     );
                 }
             }
@@ -282,7 +297,11 @@ impl Walker<'_> {
     /// `{a, b}`, or a vector register: one operand per element.
     fn vector(&mut self, operand: &Source, spec: &Spec) {
         let unit = self.unit;
-        let element = Spec { vec: 1, ..*spec };
+        let element = Spec {
+            vec: 1,
+            sink: true,
+            ..*spec
+        };
         match operand.kind {
             OperandKind::Vector(span) if span.len == u32::from(spec.vec) => {
                 let mut sinks = 0;
@@ -290,7 +309,11 @@ impl Walker<'_> {
                     sinks += u32::from(part.kind == OperandKind::Sink);
                     self.operand(part, &element);
                 }
-                self.faults.mismatch |= sinks == span.len;
+                if sinks == span.len {
+                    let message = "Unable to infer type of vector elements (assuming .b8)";
+                    self.say(operand.pos, message.to_owned());
+                    self.faults.mismatch = true;
+                }
             }
             OperandKind::Name(name, Selector::None) => match self.resolve(name) {
                 Some(Symbol::Reg { first, ty, vec }) if vec == spec.vec => {

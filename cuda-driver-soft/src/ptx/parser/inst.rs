@@ -352,6 +352,9 @@ impl Parser<'_> {
         let base = self.stack.len();
         self.stack.push(Operand { kind, pos });
         let second_pos = self.pos();
+        if kind == OperandKind::Sink && self.word() == b"_" {
+            return self.unexpected();
+        }
         let second = self.name()?;
         let second = if second == Name::SINK {
             OperandKind::Sink

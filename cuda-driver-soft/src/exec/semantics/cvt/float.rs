@@ -1,6 +1,6 @@
 //! `cvt` between `.f16 .bf16 .tf32 .f32 .f64`.
 
-use super::super::float::{NAN_F32, canonical_f32, flush_f32, saturate_f32};
+use super::super::float::{NAN_F32, SCALE, canonical_f32, flush_f32, flush_result, saturate_f32};
 use super::super::half::{NAN_HALF, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::super::round::{
     BF16, F16, Format, integral_f32, integral_f64, round_f32, round_f32_to_odd, round_f64,
@@ -37,33 +37,32 @@ pub fn cvt_f64(a: f64, int_rnd: Option<Rounding>, sat: bool) -> f64 {
     if sat { saturate_f64(value) } else { value }
 }
 
-/// `cvt{.irnd}{.sat}.f16.f16 d, a`. Without modifiers a move, of NaNs too.
+/// `cvt{.irnd}{.sat}.f16.f16 d, a`
 #[inline(always)]
 pub fn cvt_f16(a: u16, int_rnd: Option<Rounding>, sat: bool) -> u16 {
+    let value = f16_to_f32(a);
     let value = match int_rnd {
-        Some(rnd) => f32_to_f16(integral_f32(f16_to_f32(a), rnd)),
-        None => a,
+        Some(rnd) => integral_f32(value, rnd),
+        None => value,
     };
-    if sat {
-        f32_to_f16(saturate_f32(f16_to_f32(value)))
-    } else {
-        value
-    }
+    f32_to_f16(if sat { saturate_f32(value) } else { value })
 }
 
-/// `cvt{.irnd}.bf16.bf16 d, a`. Without modifiers a move, of NaNs too.
+/// `cvt{.irnd}.bf16.bf16 d, a`
 #[inline(always)]
 pub fn cvt_bf16(a: u16, int_rnd: Option<Rounding>) -> u16 {
-    match int_rnd {
-        Some(rnd) => f32_to_bf16(integral_f32(bf16_to_f32(a), rnd)),
-        None => a,
-    }
+    let value = bf16_to_f32(a);
+    f32_to_bf16(match int_rnd {
+        Some(rnd) => integral_f32(value, rnd),
+        None => value,
+    })
 }
 
-/// `cvt{.ftz}{.sat}.f64.f32 d, a`. A NaN keeps its payload.
+/// `cvt{.ftz}{.sat}.f64.f32 d, a`. A NaN keeps its payload, but not with `.ftz`.
 #[inline(always)]
 pub fn cvt_f64_from_f32(a: f32, ftz: bool, sat: bool) -> f64 {
-    let value = widen(flush_f32(a, ftz));
+    let a = flush_f32(a, ftz);
+    let value = widen(if ftz { canonical_f32(a) } else { a });
     if sat { saturate_f64(value) } else { value }
 }
 
@@ -109,23 +108,25 @@ pub fn cvt_f32_from_bf16(a: u16, ftz: bool, sat: bool) -> f32 {
     cvt_f32(bf16_to_f32(a), None, ftz, sat)
 }
 
-/// `2^-126 - 2^-151`: what lies below is less than the least normal `.f32` even when rounded to 24 bits.
-const TINY_F32: f64 = f64::from_bits(0x380f_ffff_f000_0000);
+/// A narrowed `.f64`: a NaN keeps its sign and the upper bits of its payload, and becomes quiet.
+#[inline(always)]
+fn narrow_nan(a: f64, sign: u32, fraction: u32, infinity: u32) -> u32 {
+    let bits = a.to_bits();
+    let payload = (bits & ((1 << 52) - 1)) >> (52 - fraction);
+    ((bits >> 63) as u32) << sign | infinity | 1 << (fraction - 1) | payload as u32
+}
 
-/// `cvt.rnd{.ftz}{.sat}.f32.f64 d, a`
+/// `cvt.rnd{.ftz}{.sat}.f32.f64 d, a`. A NaN keeps what fits of its payload.
 #[inline(always)]
 pub fn cvt_f32_from_f64(a: f64, rnd: Rounding, ftz: bool, sat: bool) -> f32 {
-    let value = round_f32(a, rnd);
-    let tiny = ftz && a.abs() < TINY_F32;
-    let value = if tiny {
-        f32::from_bits(value.to_bits() & 0x8000_0000)
-    } else {
-        value
-    };
+    let scaled = round_f32(a * f64::from(SCALE), rnd);
+    let value = flush_result(round_f32(a, rnd), scaled, ftz);
     if sat {
         saturate_f32(value)
+    } else if a.is_nan() {
+        f32::from_bits(narrow_nan(a, 31, 23, 0x7f80_0000))
     } else {
-        canonical_f32(value)
+        value
     }
 }
 
@@ -150,17 +151,9 @@ pub(super) fn finish<const NAN: u16>(
     if nan { NAN } else { bits }
 }
 
-/// `cvt.rnd{.ftz}{.sat}{.relu}{.satfinite}.f16.f32 d, a`
+/// `cvt.rnd{.ftz}{.sat}{.relu}{.satfinite}.f16.f32 d, a`. `.ftz` changes nothing here.
 #[inline(always)]
-pub fn cvt_f16_from_f32(
-    a: f32,
-    rnd: Rounding,
-    ftz: bool,
-    sat: bool,
-    relu: bool,
-    satfinite: bool,
-) -> u16 {
-    let a = flush_f32(a, ftz);
+pub fn cvt_f16_from_f32(a: f32, rnd: Rounding, sat: bool, relu: bool, satfinite: bool) -> u16 {
     let a = if sat { saturate_f32(a) } else { a };
     let bits = match rnd {
         Rounding::Rn => f32_to_f16(a),
@@ -169,7 +162,7 @@ pub fn cvt_f16_from_f32(
     finish::<NAN_HALF>(bits, F16, a.is_nan(), relu, satfinite)
 }
 
-/// `cvt.rnd{.sat}.f16.f64 d, a`
+/// `cvt.rnd{.sat}.f16.f64 d, a`. A NaN keeps what fits of its payload.
 #[inline(always)]
 pub fn cvt_f16_from_f64(a: f64, rnd: Rounding, sat: bool) -> u16 {
     let a = if sat { saturate_f64(a) } else { a };
@@ -177,18 +170,23 @@ pub fn cvt_f16_from_f64(a: f64, rnd: Rounding, sat: bool) -> u16 {
         Rounding::Rn => f32_to_f16(round_f32_to_odd(a)),
         _ => round_f64(F16, a, rnd) as u16,
     };
-    if a.is_nan() { NAN_HALF } else { bits }
+    if a.is_nan() {
+        narrow_nan(a, 15, 10, 0x7c00) as u16
+    } else {
+        bits
+    }
 }
 
 /// `cvt.rnd{.sat}.f16.bf16 d, a`
 #[inline(always)]
 pub fn cvt_f16_from_bf16(a: u16, rnd: Rounding, sat: bool) -> u16 {
-    cvt_f16_from_f32(bf16_to_f32(a), rnd, false, sat, false, false)
+    cvt_f16_from_f32(bf16_to_f32(a), rnd, sat, false, false)
 }
 
-/// `cvt.rnd{.relu}{.satfinite}.bf16.f32 d, a`
+/// `cvt.rnd{.ftz}{.relu}{.satfinite}.bf16.f32 d, a`
 #[inline(always)]
-pub fn cvt_bf16_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> u16 {
+pub fn cvt_bf16_from_f32(a: f32, rnd: Rounding, ftz: bool, relu: bool, satfinite: bool) -> u16 {
+    let a = flush_f32(a, ftz);
     let bits = match rnd {
         Rounding::Rn => f32_to_bf16(a),
         _ => round_f64(BF16, f64::from(a), rnd) as u16,
@@ -196,20 +194,24 @@ pub fn cvt_bf16_from_f32(a: f32, rnd: Rounding, relu: bool, satfinite: bool) -> 
     finish::<NAN_HALF>(bits, BF16, a.is_nan(), relu, satfinite)
 }
 
-/// `cvt.rnd.bf16.f64 d, a`
+/// `cvt.rnd.bf16.f64 d, a`. A NaN keeps what fits of its payload.
 #[inline(always)]
 pub fn cvt_bf16_from_f64(a: f64, rnd: Rounding) -> u16 {
     let bits = match rnd {
         Rounding::Rn => f32_to_bf16(round_f32_to_odd(a)),
         _ => round_f64(BF16, a, rnd) as u16,
     };
-    if a.is_nan() { NAN_HALF } else { bits }
+    if a.is_nan() {
+        narrow_nan(a, 15, 7, 0x7f80) as u16
+    } else {
+        bits
+    }
 }
 
 /// `cvt.rnd.bf16.f16 d, a`
 #[inline(always)]
 pub fn cvt_bf16_from_f16(a: u16, rnd: Rounding) -> u16 {
-    cvt_bf16_from_f32(f16_to_f32(a), rnd, false, false)
+    cvt_bf16_from_f32(f16_to_f32(a), rnd, false, false, false)
 }
 
 /// `cvt.rnd{.relu}{.satfinite}.tf32.f32 d, a`: an `f32` pattern whose low 13 bits are zero.

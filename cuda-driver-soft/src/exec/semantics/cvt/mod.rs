@@ -58,11 +58,11 @@ pub fn cvt_pair(c: Cvt, a: f32, b: f32) -> Option<u32> {
     let rnd = c.rnd.unwrap_or(Rounding::Rn);
     let (element, bits): (&dyn Fn(f32) -> u32, u32) = match c.to {
         Type::F16x2 => (
-            &|a| u32::from(cvt_f16_from_f32(a, rnd, c.ftz, false, c.relu, c.satfinite)),
+            &|a| u32::from(cvt_f16_from_f32(a, rnd, false, c.relu, c.satfinite)),
             16,
         ),
         Type::BF16x2 => (
-            &|a| u32::from(cvt_bf16_from_f32(a, rnd, c.relu, c.satfinite)),
+            &|a| u32::from(cvt_bf16_from_f32(a, rnd, c.ftz, c.relu, c.satfinite)),
             16,
         ),
         Type::E4M3x2 => (&|a| u32::from(cvt_e4m3_from_f32(a, c.relu)), 8),
@@ -120,8 +120,8 @@ macro_rules! to_int {
 fn from_f32(c: Cvt, a: f32) -> Option<u64> {
     let to_integral = c.int_rnd.unwrap_or(Rounding::Rz);
     Some(to_int!(c, cvt_int_from_f32(a, to_integral, c.ftz)
-        Type::F16 => cvt_f16_from_f32(a, rounding(c), c.ftz, c.sat, c.relu, c.satfinite).into(),
-        Type::BF16 => cvt_bf16_from_f32(a, rounding(c), c.relu, c.satfinite).into(),
+        Type::F16 => cvt_f16_from_f32(a, rounding(c), c.sat, c.relu, c.satfinite).into(),
+        Type::BF16 => cvt_bf16_from_f32(a, rounding(c), c.ftz, c.relu, c.satfinite).into(),
         Type::TF32 => cvt_tf32_from_f32(a, rounding(c), c.relu, c.satfinite).into(),
         Type::F32 => cvt_f32(a, c.int_rnd, c.ftz, c.sat).to_bits().into(),
         Type::F64 => cvt_f64_from_f32(a, c.ftz, c.sat).to_bits(),

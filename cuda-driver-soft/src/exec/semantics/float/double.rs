@@ -8,12 +8,12 @@ pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 const QUIET: u64 = 1 << 51;
 
-/// `r`, or if it is a NaN: the first operand that is one, made quiet, else the NaN of invalid operations.
-/// Which operand's payload the host keeps depends on how the compiler ordered them, so it is chosen here.
+/// `r`, or if it is a NaN: the last operand that is one, made quiet, else the NaN of invalid operations (as recorded on an
+/// H200). The host would keep another payload, depending on how the compiler ordered the operands.
 #[inline(always)]
 fn keep_payload(r: f64, a: f64, b: f64, c: f64) -> f64 {
-    let payload = if c.is_nan() {
-        c.to_bits() | QUIET
+    let payload = if a.is_nan() {
+        a.to_bits() | QUIET
     } else {
         NAN_F64
     };
@@ -22,8 +22,8 @@ fn keep_payload(r: f64, a: f64, b: f64, c: f64) -> f64 {
     } else {
         payload
     };
-    let payload = if a.is_nan() {
-        a.to_bits() | QUIET
+    let payload = if c.is_nan() {
+        c.to_bits() | QUIET
     } else {
         payload
     };
@@ -255,16 +255,16 @@ pub fn sqrt_f64(a: f64, rnd: Rounding) -> f64 {
     keep_payload(root, a, 0.0, 0.0)
 }
 
-/// `abs.f64 d, a`
+/// `abs.f64 d, a`. A NaN keeps its sign.
 #[inline(always)]
 pub fn abs_f64(a: f64) -> f64 {
-    f64::from_bits(a.to_bits() & !(1 << 63))
+    keep_payload(f64::from_bits(a.to_bits() & !(1 << 63)), a, 0.0, 0.0)
 }
 
-/// `neg.f64 d, a`
+/// `neg.f64 d, a`. A NaN keeps its sign.
 #[inline(always)]
 pub fn neg_f64(a: f64) -> f64 {
-    f64::from_bits(a.to_bits() ^ 1 << 63)
+    keep_payload(f64::from_bits(a.to_bits() ^ (1 << 63)), a, 0.0, 0.0)
 }
 
 /// `copysign.f64 d, a, b`: the sign of `a` with the magnitude of `b`.

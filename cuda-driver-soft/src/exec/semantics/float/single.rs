@@ -42,14 +42,14 @@ fn finish(r: f32, sat: bool) -> f32 {
 }
 
 /// 2^24: enough to lift a subnormal result, with all bits that its rounding needs, into the normal range.
-const SCALE: f32 = 16_777_216.0;
+pub(crate) const SCALE: f32 = 16_777_216.0;
 
 /// `.ftz` on a result that may be inexact. It is tiny, and becomes a zero of its sign, if it is less than the least
 /// normal number when rounded to 24 bits with no limit to the exponent: so a number just below the least normal one is
 /// flushed though in the subnormal format it would have been rounded up to it.
 /// `scaled` is the same operation, rounded the same way, with a result 2^24 times as large.
 #[inline(always)]
-fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
+pub(crate) fn flush_result(r: f32, scaled: f32, ftz: bool) -> f32 {
     let tiny = ftz && scaled.abs() < f32::MIN_POSITIVE * SCALE;
     f32::from_bits(if tiny {
         r.to_bits() & 0x8000_0000

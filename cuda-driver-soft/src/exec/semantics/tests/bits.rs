@@ -26,7 +26,9 @@ fn fields<T: Int>() {
         } else {
             (position % 70, length % 70)
         };
-        let (pos, len) = (position & 0xff, length & 0xff);
+        // The 64-bit forms take larger values for what they are: past the end.
+        let low = |v: u32| if width == 64 { v.min(1000) } else { v & 0xff };
+        let (pos, len) = (low(position), low(length));
         let sign = T::SIGNED && len != 0 && bit(a.bits(), (pos + len - 1).min(width - 1));
         let expected = from_bits(width, |i| {
             if i < len && pos + i < width {
@@ -209,7 +211,7 @@ fn nth_set_bit() {
     }
     assert_eq!(
         (fns(u32::MAX, 32, 1), fns(u32::MAX, 0, i32::MIN)),
-        (u32::MAX, u32::MAX)
+        (u32::MAX, 0)
     );
 }
 

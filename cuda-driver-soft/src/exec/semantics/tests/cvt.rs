@@ -12,14 +12,18 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 
 const ROUNDS: u32 = 100_000;
 
-fn narrowed<S: Float + FloatConvert<D>, D: Float>(bits: u64, rnd: Rounding, nan: u64) -> u64 {
+/// The bits after a conversion by `apfloat`; a NaN is `nan`, or `apfloat`'s own, which keeps what fits of the payload.
+fn narrowed<S: Float + FloatConvert<D>, D: Float>(
+    bits: u64,
+    rnd: Rounding,
+    nan: Option<u16>,
+) -> u64 {
     let value = S::from_bits(bits.into())
         .convert_r(referee(rnd), &mut false)
         .value;
-    if value.is_nan() {
-        nan
-    } else {
-        value.to_bits() as u64
+    match nan {
+        Some(nan) if value.is_nan() => nan.into(),
+        _ => value.to_bits() as u64,
     }
 }
 
@@ -36,28 +40,28 @@ fn float_to_float() {
         for bits in [wide, near, nearer] {
             let a = f64::from_bits(bits);
             let s = (a as f32).to_bits() ^ (random.next() % 4) as u32;
-            let (single, nan) = (f32::from_bits(s), NAN_HALF.into());
+            let (single, nan) = (f32::from_bits(s), Some(NAN_HALF));
             for rnd in MODES {
                 let at = format!("{rnd:?} {bits:016x} {s:08x}");
-                let expected = narrowed::<Double, Single>(bits, rnd, NAN_F32.into());
+                let expected = narrowed::<Double, Single>(bits, rnd, None);
                 assert_eq!(
                     u64::from(cvt_f32_from_f64(a, rnd, false, false).to_bits()),
                     expected,
                     "{at}"
                 );
-                let expected = narrowed::<Double, Half>(bits, rnd, nan);
+                let expected = narrowed::<Double, Half>(bits, rnd, None);
                 assert_eq!(u64::from(cvt_f16_from_f64(a, rnd, false)), expected, "{at}");
-                let expected = narrowed::<Double, BFloat>(bits, rnd, nan);
+                let expected = narrowed::<Double, BFloat>(bits, rnd, None);
                 assert_eq!(u64::from(cvt_bf16_from_f64(a, rnd)), expected, "{at}");
                 let expected = narrowed::<Single, Half>(s.into(), rnd, nan);
                 assert_eq!(
-                    u64::from(cvt_f16_from_f32(single, rnd, false, false, false, false)),
+                    u64::from(cvt_f16_from_f32(single, rnd, false, false, false)),
                     expected,
                     "{at}"
                 );
                 let expected = narrowed::<Single, BFloat>(s.into(), rnd, nan);
                 assert_eq!(
-                    u64::from(cvt_bf16_from_f32(single, rnd, false, false)),
+                    u64::from(cvt_bf16_from_f32(single, rnd, false, false, false)),
                     expected,
                     "{at}"
                 );
@@ -69,7 +73,7 @@ fn float_to_float() {
     }
     for bits in 0..=u16::MAX {
         for rnd in MODES {
-            let nan = NAN_HALF.into();
+            let nan = Some(NAN_HALF);
             let expected = narrowed::<Half, BFloat>(bits.into(), rnd, nan);
             assert_eq!(
                 u64::from(cvt_bf16_from_f16(bits, rnd)),
@@ -86,34 +90,40 @@ fn float_to_float() {
     }
 }
 
+/// As recorded on an H200.
 #[test]
 fn nan_payloads() {
     let nan = f32::from_bits(0x7fc1_2345);
-    assert_eq!(
-        cvt_f64_from_f32(nan, false, false).to_bits(),
-        0x7ff8_2468_a000_0000
-    );
-    assert_eq!(
-        cvt_f64_from_f32(f32::from_bits(0xff80_0001), false, false).to_bits(),
-        0xfff8_0000_2000_0000
-    );
-    assert_eq!(
-        cvt_f32_from_f64(
-            f64::from_bits(0x7ff8_2468_a000_0000),
-            Rounding::Rn,
-            false,
-            false
-        )
-        .to_bits(),
-        NAN_F32
-    );
+    let widened = |bits, ftz| cvt_f64_from_f32(f32::from_bits(bits), ftz, false).to_bits();
+    assert_eq!(widened(0x7fc1_2345, false), 0x7ff8_2468_a000_0000);
+    assert_eq!(widened(0xff80_0001, false), 0xfff8_0000_2000_0000);
+    assert_eq!(widened(0xff80_0001, true), 0x7fff_ffff_e000_0000);
+    let wide = f64::from_bits(0xfff4_0000_0000_0001);
+    let narrow = |ftz| cvt_f32_from_f64(wide, Rounding::Rz, ftz, false).to_bits();
+    assert_eq!((narrow(false), narrow(true)), (0xffe0_0000, 0xffe0_0000));
+    assert_eq!(cvt_f16_from_f64(wide, Rounding::Rn, false), 0xff00);
+    assert_eq!(cvt_bf16_from_f64(wide, Rounding::Rn), 0xffe0);
     assert_eq!(cvt_f32(nan, None, false, false).to_bits(), 0x7fc1_2345);
     assert_eq!(cvt_f32(nan, None, true, false).to_bits(), NAN_F32);
     assert_eq!(cvt_f32(nan, None, false, true).to_bits(), 0);
-    assert_eq!(
-        cvt_f32_from_bf16(0xffc1, false, false).to_bits(),
-        0xffc1_0000
-    );
+    assert_eq!(cvt_f16(0xfd00, None, false), NAN_HALF);
+    let shifted = cvt_f32_from_bf16(0xffc1, false, false);
+    assert_eq!(shifted.to_bits(), 0xffc1_0000);
+}
+
+/// A result just below the least normal number is flushed if it stays below when rounded to 24 bits.
+#[test]
+fn ftz_of_narrowed_numbers() {
+    let least = f64::from(f32::MIN_POSITIVE);
+    let just_below = least * (1.0 - 2f64.powi(-25));
+    let lower = least * (1.0 - 2f64.powi(-24));
+    let cvt = |a, rnd| cvt_f32_from_f64(a, rnd, true, false);
+    assert_eq!(cvt(just_below, Rounding::Rn), f32::MIN_POSITIVE);
+    assert_eq!(cvt(just_below.next_down(), Rounding::Rn), 0.0);
+    assert_eq!(cvt(least.next_down(), Rounding::Rz), 0.0);
+    assert_eq!(cvt(-least.next_down(), Rounding::Rm), -f32::MIN_POSITIVE);
+    assert_eq!(cvt(-lower, Rounding::Rm).to_bits(), 0x8000_0000);
+    assert_eq!(cvt(lower.next_up(), Rounding::Rp), f32::MIN_POSITIVE);
 }
 
 fn int_sources<S: Int>(random: &mut Random) {
@@ -391,31 +401,25 @@ fn tensor_float() {
 #[test]
 fn saturating_and_packing_forms() {
     assert_eq!(
-        cvt_f16_from_f32(1e9, Rounding::Rn, false, false, false, true),
+        cvt_f16_from_f32(1e9, Rounding::Rn, false, false, true),
         0x7bff
     );
     assert_eq!(
-        cvt_f16_from_f32(f32::NEG_INFINITY, Rounding::Rz, false, false, false, true),
+        cvt_f16_from_f32(f32::NEG_INFINITY, Rounding::Rz, false, false, true),
         0xfbff
     );
     assert_eq!(
-        cvt_f16_from_f32(f32::INFINITY, Rounding::Rz, false, false, false, false),
+        cvt_f16_from_f32(f32::INFINITY, Rounding::Rz, false, false, false),
         0x7c00
     );
+    assert_eq!(cvt_f16_from_f32(-3.0, Rounding::Rn, false, true, false), 0);
+    assert_eq!(cvt_f16_from_f32(-3.0, Rounding::Rn, true, false, false), 0);
     assert_eq!(
-        cvt_f16_from_f32(-3.0, Rounding::Rn, false, false, true, false),
-        0
-    );
-    assert_eq!(
-        cvt_f16_from_f32(-3.0, Rounding::Rn, false, true, false, false),
-        0
-    );
-    assert_eq!(
-        cvt_bf16_from_f32(f32::MAX, Rounding::Rn, false, true),
+        cvt_bf16_from_f32(f32::MAX, Rounding::Rn, false, false, true),
         0x7f7f
     );
     assert_eq!(
-        cvt_bf16_from_f32(f32::NAN, Rounding::Rn, true, true),
+        cvt_bf16_from_f32(f32::NAN, Rounding::Rn, false, true, true),
         NAN_HALF
     );
     assert_eq!(cvt_pack(8, false, 300, -1, Some(0x1234_5678)), 0x5678_ff00);

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The loader and the registry over NVIDIA's drivers 450 to 555, on a machine without a GPU: Debian's packages, unpacked
+# into .cache/, nothing installed. The tests load them as an ordinary user, because as root cuInit makes a device node.
+# Ends with 75 if a download failed three times.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+home=$PWD/.cache/drivers
+apt=$home/apt
+# Driver, Debian package. Which build of a driver Debian has changes with security updates, so none is named.
+packages=(
+    "450 libnvidia-tesla-450-cuda1"
+    "470 libnvidia-tesla-470-cuda1"
+    "525 libnvidia-tesla-cuda1"
+    "535 libcuda1"
+    "550 libcuda1"
+    "555 libcuda1"
+)
+options=(
+    -o "Dir::Etc=$apt/etc" -o "Dir::State::Lists=$apt/lists" -o "Dir::Cache=$apt/cache"
+    -o Dir::Etc::trustedparts=/etc/apt/trusted.gpg.d -o APT::Sandbox::User=root
+)
+
+# Package lists of their own, in the suites that have drivers; the system's apt configuration stays as it is.
+lists() {
+    mkdir -p "$apt"/etc/{sources.list.d,apt.conf.d,preferences.d} "$apt"/{lists,cache/archives}/partial
+    sed -e 's/^Suites: bookworm bookworm-updates$/Suites: bullseye bookworm trixie experimental/' \
+        -e 's/^Components:.*/Components: non-free/' \
+        /etc/apt/sources.list.d/debian.sources >"$apt/etc/sources.list.d/drivers.sources"
+    cp /etc/apt/apt.conf.d/99* "$apt/etc/apt.conf.d/" 2>/dev/null || true
+    apt-get "${options[@]}" -qq update
+}
+
+fetch() {
+    local driver=$1 package=$2 version
+    version=$(apt-cache "${options[@]}" madison "$package" | awk -v d="$driver" '$3 ~ "^" d "[.]" { print $3; exit }')
+    [ -n "$version" ] || return
+    rm -rf "$home/deb" && mkdir -p "$home/deb"
+    (cd "$home/deb" && apt-get "${options[@]}" -qq download "$package=$version") || return
+    dpkg -x "$home"/deb/*.deb "$home/$driver.new" && mv "$home/$driver.new" "$home/$driver"
+}
+
+for try in 1 2 3; do
+    missing=()
+    for line in "${packages[@]}"; do
+        driver=${line% *}
+        [ -d "$home/$driver" ] || missing+=("$line")
+    done
+    [ ${#missing[@]} = 0 ] && break
+    lists || true
+    for line in "${missing[@]}"; do
+        fetch "${line% *}" "${line#* }" || echo "driver ${line% *} was not fetched (try $try of 3)" >&2
+    done
+done
+for line in "${packages[@]}"; do
+    if [ ! -d "$home/${line% *}" ]; then
+        echo "ci/drivers.sh: no package with driver ${line% *} could be downloaded" >&2
+        exit 75
+    fi
+done
+
+export CUDA_ABI_DRIVERS=$home
+cargo test --package cuda-driver-sys --test abi_drivers -- --include-ignored --nocapture

@@ -1,0 +1,115 @@
+//! `soft-cuda run PROGRAM [ARGUMENTS]`: runs a program on the software driver.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+soft-cuda run PROGRAM [ARGUMENTS]   runs a program on the software CUDA driver
+soft-cuda path                      prints the folder that holds the driver, libcuda.so.1
+soft-cuda --version
+
+The program finds the driver through LD_LIBRARY_PATH, so nothing is installed and nothing of the system changes.
+CUDA_SOFT_LOG=1 makes the driver say why calls fail.";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let command = arguments.next().unwrap_or_default();
+    let result = match command.to_str() {
+        Some("run") => run(arguments.collect()),
+        Some("path") => folder().map(|folder| {
+            println!("{}", folder.display());
+            ExitCode::SUCCESS
+        }),
+        Some("--version" | "-V") => {
+            println!("soft-cuda {}", env!("CARGO_PKG_VERSION"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Some("--help" | "-h" | "help") => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(format!("no such command\n{USAGE}")),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("soft-cuda: {error}");
+        ExitCode::from(2)
+    })
+}
+
+/// A folder that holds the driver under the name that programs look for, and nothing else.
+fn folder() -> Result<PathBuf, String> {
+    const NAME: &str = "libcuda.so.1";
+    let program = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+    let program = program.canonicalize().unwrap_or(program);
+    let beside = program.parent().ok_or("this program lies in no folder")?;
+    let installed = beside.join("../lib/soft-cuda");
+    if installed.join(NAME).is_file() {
+        return Ok(installed);
+    }
+    // Beside this program, as cargo leaves it; for tests it lies in `deps`.
+    let built = [beside.join("libcuda.so"), beside.join("deps/libcuda.so")];
+    let newest = built
+        .iter()
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .max();
+    let (_, library) = newest.ok_or_else(|| {
+        format!(
+            "no driver in {}: build it with `cargo build -p cuda-driver-soft-libcuda`",
+            beside.display()
+        )
+    })?;
+    let folder = beside.join("soft-cuda-lib");
+    let link = folder.join(NAME);
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    if std::fs::read_link(&link).ok().as_deref() != Some(library.as_path()) {
+        replace(library, &link).map_err(|error| format!("{}: {error}", link.display()))?;
+    }
+    Ok(folder)
+}
+
+/// Makes `link` point to `library` in one step, since others may be doing the same.
+#[cfg(unix)]
+fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
+    let fresh = link.with_extension(format!("{}", std::process::id()));
+    std::os::unix::fs::symlink(library, &fresh)?;
+    std::fs::rename(&fresh, link)
+}
+
+#[cfg(not(unix))]
+fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
+    std::fs::copy(library, link).map(|_| ())
+}
+
+fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    if arguments.is_empty() {
+        return Err(format!("run what?\n{USAGE}"));
+    }
+    let program = arguments.remove(0);
+    let mut path = folder()?.into_os_string();
+    if let Some(old) = std::env::var_os("LD_LIBRARY_PATH").filter(|old| !old.is_empty()) {
+        path.push(":");
+        path.push(old);
+    }
+    let mut command = Command::new(&program);
+    command.args(arguments).env("LD_LIBRARY_PATH", path);
+    let failed = |error: std::io::Error| format!("{}: {error}", program.display());
+    execute(command).map_err(failed)
+}
+
+/// Becomes the program: signals, exit status and terminal are its own.
+#[cfg(unix)]
+fn execute(mut command: Command) -> std::io::Result<ExitCode> {
+    Err(std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+#[cfg(not(unix))]
+fn execute(mut command: Command) -> std::io::Result<ExitCode> {
+    let status = command.status()?;
+    Ok(ExitCode::from(
+        status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(1),
+    ))
+}

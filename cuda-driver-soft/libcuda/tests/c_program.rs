@@ -1,0 +1,118 @@
+//! A C program, compiled against NVIDIA's header and linked to `libcuda.so.1`, runs under `soft-cuda run`.
+
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Says in the test's output why it did nothing.
+macro_rules! skip {
+    ($($arg:tt)*) => {{
+        eprintln!("needs {}", format_args!($($arg)*));
+        return;
+    }};
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Folders that may hold `cuda.h`: a toolkit's, and where `cargo xtask headers` puts those that it fetches.
+fn include_folder() -> Option<PathBuf> {
+    let toolkits = ["CUDA_PATH", "CUDA_HOME"]
+        .into_iter()
+        .filter_map(std::env::var_os)
+        .map(PathBuf::from);
+    let toolkits = toolkits
+        .chain([PathBuf::from("/usr/local/cuda")])
+        .map(|root| root.join("include"));
+    let cache = repository().join(".cache");
+    let mut fetched: Vec<PathBuf> = std::fs::read_dir(cache)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .collect();
+    // The newest first: the names end with versions.
+    fetched.sort();
+    let fetched = fetched
+        .into_iter()
+        .rev()
+        .flat_map(|p| ["nvidia/cu13/include", "nvidia/cuda_runtime/include"].map(|i| p.join(i)));
+    toolkits
+        .chain(fetched)
+        .find(|folder| folder.join("cuda.h").is_file())
+}
+
+fn text(output: &Output) -> String {
+    format!(
+        "{}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+#[test]
+fn a_c_program_uses_the_driver_without_knowing() {
+    let Some(include) = include_folder() else {
+        skip!("cuda.h: fetch it with `cargo xtask headers`, or set CUDA_PATH");
+    };
+    let folder = Command::new(env!("CARGO_BIN_EXE_soft-cuda"))
+        .arg("path")
+        .output()
+        .unwrap();
+    assert!(folder.status.success(), "{}", text(&folder));
+    let driver =
+        PathBuf::from(String::from_utf8(folder.stdout).unwrap().trim()).join("libcuda.so.1");
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let program = out.join("c_program");
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut build = cc::Build::new();
+    build
+        .target(&target)
+        .host(&target)
+        .opt_level(1)
+        .out_dir(&out)
+        .cargo_metadata(false)
+        .include(&include);
+    let Ok(compiler) = build.try_get_compiler() else {
+        skip!("a C compiler");
+    };
+    let mut compile = compiler.to_command();
+    compile
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program.c"))
+        .arg(&driver)
+        .arg("-o")
+        .arg(&program);
+    // The header calls some functions deprecated that the program uses on purpose.
+    compile.arg("-Wno-deprecated-declarations");
+    let compiled = compile.output().unwrap();
+    assert!(compiled.status.success(), "{}", text(&compiled));
+    let kernels = repository().join("tests/kernels/generated/vector_add.ptx");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_soft-cuda"));
+    let ran = run
+        .arg("run")
+        .arg(&program)
+        .arg(kernels)
+        .env_remove("LD_LIBRARY_PATH")
+        .output()
+        .unwrap();
+    let said = text(&ran);
+    assert!(
+        ran.status.success() && said.contains("Result = PASS"),
+        "{said}"
+    );
+    assert!(said.contains("Software CUDA device (sm_90)"), "{said}");
+    // Not linked by path but by name: without soft-cuda the program is not served by this driver.
+    let alone = Command::new(&program)
+        .env_remove("LD_LIBRARY_PATH")
+        .env("LD_BIND_NOW", "1")
+        .output()
+        .unwrap();
+    assert!(
+        !text(&alone).contains("Software CUDA device"),
+        "{}",
+        text(&alone)
+    );
+}

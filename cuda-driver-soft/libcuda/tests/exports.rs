@@ -1,0 +1,142 @@
+//! What `libcuda.so.1` exports, as the system's loader sees it.
+
+#![cfg(target_os = "linux")]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use cuda_driver_sys::{CUresult, Function, Library};
+
+fn driver() -> PathBuf {
+    let output = Command::new(env!("CARGO_BIN_EXE_soft-cuda"))
+        .arg("path")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()).join("libcuda.so.1")
+}
+
+#[test]
+fn the_685_symbols_and_the_marker_and_nothing_else() {
+    let bytes = std::fs::read(driver()).unwrap();
+    let mut exported = elf::defined_dynamic_symbols(&bytes);
+    exported.sort();
+    let mut expected: Vec<&str> = Function::ALL.iter().map(|f| f.name()).collect();
+    expected.push("cuda_driver_soft_marker");
+    expected.sort_unstable();
+    assert_eq!(exported, expected);
+    assert!(
+        elf::dynamic_strings(&bytes)
+            .iter()
+            .any(|s| s == "libcuda.so.1"),
+        "the soname"
+    );
+}
+
+#[test]
+fn loaded_as_a_library_it_is_a_driver_like_any_other() {
+    let path = driver();
+    // SAFETY: the driver of this project, which behaves as a CUDA driver.
+    let library = unsafe { Library::load_from(&path) }.unwrap();
+    assert!(library.is_software());
+    assert!(library.path().is_some());
+    assert_eq!(library.version(), Some(13050));
+    assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
+    let mut count = 0;
+    assert_eq!(
+        unsafe { library.cuDeviceGetCount(&raw mut count) },
+        CUresult::CUDA_SUCCESS
+    );
+    assert_eq!(count, 1);
+    // cuGetProcAddress gives the very symbols.
+    for function in Function::ALL {
+        let (mut found, mut status) = (std::ptr::null_mut(), Default::default());
+        let name = std::ffi::CString::new(function.base()).unwrap();
+        let version = function.since() as i32;
+        let flags = if function.stream_mode() == cuda_driver_sys::StreamMode::PerThread {
+            2
+        } else {
+            0
+        };
+        let code = unsafe {
+            library.cuGetProcAddress_v2(
+                name.as_ptr(),
+                &raw mut found,
+                version,
+                flags,
+                &raw mut status,
+            )
+        };
+        assert_eq!(code, CUresult::CUDA_SUCCESS, "{}", function.name());
+        let symbol = library.symbol(function.symbol()).map(|s| s.as_ptr());
+        assert_eq!(Some(found), symbol, "{}", function.name());
+    }
+    // The copy that is linked into this program refuses while the other is at work.
+    let linked = cuda_driver_soft::library();
+    assert_eq!(
+        unsafe { linked.cuInit(0) },
+        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+    );
+    assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
+}
+
+/// As much of the ELF format as this test needs (64 bits, little-endian).
+mod elf {
+    fn number(bytes: &[u8], at: usize, length: usize) -> usize {
+        bytes[at..at + length]
+            .iter()
+            .rev()
+            .fold(0, |n, b| n << 8 | usize::from(*b))
+    }
+
+    /// (type, offset, size, linked section) of each section.
+    fn sections(bytes: &[u8]) -> Vec<(usize, usize, usize, usize)> {
+        let (table, size, count) = (
+            number(bytes, 40, 8),
+            number(bytes, 58, 2),
+            number(bytes, 60, 2),
+        );
+        let section = |i| table + i * size;
+        (0..count)
+            .map(section)
+            .map(|s| {
+                (
+                    number(bytes, s + 4, 4),
+                    number(bytes, s + 24, 8),
+                    number(bytes, s + 32, 8),
+                    number(bytes, s + 40, 4),
+                )
+            })
+            .collect()
+    }
+
+    fn string(bytes: &[u8], at: usize) -> String {
+        let end = bytes[at..].iter().position(|b| *b == 0).unwrap();
+        String::from_utf8_lossy(&bytes[at..at + end]).into_owned()
+    }
+
+    const DYNSYM: usize = 11;
+    const SYMBOL: usize = 24;
+
+    pub(super) fn defined_dynamic_symbols(bytes: &[u8]) -> Vec<String> {
+        let sections = sections(bytes);
+        let (_, start, size, strings) = *sections.iter().find(|s| s.0 == DYNSYM).unwrap();
+        let names = sections[strings].1;
+        (start..start + size)
+            .step_by(SYMBOL)
+            .filter(|s| number(bytes, s + 6, 2) != 0)
+            .map(|s| string(bytes, names + number(bytes, s, 4)))
+            .collect()
+    }
+
+    /// The strings that the dynamic section and its symbols use.
+    pub(super) fn dynamic_strings(bytes: &[u8]) -> Vec<String> {
+        let sections = sections(bytes);
+        let strings = sections.iter().find(|s| s.0 == DYNSYM).unwrap().3;
+        let (_, start, size, _) = sections[strings];
+        bytes[start..start + size]
+            .split(|b| *b == 0)
+            .map(|s| String::from_utf8_lossy(s).into_owned())
+            .collect()
+    }
+}

@@ -1,0 +1,329 @@
+//! A block: its warps, its barriers, its shared memory.
+
+use super::fault::{Fault, FaultKind};
+use super::frame::{Frames, Here, thread_of};
+use super::lanes::{self, Mask};
+use super::machine::Machine;
+use super::warp::{Arrival, Pause, Warp};
+use crate::ir::{BarOp, BoolOp, FuncId};
+use crate::memory::buffer::Buffer;
+
+/// Barriers of a block.
+const BARRIERS: usize = 16;
+
+/// A block in progress, or one that is over and can be used again.
+pub(crate) struct Block {
+    index: [u32; 3],
+    number: u64,
+    threads: u32,
+    warps: Vec<Warp>,
+    states: Vec<State>,
+    /// What each warp that waits asked for.
+    waiting_for: Vec<BarOp>,
+    barriers: [Barrier; BARRIERS],
+    shared: Buffer,
+    /// Instructions that the block has run, for its clock.
+    steps: u64,
+    clock_reads: u64,
+}
+
+/// What a warp does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ready,
+    Waiting(usize),
+    Done,
+}
+
+/// A barrier that warps have arrived at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Barrier {
+    /// Threads that have arrived; a warp counts as 32.
+    arrived: u32,
+    /// Threads that it waits for, if said.
+    count: Option<u32>,
+    /// Lanes that have arrived with a predicate that holds, and all that have arrived.
+    holding: u32,
+    lanes: u32,
+}
+
+/// Why a block stopped running.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// All its threads have exited.
+    Done,
+    /// It has had its share.
+    Share,
+    /// Something went wrong.
+    Fault(Box<Fault>),
+}
+
+/// Where a block is, and of what size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared_bytes: u64,
+    pub(crate) function: FuncId,
+}
+
+impl Block {
+    /// A block at its start. `None` if the host has no memory for it.
+    pub(crate) fn new(frames: &mut Frames<'_>, shape: &Shape, number: u64) -> Option<Self> {
+        let threads: u32 = shape.block.iter().product();
+        let index = block_of(shape.grid, number);
+        let warps = (0..threads.div_ceil(32)).map(|warp| {
+            let here = Here {
+                block: index,
+                number,
+                warp,
+            };
+            Warp::new(frames, shape.function, here, lanes_of(threads, warp))
+        });
+        let warps: Vec<Warp> = warps.collect::<Option<_>>()?;
+        Some(Block {
+            index,
+            number,
+            threads,
+            states: vec![State::Ready; warps.len()],
+            waiting_for: vec![BarOp::Sync; warps.len()],
+            warps,
+            barriers: [Barrier::default(); BARRIERS],
+            shared: Buffer::new(shape.shared_bytes)?,
+            steps: 0,
+            clock_reads: 0,
+        })
+    }
+
+    /// Makes a block that is over another block of the same launch.
+    pub(crate) fn reuse(
+        &mut self,
+        frames: &mut Frames<'_>,
+        shape: &Shape,
+        number: u64,
+    ) -> Option<()> {
+        self.index = block_of(shape.grid, number);
+        self.number = number;
+        let (index, threads) = (self.index, self.threads);
+        for warp in &mut self.warps {
+            let here = Here {
+                block: index,
+                number,
+                warp: warp.number(),
+            };
+            warp.reuse(frames, here, lanes_of(threads, here.warp))?;
+        }
+        self.states.fill(State::Ready);
+        self.barriers = [Barrier::default(); BARRIERS];
+        self.shared.clear();
+        (self.steps, self.clock_reads) = (0, 0);
+        Some(())
+    }
+
+    /// The block's number in the grid.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Runs the warps in turn until all are done, or until the block has had its share: rounds in which no warp was
+    /// done or came to a barrier.
+    pub(crate) fn run(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        shape: &Shape,
+        share: u64,
+    ) -> Outcome {
+        std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        (m.block_start, m.clock_reads) = (m.steps.wrapping_sub(self.steps), self.clock_reads);
+        let outcome = self.run_warps(m, frames, shape, share);
+        (self.steps, self.clock_reads) = (m.steps.wrapping_sub(m.block_start), m.clock_reads);
+        std::mem::swap(&mut m.spaces.shared, &mut self.shared);
+        outcome
+    }
+
+    fn run_warps(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        shape: &Shape,
+        share: u64,
+    ) -> Outcome {
+        let end = m.steps.saturating_add(share);
+        loop {
+            let mut ran = false;
+            let mut moved = false;
+            for w in 0..self.warps.len() {
+                if self.states[w] != State::Ready {
+                    continue;
+                }
+                ran = true;
+                let share = if m.spins {
+                    WARP_SHARE_SPINNING
+                } else {
+                    WARP_SHARE
+                };
+                match self.warps[w].run(m, frames, share) {
+                    Pause::Share => continue,
+                    Pause::Done => {
+                        self.states[w] = State::Done;
+                        // A warp that is gone is not waited for, where no count is said.
+                        (0..BARRIERS).for_each(|id| self.complete(frames, id));
+                    }
+                    Pause::Barrier(arrival) => {
+                        if let Err(report) = self.arrive(frames, w, &arrival) {
+                            let kind = FaultKind::BarrierMisuse { report };
+                            return self.fault(shape, kind, w, arrival.lanes, arrival.line);
+                        }
+                    }
+                    Pause::Fault { line } => {
+                        let (kind, lane) = m.fault.take().unwrap_or((FaultKind::Trap, 0));
+                        return self.fault(shape, kind, w, 1 << (lane % 32), line);
+                    }
+                }
+                moved = true;
+            }
+            if self.states.iter().all(|s| *s == State::Done) {
+                return Outcome::Done;
+            }
+            if !ran {
+                return self.deadlock(frames, shape);
+            }
+            if !moved && m.steps >= end {
+                return Outcome::Share;
+            }
+        }
+    }
+
+    fn arrive(&mut self, frames: &Frames<'_>, w: usize, arrival: &Arrival) -> Result<(), String> {
+        let id = arrival.id as usize;
+        let Some(barrier) = self.barriers.get_mut(id) else {
+            return Err(format!(
+                "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
+            ));
+        };
+        match arrival.count {
+            Some(count) if count == 0 || !count.is_multiple_of(32) => {
+                return Err(format!(
+                    "barrier {id} for {count} threads, which is no multiple of 32"
+                ));
+            }
+            Some(count) if barrier.arrived > 0 && barrier.count != Some(count) => {
+                return Err(format!(
+                    "barrier {id} for {count} threads, where other warps said otherwise"
+                ));
+            }
+            None if barrier.count.is_some() => {
+                return Err(format!(
+                    "barrier {id} for all threads, where other warps said how many"
+                ));
+            }
+            _ => {}
+        }
+        barrier.count = arrival.count;
+        barrier.arrived += 32;
+        barrier.holding += arrival.holds.count_ones();
+        barrier.lanes += arrival.lanes.count_ones();
+        if arrival.op == BarOp::Arrive {
+            self.warps[w].release(frames, 0);
+        } else {
+            self.states[w] = State::Waiting(id);
+            self.waiting_for[w] = arrival.op;
+        }
+        self.complete(frames, id);
+        Ok(())
+    }
+
+    /// Lets the warps at a barrier go, if all have come.
+    fn complete(&mut self, frames: &Frames<'_>, id: usize) {
+        let barrier = self.barriers[id];
+        let there = self.states.iter().filter(|s| **s != State::Done).count() as u32 * 32;
+        if barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(there) {
+            return;
+        }
+        self.barriers[id] = Barrier::default();
+        for w in 0..self.warps.len() {
+            if self.states[w] == State::Waiting(id) {
+                self.states[w] = State::Ready;
+                let result = match self.waiting_for[w] {
+                    BarOp::Popc => barrier.holding,
+                    BarOp::Red(BoolOp::And) => u32::from(barrier.holding == barrier.lanes),
+                    BarOp::Red(_) => u32::from(barrier.holding != 0),
+                    BarOp::Sync | BarOp::Arrive => 0,
+                };
+                self.warps[w].release(frames, result);
+            }
+        }
+    }
+
+    fn deadlock(&self, frames: &Frames<'_>, shape: &Shape) -> Outcome {
+        let mut reports = Vec::new();
+        let mut first = None;
+        for (w, state) in self.states.iter().enumerate() {
+            if let State::Waiting(id) = state {
+                let lines: Vec<String> = self.warps[w]
+                    .lines(frames)
+                    .iter()
+                    .map(u32::to_string)
+                    .collect();
+                let Barrier { arrived, count, .. } = self.barriers[*id];
+                let wanted = count.map_or("all".into(), |c| c.to_string());
+                reports.push(format!(
+                    "warp {w} waits at barrier {id} in line {}, where {arrived} of {wanted} threads have arrived",
+                    lines.join(", ")
+                ));
+                first.get_or_insert((w, self.warps[w].lines(frames).first().copied().unwrap_or(0)));
+            }
+        }
+        let (w, line) = first.unwrap_or((0, 0));
+        self.fault(
+            shape,
+            FaultKind::Deadlock {
+                report: reports.join("; "),
+            },
+            w,
+            1,
+            line,
+        )
+    }
+
+    fn fault(
+        &self,
+        shape: &Shape,
+        kind: FaultKind,
+        warp: usize,
+        lanes: Mask,
+        line: u32,
+    ) -> Outcome {
+        let lane = lanes::iter(lanes).next().unwrap_or(0) as u32;
+        let thread = thread_of(shape.block, warp as u32 * 32 + lane);
+        Outcome::Fault(Box::new(Fault {
+            kind,
+            kernel: String::new(),
+            line,
+            block: self.index,
+            thread,
+        }))
+    }
+}
+
+/// Lanes of a warp that are threads of the block.
+fn lanes_of(threads: u32, warp: u32) -> Mask {
+    let here = (threads - warp * 32).min(32);
+    u32::MAX >> (32 - here)
+}
+
+/// The coordinates of a block in its grid.
+fn block_of(grid: [u32; 3], number: u64) -> [u32; 3] {
+    let [x, y, _] = grid.map(|n| u64::from(n.max(1)));
+    [
+        (number % x) as u32,
+        (number / x % y) as u32,
+        (number / x / y) as u32,
+    ]
+}
+
+/// Jumps backwards of a warp before the next warp has its turn.
+const WARP_SHARE: i64 = 65_536;
+/// The same if it may be waiting for another.
+const WARP_SHARE_SPINNING: i64 = 1_024;

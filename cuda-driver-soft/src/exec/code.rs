@@ -1,0 +1,245 @@
+//! A function as the engine runs it.
+
+use super::isa::Handler;
+use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
+use crate::ir::{FuncId, Special, VarId};
+use std::fmt;
+
+/// One decoded instruction. What the fields mean is up to the handler.
+#[derive(Clone, Copy)]
+pub(crate) struct Inst {
+    /// Runs it for all 32 lanes.
+    pub(crate) full: Handler,
+    /// Runs it for some lanes.
+    pub(crate) masked: Handler,
+    /// Destination.
+    pub(crate) d: Slot,
+    /// First source; of memory instructions the address.
+    pub(crate) a: Slot,
+    /// Second source.
+    pub(crate) b: Slot,
+    /// Third source.
+    pub(crate) c: Slot,
+    /// Fourth operand, or second destination.
+    pub(crate) e: Slot,
+    /// Of a memory instruction its [`AccessCache`](crate::memory::warp::AccessCache), of a branch the target.
+    pub(crate) aux: u32,
+    /// Modifiers that are not compiled into the handler.
+    pub(crate) mods: u32,
+    /// Offset of an address, and the like.
+    pub(crate) imm: u64,
+}
+
+/// What the interpreter does after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Flow {
+    /// Goes on with the next.
+    Next,
+    /// Goes on at [`Machine::target`](super::machine::Machine::target).
+    Jump,
+    /// The lanes of [`Machine::taken`](super::machine::Machine::taken) go to the target, the others to the next.
+    Diverge,
+    /// Skips the next instruction.
+    Skip,
+    /// Runs the next instruction for the lanes of [`Machine::taken`](super::machine::Machine::taken) only.
+    Narrow,
+    /// Everything that the warp's scheduler does: see [`Action`].
+    Act,
+    /// Ends the execution: [`Machine::fault`](super::machine::Machine::fault) says why.
+    Fault,
+}
+
+/// What an instruction asks of the scheduler; [`Inst::aux`] is its index in [`Code::actions`].
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// `ret`, and `exit` in a kernel's own frame.
+    Return,
+    /// `exit`
+    Exit,
+    /// `brx.idx`: by the value of a register.
+    Branch {
+        /// The index, one per lane.
+        index: Slot,
+        /// Where to go.
+        targets: Vec<u32>,
+    },
+    /// `call`
+    Call(Box<Call>),
+    /// `bar`, `barrier`
+    Barrier(Barrier),
+}
+
+/// A call site.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Which function.
+    pub(crate) callee: Target,
+    /// What it is given.
+    pub(crate) args: Vec<Place>,
+    /// Where its results go.
+    pub(crate) rets: Vec<Place>,
+}
+
+/// What a call calls.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// This function.
+    Function(FuncId),
+    /// A function that the runtime provides.
+    Builtin(Builtin),
+    /// The function whose address is in a register of 64 bits.
+    Indirect(Slot),
+}
+
+/// Functions that are declared in PTX and provided by the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    /// `vprintf`
+    Vprintf,
+    /// `__assertfail`
+    Assertfail,
+    /// `malloc`
+    Malloc,
+    /// `free`
+    Free,
+}
+
+/// Where a value that is passed is in its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A predicate.
+    Mask(Slot),
+    /// A row of registers of this many bytes each: 2, 4, 8, or 16 (two rows).
+    Row(Slot, u32),
+    /// Bytes of the frame's local memory.
+    Frame {
+        /// Offset from the frame's start.
+        offset: u32,
+        /// Bytes.
+        size: u32,
+    },
+    /// Nowhere: the sink.
+    Nowhere,
+}
+
+/// A block barrier instruction.
+#[derive(Clone, Debug)]
+pub(crate) struct Barrier {
+    /// What it does.
+    pub(crate) op: crate::ir::BarOp,
+    /// The instruction wants all lanes of a warp at the same place.
+    pub(crate) aligned: bool,
+    /// Its number.
+    pub(crate) id: Value,
+    /// How many threads take part; all of the block if there is none.
+    pub(crate) count: Option<Value>,
+    /// Of `.red`, the predicate that goes in, and whether it is negated.
+    pub(crate) predicate: Option<(Slot, bool)>,
+    /// Where the result goes: a predicate, or a row of 32 bits.
+    pub(crate) result: Option<Slot>,
+}
+
+/// A 32-bit operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    /// Known.
+    Is(u32),
+    /// In a register.
+    In(Slot),
+}
+
+/// What a slot that no instruction writes holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Constant {
+    /// These bits.
+    Bits(u64),
+    /// A special register that does not change while a block runs.
+    Special(Special),
+    /// A value of the launch's parameters: offset, bytes, and whether it is extended by its sign.
+    Param(u32, u8, bool),
+    /// Address of a variable in its own space, plus an offset.
+    Variable(VarId, i64),
+    /// Address of a part of the frame in local space.
+    Frame(i64),
+}
+
+impl Constant {
+    /// When the slot has to be filled.
+    pub(crate) fn lifetime(&self) -> Lifetime {
+        match self {
+            Constant::Special(Special::Tid(_) | Special::Warpid) => Lifetime::Warp,
+            Constant::Special(Special::Ctaid(_) | Special::Smid | Special::Clusterid(_)) => {
+                Lifetime::Block
+            }
+            Constant::Special(Special::ClusterCtaid(_) | Special::ClusterCtarank) => {
+                Lifetime::Block
+            }
+            Constant::Frame(_) => Lifetime::Frame,
+            _ => Lifetime::Launch,
+        }
+    }
+}
+
+/// How long a constant keeps its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lifetime {
+    /// The same for all threads of a launch (or the same row for each warp).
+    Launch,
+    /// The same for one warp in all blocks.
+    Warp,
+    /// The same for a block.
+    Block,
+    /// The same for an invocation.
+    Frame,
+}
+
+/// A decoded function.
+pub(crate) struct Code {
+    /// The function.
+    pub(crate) id: FuncId,
+    /// Instructions, blocks in the order in which the scheduler prefers them.
+    pub(crate) insts: Vec<Inst>,
+    /// For each instruction its line in the PTX source.
+    pub(crate) lines: Vec<u32>,
+    /// What instructions ask of the scheduler.
+    pub(crate) actions: Vec<Action>,
+    /// Bytes of a frame's registers.
+    pub(crate) frame_bytes: u32,
+    /// Slots to fill: where, how wide in bytes (0 for a predicate), with what; by lifetime.
+    pub(crate) constants: Vec<(Slot, u8, Constant)>,
+    /// Part of the registers that must be zero when a frame begins: start and bytes.
+    pub(crate) cleared: (u32, u32),
+    /// Where formal parameters arrive.
+    pub(crate) params: Vec<Place>,
+    /// Where results are at the end.
+    pub(crate) returns: Vec<Place>,
+    /// Bytes of local memory of an invocation.
+    pub(crate) local_bytes: u32,
+    /// Alignment of those, a power of two.
+    pub(crate) local_align: u32,
+}
+
+impl Code {
+    /// Checks what the unsafe code of handlers relies on: every slot, read as the widest row, is inside the frame.
+    pub(crate) fn check(self) -> Self {
+        for inst in &self.insts {
+            for slot in [inst.d, inst.a, inst.b, inst.c, inst.e] {
+                let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
+                let inside =
+                    slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);
+                assert!(inside, "a slot outside the frame");
+            }
+        }
+        self
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code")
+            .field("id", &self.id)
+            .field("insts", &self.insts.len())
+            .finish_non_exhaustive()
+    }
+}

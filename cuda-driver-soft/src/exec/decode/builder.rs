@@ -1,0 +1,302 @@
+//! Slots of registers and constants, and the instructions as they are made.
+
+use super::super::code::{Action, Code, Constant, Inst};
+use super::super::isa::{Handlers, Isa};
+use super::super::ops::{Form, control};
+use super::super::program::Image;
+use super::super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use crate::exec::window;
+use crate::ir::{self, Address, Body, FuncId, Operand, Reg, RegClass};
+use std::collections::HashMap;
+
+/// Makes the code of one function.
+pub(super) struct Builder<'b> {
+    pub(super) image: &'b Image,
+    pub(super) body: &'b Body,
+    id: FuncId,
+    isa: Isa,
+    insts: Vec<Inst>,
+    lines: Vec<u32>,
+    actions: Vec<Action>,
+    registers: Vec<Slot>,
+    constants: HashMap<(Constant, RegClass), Slot>,
+    filled: Vec<(Slot, u8, Constant)>,
+    cleared: u32,
+    next_row: u32,
+    sink_row: Option<Slot>,
+    /// Scratch rows, by class.
+    scratch: HashMap<(RegClass, u32), Slot>,
+}
+
+/// The first predicate of a frame takes what is written to the sink `_`.
+const SINK_PREDICATE: Slot = Slot(0);
+
+/// Any slot may be read as the widest row, so the last one needs room behind it.
+const PADDING: u32 = WIDEST_ROW;
+
+/// Predicates that constants may take, beside those of the function.
+const PREDICATE_CONSTANTS: u32 = 4;
+
+impl<'b> Builder<'b> {
+    pub(super) fn new(image: &'b Image, id: FuncId, body: &'b Body, isa: Isa) -> Self {
+        let predicates = body
+            .registers
+            .iter()
+            .filter(|c| **c == RegClass::Pred)
+            .count() as u32;
+        let mut next_predicate = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
+        let mut next_row = (next_predicate + PREDICATE_BYTES * predicates).next_multiple_of(64);
+        let registers = body.registers.iter().map(|class| {
+            let next = if *class == RegClass::Pred {
+                &mut next_predicate
+            } else {
+                &mut next_row
+            };
+            let slot = Slot(*next);
+            *next += bytes_of(*class);
+            slot
+        });
+        let registers: Vec<Slot> = registers.collect();
+        Builder {
+            image,
+            body,
+            id,
+            isa,
+            insts: Vec::new(),
+            lines: Vec::new(),
+            actions: Vec::new(),
+            registers,
+            constants: HashMap::new(),
+            filled: Vec::new(),
+            cleared: next_row,
+            next_row,
+            sink_row: None,
+            scratch: HashMap::new(),
+        }
+    }
+
+    /// The number of the next instruction.
+    pub(super) fn here(&self) -> u32 {
+        self.insts.len() as u32
+    }
+
+    pub(super) fn class(&self, reg: Reg) -> RegClass {
+        self.body.registers[reg.0 as usize]
+    }
+
+    pub(super) fn register(&self, reg: Reg) -> Slot {
+        self.registers[reg.0 as usize]
+    }
+
+    /// The slot of a destination; the sink's if there is none.
+    pub(super) fn destination(&mut self, reg: Option<Reg>, class: RegClass) -> Slot {
+        match reg {
+            Some(reg) => self.register(reg),
+            None if class == RegClass::Pred => SINK_PREDICATE,
+            None => match self.sink_row {
+                Some(slot) => slot,
+                None => {
+                    let slot = self.row(RegClass::B128);
+                    self.sink_row = Some(slot);
+                    slot
+                }
+            },
+        }
+    }
+
+    fn row(&mut self, class: RegClass) -> Slot {
+        let slot = Slot(self.next_row);
+        self.next_row += bytes_of(class).next_multiple_of(64);
+        slot
+    }
+
+    /// A row to work with inside one instruction.
+    pub(super) fn scratch(&mut self, class: RegClass, number: u32) -> Slot {
+        if let Some(slot) = self.scratch.get(&(class, number)) {
+            return *slot;
+        }
+        let slot = self.row(class);
+        self.scratch.insert((class, number), slot);
+        slot
+    }
+
+    /// A slot that holds a constant.
+    pub(super) fn constant(&mut self, constant: Constant, class: RegClass) -> Slot {
+        let constant = match constant {
+            Constant::Bits(bits) => Constant::Bits(match class {
+                RegClass::Pred => bits & 1,
+                RegClass::B16 => bits & 0xffff,
+                RegClass::B32 => bits & 0xffff_ffff,
+                RegClass::B64 | RegClass::B128 => bits,
+            }),
+            other => other,
+        };
+        if let Some(slot) = self.constants.get(&(constant, class)) {
+            return *slot;
+        }
+        let slot = if class == RegClass::Pred {
+            // Only false and true.
+            let number = self
+                .filled
+                .iter()
+                .filter(|(_, width, _)| *width == 0)
+                .count() as u32;
+            Slot(PREDICATE_BYTES * (1 + number))
+        } else {
+            self.row(class)
+        };
+        let width = match class {
+            RegClass::Pred => 0,
+            RegClass::B16 => 2,
+            RegClass::B32 => 4,
+            RegClass::B64 | RegClass::B128 => 8,
+        };
+        self.filled.push((slot, width, constant));
+        self.constants.insert((constant, class), slot);
+        slot
+    }
+
+    /// What a source operand that is no register stands for. `None` for registers, and for what changes.
+    pub(super) fn constant_of(&self, operand: &Operand) -> Option<Constant> {
+        Some(match *operand {
+            Operand::Reg(_) | Operand::NotReg(_) => return None,
+            Operand::Imm(bits) => Constant::Bits(bits),
+            Operand::Special(special) => Constant::Special(special),
+            Operand::Address(Address::Variable { var, offset }) => Constant::Variable(var, offset),
+            Operand::Address(Address::Frame { offset }) => Constant::Frame(offset),
+            Operand::Address(Address::Param { offset }) => Constant::Bits(offset as u64),
+            Operand::Address(Address::Function(id)) => {
+                Constant::Bits(window::function_address(id.0))
+            }
+        })
+    }
+
+    /// Adds an instruction.
+    pub(super) fn push(&mut self, handlers: Handlers, line: u32, set: impl FnOnce(&mut Inst)) {
+        let entry = handlers.entry(self.isa);
+        let none = Slot(0);
+        let mut inst = Inst {
+            full: entry.full,
+            masked: entry.masked,
+            d: none,
+            a: none,
+            b: none,
+            c: none,
+            e: none,
+            aux: 0,
+            mods: 0,
+            imm: 0,
+        };
+        set(&mut inst);
+        self.insts.push(inst);
+        self.lines.push(line);
+    }
+
+    /// Adds an instruction of a form, from slots of the classes that it wants.
+    pub(super) fn push_form(&mut self, form: &Form, dsts: [Slot; 2], srcs: &[Slot], line: u32) {
+        let (swap, mods) = form.mods.take_swap();
+        let source = |i: usize| srcs.get(i).copied().unwrap_or(Slot(0));
+        self.push(form.handlers, line, |inst| {
+            (inst.d, inst.e) = (
+                dsts[0],
+                if form.dsts[1].is_some() {
+                    dsts[1]
+                } else {
+                    source(3)
+                },
+            );
+            (inst.a, inst.b, inst.c) = (source(0), source(1), source(2));
+            if swap {
+                (inst.a, inst.b) = (inst.b, inst.a);
+            }
+            inst.mods = mods.0;
+        });
+    }
+
+    /// Adds a branch or jump, whose target is set later, or the guard of an instruction.
+    pub(super) fn push_control(
+        &mut self,
+        handlers: Handlers,
+        guard: Option<(Slot, bool)>,
+        line: u32,
+    ) {
+        self.push(handlers, line, |inst| {
+            if let Some((slot, negated)) = guard {
+                inst.a = slot;
+                inst.mods = u32::from(negated);
+            }
+        });
+    }
+
+    /// Adds an instruction that the scheduler runs.
+    pub(super) fn push_action(&mut self, action: Action, line: u32) {
+        let index = self.actions.len() as u32;
+        self.actions.push(action);
+        self.push(control::act(), line, |inst| inst.aux = index);
+    }
+
+    /// Puts a guard before each instruction from `start` on.
+    pub(super) fn guard_from(&mut self, start: u32, guard: (Slot, bool), line: u32) {
+        let guarded = self.insts.split_off(start as usize);
+        let lines = self.lines.split_off(start as usize);
+        for (inst, its_line) in guarded.into_iter().zip(lines) {
+            self.push_control(control::guard(), Some(guard), line);
+            self.insts.push(inst);
+            self.lines.push(its_line);
+        }
+    }
+
+    /// Bytes of the parameter buffer of the kernel, if this is one.
+    pub(super) fn param_bytes(&self) -> u32 {
+        let function = &self.image.module.functions[self.id.0 as usize];
+        let kernel = function.kind == ir::FunctionKind::Entry;
+        let bytes = function
+            .params
+            .iter()
+            .map(|p| p.offset + p.size)
+            .max()
+            .filter(|_| kernel);
+        bytes.and_then(|b| u32::try_from(b).ok()).unwrap_or(0)
+    }
+
+    pub(super) fn set_target(&mut self, inst: usize, target: u32) {
+        self.insts[inst].aux = target;
+    }
+
+    /// The place in which a formal parameter or result is.
+    pub(super) fn formal(&self, formal: &ir::Formal) -> super::super::code::Place {
+        use super::super::code::Place;
+        match *formal {
+            ir::Formal::Reg(reg) => self.place(reg),
+            ir::Formal::Frame { offset, size } => Place::Frame { offset, size },
+        }
+    }
+
+    /// The place of a register.
+    pub(super) fn place(&self, reg: Reg) -> super::super::code::Place {
+        use super::super::code::Place;
+        match self.class(reg) {
+            RegClass::Pred => Place::Mask(self.register(reg)),
+            class => Place::Row(self.register(reg), bytes_of(class) / 32),
+        }
+    }
+
+    pub(super) fn finish(self) -> Code {
+        let mut constants = self.filled.clone();
+        constants.sort_by_key(|(_, _, constant)| constant.lifetime());
+        Code {
+            id: self.id,
+            params: self.body.params.iter().map(|p| self.formal(p)).collect(),
+            returns: self.body.returns.iter().map(|p| self.formal(p)).collect(),
+            insts: self.insts,
+            lines: self.lines,
+            actions: self.actions,
+            frame_bytes: self.next_row + PADDING,
+            constants,
+            // Predicate constants are inside; they are filled after the clearing.
+            cleared: (0, self.cleared),
+            local_bytes: self.body.frame_size,
+            local_align: self.body.frame_align.max(1),
+        }
+    }
+}

@@ -1,0 +1,511 @@
+//! One instruction of the IR as instructions with handlers.
+
+use super::super::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
+use super::super::ops::memory::{self, Access};
+use super::super::ops::{self, Form, control, mov};
+use super::super::registers::Slot;
+use super::super::window;
+use super::builder::Builder;
+use super::{CannotRun, is_control};
+use crate::ir::{
+    Address, BarOp, CallSlot, Callee, Inst, MemMods, Op, Operand, Reg, RegClass, Space, Type,
+};
+
+/// Adds the instructions for `inst`.
+pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
+    let start = b.here();
+    let done = one(b, inst);
+    if done.is_none() {
+        let opcode = match &inst.op {
+            Op::Unsupported { opcode } => opcode.clone(),
+            op => format!("{op:?}"),
+        };
+        return Err(CannotRun {
+            opcode,
+            line: inst.line,
+        });
+    }
+    if let Some((reg, negated)) = inst.guard
+        && !is_control(&inst.op)
+    {
+        let predicate = b.register(reg);
+        b.guard_from(start, (predicate, negated), inst.line);
+    }
+    Ok(())
+}
+
+/// `ret` at the end of a function that has none.
+pub(super) fn lower_return(b: &mut Builder<'_>) {
+    b.push_action(Action::Return, 0);
+}
+
+fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    match &inst.op {
+        Op::Nop => {}
+        Op::Ret { .. } => b.push_action(Action::Return, inst.line),
+        Op::Exit => b.push_action(Action::Exit, inst.line),
+        Op::Trap => b.push(control::trap(), inst.line, |_| {}),
+        Op::Brx { targets, .. } => {
+            let index = source(b, inst.srcs.first()?, RegClass::B32, inst.line)?;
+            // Numbers of instructions for now; `decode` makes them places.
+            let targets = targets.iter().map(|t| t.0).collect();
+            b.push_action(Action::Branch { index, targets }, inst.line);
+        }
+        Op::Call {
+            callee, args, rets, ..
+        } => call(b, inst, callee, args, rets)?,
+        Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
+        Op::Ld(m) => load(b, inst, m)?,
+        Op::St(m) => store(b, inst, m)?,
+        Op::Mov { ty: Type::B128 } => {
+            let (d, a) = (inst.dsts.first()?, reg(inst.srcs.first()?)?);
+            let d = b.destination(*d, RegClass::B128);
+            let form = mov::of_class(RegClass::B64)?;
+            for half in 0..2 {
+                let (d, a) = (half_of(d, half), half_of(b.register(a), half));
+                b.push_form(&form, [d, Slot(0)], &[a], inst.line);
+            }
+        }
+        Op::Pack { .. } => pack(b, inst)?,
+        Op::Unpack { .. } => unpack(b, inst)?,
+        Op::Cvta { space, to, ty } => {
+            let window = match space {
+                Space::Generic | Space::Global | Space::Const => 0,
+                Space::Shared | Space::SharedCluster => window::SHARED,
+                Space::Local => window::LOCAL,
+                Space::Param => window::PARAM,
+            };
+            if ty.size() != 8 && window != 0 {
+                return None;
+            }
+            let op = if window == 0 {
+                Op::Mov { ty: *ty }
+            } else if *to {
+                Op::Sub {
+                    ty: Type::U64,
+                    sat: false,
+                }
+            } else {
+                Op::Add {
+                    ty: Type::U64,
+                    sat: false,
+                }
+            };
+            let srcs = inst
+                .srcs
+                .iter()
+                .copied()
+                .chain((window != 0).then_some(Operand::Imm(window)));
+            simple(
+                b,
+                &Inst {
+                    op,
+                    srcs: srcs.collect(),
+                    ..inst.clone()
+                },
+            )?;
+        }
+        _ => simple(b, inst)?,
+    }
+    Some(())
+}
+
+/// Row `half` of a register of 128 bits.
+fn half_of(slot: Slot, half: u32) -> Slot {
+    Slot(slot.0 + half * 8 * 32)
+}
+
+fn reg(operand: &Operand) -> Option<Reg> {
+    match operand {
+        Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),
+        _ => None,
+    }
+}
+
+/// The slot of a source, as a register of this class.
+fn source(b: &mut Builder<'_>, operand: &Operand, class: RegClass, line: u32) -> Option<Slot> {
+    match *operand {
+        Operand::Reg(reg) | Operand::NotReg(reg) => {
+            let has = b.class(reg);
+            if has == class {
+                return Some(b.register(reg));
+            }
+            // A register that is wider than the operand: its low bits.
+            let form = mov::extract(has, class, 0)?;
+            let (from, to) = (b.register(reg), b.scratch(class, 8));
+            b.push_form(&form, [to, Slot(0)], &[from], line);
+            Some(to)
+        }
+        Operand::Special(special) => match mov::changing(special) {
+            Some((handlers, its_class, mods)) => {
+                let to = b.scratch(its_class, 9);
+                b.push(handlers, line, |inst| (inst.d, inst.mods) = (to, mods.0));
+                if its_class == class {
+                    return Some(to);
+                }
+                let form = mov::extract(its_class, class, 0)?;
+                let narrow = b.scratch(class, 9);
+                b.push_form(&form, [narrow, Slot(0)], &[to], line);
+                Some(narrow)
+            }
+            None => Some(b.constant(Constant::Special(special), class)),
+        },
+        _ => {
+            let constant = b.constant_of(operand)?;
+            Some(b.constant(constant, class))
+        }
+    }
+}
+
+/// An instruction that has a form.
+fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (from, to) = classes(b, inst);
+    let form: Form = ops::form(inst, from, to)?;
+    let mut dsts = [Slot(0); 2];
+    for (i, class) in form.dsts.iter().enumerate() {
+        if let Some(class) = *class {
+            let reg = inst.dsts.get(i).copied().flatten();
+            if reg.is_some_and(|r| b.class(r) != class) {
+                return None;
+            }
+            dsts[i] = b.destination(reg, class);
+        }
+    }
+    let wanted = form.srcs.iter().flatten().count();
+    if inst.srcs.len() != wanted {
+        return None;
+    }
+    let mut srcs = Vec::with_capacity(wanted);
+    for (operand, class) in inst.srcs.iter().zip(form.srcs.iter().flatten()) {
+        srcs.push(source(b, operand, *class, inst.line)?);
+    }
+    b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// The registers of the first source and destination; where a source is no register, what its type says.
+fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
+    let of_type = |ty: Type| match ty.size() {
+        1 | 2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        _ => RegClass::B128,
+    };
+    let (from, to) = match &inst.op {
+        Op::Cvt(c) => (of_type(c.from), of_type(c.to)),
+        _ => (RegClass::B32, RegClass::B32),
+    };
+    let source = inst.srcs.first().and_then(reg).map_or(from, |r| b.class(r));
+    let destination = inst
+        .dsts
+        .first()
+        .copied()
+        .flatten()
+        .map_or(to, |r| b.class(r));
+    (source, destination)
+}
+
+/// `mov.b64 d, {a, b}` and its kin.
+fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let d = inst.dsts.first().copied()?;
+    let whole = d.map_or(RegClass::B128, |r| b.class(r));
+    let d = b.destination(d, whole);
+    let part = |class| match class {
+        RegClass::B32 => RegClass::B16,
+        RegClass::B64 => RegClass::B32,
+        _ => RegClass::B64,
+    };
+    match (whole, inst.srcs.as_slice()) {
+        (RegClass::B128, parts @ [_, _]) => {
+            // The destination may be a part of a source only if they are the same register, which have other widths.
+            for (half, operand) in (0..).zip(parts) {
+                let a = source(b, operand, RegClass::B64, inst.line)?;
+                b.push_form(
+                    &mov::of_class(RegClass::B64)?,
+                    [half_of(d, half), Slot(0)],
+                    &[a],
+                    inst.line,
+                );
+            }
+        }
+        (_, [low, high]) => {
+            let low = source(b, low, part(whole), inst.line)?;
+            let high = source(b, high, part(whole), inst.line)?;
+            b.push_form(
+                &mov::pack(part(whole))?,
+                [d, Slot(0)],
+                &[low, high],
+                inst.line,
+            );
+        }
+        (RegClass::B64, [p0, p1, p2, p3]) => {
+            let mut halves = [Slot(0); 2];
+            for (half, [low, high]) in [[p0, p1], [p2, p3]].into_iter().enumerate() {
+                let low = source(b, low, RegClass::B16, inst.line)?;
+                let high = source(b, high, RegClass::B16, inst.line)?;
+                halves[half] = b.scratch(RegClass::B32, half as u32);
+                b.push_form(
+                    &mov::pack(RegClass::B16)?,
+                    [halves[half], Slot(0)],
+                    &[low, high],
+                    inst.line,
+                );
+            }
+            b.push_form(&mov::pack(RegClass::B32)?, [d, Slot(0)], &halves, inst.line);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// `mov.b64 {d, e}, a` and its kin.
+fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let Op::Unpack { ty } = inst.op else {
+        return None;
+    };
+    let whole = match ty.size() {
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        16 => RegClass::B128,
+        _ => return None,
+    };
+    let a = source(b, inst.srcs.first()?, whole, inst.line)?;
+    let bits = ty.size() * 8 / u32::try_from(inst.dsts.len()).ok()?.max(1);
+    for (i, d) in (0..).zip(&inst.dsts) {
+        let Some(d) = *d else { continue };
+        let (class, to) = (b.class(d), b.register(d));
+        let (form, from) = if whole == RegClass::B128 {
+            (mov::of_class(RegClass::B64)?, half_of(a, i))
+        } else {
+            (mov::extract(whole, class, i * bits)?, a)
+        };
+        b.push_form(&form, [to, Slot(0)], &[from], inst.line);
+    }
+    Some(())
+}
+
+/// The address operand of a memory instruction: its slot, whether it has 64 bits, and what is added to it.
+fn address(
+    b: &mut Builder<'_>,
+    operand: &Operand,
+    m: &MemMods,
+    line: u32,
+) -> Option<(Slot, bool, u64)> {
+    match *operand {
+        Operand::Reg(reg) if b.class(reg) == RegClass::B32 => {
+            Some((b.register(reg), false, m.offset as u64))
+        }
+        Operand::Reg(reg) if b.class(reg) == RegClass::B64 => {
+            Some((b.register(reg), true, m.offset as u64))
+        }
+        Operand::Reg(_) => None,
+        _ => Some((
+            source(b, operand, RegClass::B64, line)?,
+            true,
+            m.offset as u64,
+        )),
+    }
+}
+
+/// The elements of an access as the engine moves them: type, how many, class of their registers.
+fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> (u32, RegClass) {
+    let class = regs
+        .iter()
+        .flatten()
+        .map(|r| b.class(*r))
+        .next()
+        .unwrap_or(match m.ty.size() {
+            1 | 2 => RegClass::B16,
+            4 => RegClass::B32,
+            8 => RegClass::B64,
+            _ => RegClass::B128,
+        });
+    (m.ty.size().min(8), class)
+}
+
+/// Rows of a register: a register of 128 bits has two.
+fn rows(slot: Slot, class: RegClass) -> Vec<Slot> {
+    match class {
+        RegClass::B128 => vec![slot, half_of(slot, 1)],
+        _ => vec![slot],
+    }
+}
+
+fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
+    if let Some(()) = load_parameter(b, inst, m) {
+        return Some(());
+    }
+    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
+    let (element, class) = elements(b, m, &inst.dsts);
+    let mut slots = Vec::new();
+    for d in &inst.dsts {
+        slots.extend(rows(b.destination(*d, class), class));
+    }
+    for (i, part) in slots.chunks(4).enumerate() {
+        let access = Access::new(m, element, part.len() as u32, wide, class);
+        let aux = b.image.new_cache();
+        let handlers = memory::load(&access);
+        let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
+        b.push(handlers, inst.line, |inst| {
+            (inst.d, inst.b, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
+            (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
+            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
+        });
+    }
+    Some(())
+}
+
+/// `ld.param` of a kernel at a known offset: a constant of the launch.
+fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
+    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
+    else {
+        return None;
+    };
+    let offset = offset
+        .checked_add(m.offset)
+        .and_then(|o| u32::try_from(o).ok())?;
+    let size = m.ty.size();
+    // A read past the parameters is left to the checks of a real load.
+    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
+    if end > b.param_bytes() || !offset.is_multiple_of(size) || size > 8 {
+        return None;
+    }
+    for (i, d) in (0..).zip(&inst.dsts) {
+        let Some(d) = *d else { continue };
+        let class = b.class(d);
+        let form = mov::of_class(class)?;
+        let at = offset + i * size;
+        let value = b.constant(Constant::Param(at, size as u8, m.ty.is_signed()), class);
+        let to = b.register(d);
+        b.push_form(&form, [to, Slot(0)], &[value], inst.line);
+    }
+    Some(())
+}
+
+fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
+    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
+    let values = &inst.srcs[1..];
+    let regs: Vec<Option<Reg>> = values.iter().map(reg).collect();
+    let (element, class) = elements(b, m, &regs);
+    let mut slots = Vec::new();
+    for value in values {
+        slots.extend(rows(source(b, value, class, inst.line)?, class));
+    }
+    for (i, part) in slots.chunks(4).enumerate() {
+        let access = Access::new(m, element, part.len() as u32, wide, class);
+        let aux = b.image.new_cache();
+        let handlers = memory::store(&access);
+        let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
+        b.push(handlers, inst.line, |inst| {
+            (inst.b, inst.d, inst.c, inst.e) = (slot(0), slot(1), slot(2), slot(3));
+            (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
+            inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
+        });
+    }
+    Some(())
+}
+
+fn call(
+    b: &mut Builder<'_>,
+    inst: &Inst,
+    callee: &Callee,
+    args: &[CallSlot],
+    rets: &[CallSlot],
+) -> Option<()> {
+    let target = match callee {
+        Callee::Direct(id) => {
+            let function = b.image.module.functions.get(id.0 as usize)?;
+            match (&function.code, function.name.as_str()) {
+                (Some(_), _) => Target::Function(*id),
+                (None, "vprintf") => Target::Builtin(Builtin::Vprintf),
+                (None, "__assertfail") => Target::Builtin(Builtin::Assertfail),
+                (None, "malloc") => Target::Builtin(Builtin::Malloc),
+                (None, "free") => Target::Builtin(Builtin::Free),
+                (None, _) => return None,
+            }
+        }
+        Callee::Indirect { .. } => {
+            Target::Indirect(source(b, inst.srcs.first()?, RegClass::B64, inst.line)?)
+        }
+    };
+    let mut places =
+        |slots: &[CallSlot]| -> Option<Vec<Place>> { slots.iter().map(|s| place(b, s)).collect() };
+    let (args, rets) = (places(args)?, places(rets)?);
+    b.push_action(
+        Action::Call(Box::new(Call {
+            callee: target,
+            args,
+            rets,
+        })),
+        inst.line,
+    );
+    Some(())
+}
+
+fn place(b: &mut Builder<'_>, slot: &CallSlot) -> Option<Place> {
+    Some(match slot {
+        CallSlot::Frame { offset, size } => Place::Frame {
+            offset: *offset,
+            size: *size,
+        },
+        CallSlot::Value(Operand::Reg(reg)) => b.place(*reg),
+        CallSlot::Value(operand) => {
+            // As wide as can be: who reads it takes the low bits.
+            let constant = b.constant_of(operand)?;
+            Place::Row(b.constant(constant, RegClass::B64), 8)
+        }
+    })
+}
+
+fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option<()> {
+    let value = |b: &mut Builder<'_>, operand: &Operand| -> Option<Value> {
+        match operand {
+            Operand::Imm(bits) => Some(Value::Is(*bits as u32)),
+            operand => Some(Value::In(source(b, operand, RegClass::B32, inst.line)?)),
+        }
+    };
+    let is_red = matches!(op, BarOp::Red(_) | BarOp::Popc);
+    let (last, rest) = if is_red {
+        inst.srcs.split_last().map(|(l, r)| (Some(l), r))?
+    } else {
+        (None, inst.srcs.as_slice())
+    };
+    let id = value(b, rest.first()?)?;
+    let count = match rest.get(1) {
+        Some(operand) => Some(value(b, operand)?),
+        None => None,
+    };
+    let predicate = match last {
+        Some(operand @ (Operand::Reg(reg) | Operand::NotReg(reg))) => {
+            Some((b.register(*reg), matches!(operand, Operand::NotReg(_))))
+        }
+        Some(operand) => {
+            let constant = b.constant_of(operand)?;
+            Some((b.constant(constant, RegClass::Pred), false))
+        }
+        None => None,
+    };
+    let result = match inst.dsts.first() {
+        Some(d) => {
+            let class = if op == BarOp::Popc {
+                RegClass::B32
+            } else {
+                RegClass::Pred
+            };
+            Some(b.destination(*d, class))
+        }
+        None => None,
+    };
+    b.push_action(
+        Action::Barrier(Barrier {
+            op,
+            aligned,
+            id,
+            count,
+            predicate,
+            result,
+        }),
+        inst.line,
+    );
+    Some(())
+}

@@ -1,0 +1,256 @@
+//! An invocation of a function by lanes of a warp, and the constants in its registers.
+
+use super::code::{Code, Constant, Lifetime};
+use super::execution::Launch;
+use super::kernel::SharedLayout;
+use super::lanes::{FULL, Mask};
+use super::program::Image;
+use super::registers::RegFile;
+use crate::ir::{FuncId, Space, Special};
+use std::sync::Arc;
+
+/// Number of a frame in its warp.
+pub(crate) type FrameId = u32;
+
+/// An invocation.
+pub(crate) struct Frame {
+    /// What runs.
+    pub(crate) function: FuncId,
+    /// Its registers, of the size that the function's code asks for.
+    pub(crate) file: RegFile,
+    /// Where it goes on when it returns; `None` for the kernel itself.
+    pub(crate) caller: Option<Caller>,
+    /// Calls around it.
+    pub(crate) depth: u32,
+    /// Where its local memory begins.
+    pub(crate) local_base: u64,
+    /// Lanes that are in it, or in something that it called.
+    pub(crate) live: Mask,
+}
+
+/// The call that made a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller {
+    /// The calling frame.
+    pub(crate) frame: FrameId,
+    /// The instruction after the call.
+    pub(crate) pc: u32,
+    /// The call's action in the calling code.
+    pub(crate) action: u32,
+}
+
+/// What the frames of a launch need, and frames to use again.
+pub(crate) struct Frames<'e> {
+    launch: &'e Launch,
+    image: &'e Image,
+    shared: &'e SharedLayout,
+    warps: u32,
+    /// By function; `None` for what the launch cannot reach.
+    codes: &'e [Option<Arc<Code>>],
+    /// By function: registers whose launch constants are in place.
+    pool: Vec<Vec<RegFile>>,
+}
+
+/// Multiprocessors of the virtual device, for `%nsmid`.
+const MULTIPROCESSORS: u32 = 132;
+
+/// Which block and warp registers are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Here {
+    /// The block.
+    pub(crate) block: [u32; 3],
+    /// Its number in the grid.
+    pub(crate) number: u64,
+    /// The warp in the block.
+    pub(crate) warp: u32,
+}
+
+impl<'e> Frames<'e> {
+    /// For a launch whose functions are decoded.
+    pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
+        let threads: u32 = launch.block.iter().product();
+        Frames {
+            launch,
+            image: launch.kernel.image(),
+            shared: launch.kernel.shared_layout(),
+            warps: threads.div_ceil(32),
+            pool: codes.iter().map(|_| Vec::new()).collect(),
+            codes,
+        }
+    }
+
+    /// Whether the launch may run this function.
+    pub(crate) fn has(&self, id: FuncId) -> bool {
+        self.codes.get(id.0 as usize).is_some_and(Option::is_some)
+    }
+
+    /// The code of a function that the launch may run: all that frames are made for.
+    pub(crate) fn code(&self, id: FuncId) -> &'e Code {
+        self.codes[id.0 as usize]
+            .as_ref()
+            .expect("frames are made for decoded functions")
+    }
+
+    /// Makes a frame; its parameters are not there yet.
+    pub(crate) fn make(
+        &mut self,
+        function: FuncId,
+        here: Here,
+        caller: Option<(Caller, u32)>,
+        local_base: u64,
+        live: Mask,
+    ) -> Frame {
+        let code = self.code(function);
+        let (file, fresh) = match self.pool[function.0 as usize].pop() {
+            Some(file) => (file, false),
+            None => (RegFile::new(code.frame_bytes), true),
+        };
+        let (caller, depth) = match caller {
+            Some((caller, depth)) => (Some(caller), depth + 1),
+            None => (None, 0),
+        };
+        let mut frame = Frame {
+            function,
+            file,
+            caller,
+            depth,
+            local_base,
+            live,
+        };
+        if !fresh {
+            frame.file.clear(code.cleared.0, code.cleared.1);
+        }
+        self.fill(
+            &mut frame,
+            here,
+            if fresh {
+                Lifetime::Launch
+            } else {
+                Lifetime::Warp
+            },
+        );
+        frame
+    }
+
+    /// Makes a kernel's frame ready for another block: the warp stays.
+    pub(crate) fn reuse(&self, frame: &mut Frame, here: Here, live: Mask) {
+        let (start, bytes) = self.code(frame.function).cleared;
+        frame.file.clear(start, bytes);
+        frame.live = live;
+        self.fill(frame, here, Lifetime::Block);
+    }
+
+    /// Takes back a frame that ended.
+    pub(crate) fn give_back(&mut self, frame: Frame) {
+        self.pool[frame.function.0 as usize].push(frame.file);
+    }
+
+    /// Fills the constants that live no longer than `from`.
+    fn fill(&self, frame: &mut Frame, here: Here, from: Lifetime) {
+        let code = self.code(frame.function);
+        // They are sorted by lifetime. Predicate constants are inside what was cleared.
+        let first = code
+            .constants
+            .partition_point(|(_, _, constant)| constant.lifetime() < from);
+        let again = code.constants[..first]
+            .iter()
+            .filter(|(_, width, _)| *width == 0);
+        for (slot, width, constant) in code.constants[first..].iter().chain(again) {
+            let local_base = frame.local_base;
+            match constant {
+                Constant::Special(special) => {
+                    frame.file.set(*slot, *width, FULL, |lane| {
+                        self.special(*special, here, lane as u32)
+                    });
+                }
+                constant => {
+                    let value = self.value(constant, local_base);
+                    frame.file.set(*slot, *width, FULL, |_| value);
+                }
+            }
+        }
+    }
+
+    fn value(&self, constant: &Constant, local_base: u64) -> u64 {
+        match *constant {
+            Constant::Bits(bits) => bits,
+            Constant::Special(_) => 0,
+            Constant::Param(offset, bytes, signed) => {
+                let mut value = [0; 8];
+                let (offset, bytes) = (offset as usize, usize::from(bytes));
+                if let Some(from) = self.launch.params.get(offset..offset + bytes) {
+                    value[..bytes].copy_from_slice(from);
+                }
+                let value = u64::from_le_bytes(value);
+                if signed && bytes < 8 {
+                    let shift = 64 - 8 * bytes as u32;
+                    ((value << shift) as i64 >> shift) as u64
+                } else {
+                    value
+                }
+            }
+            Constant::Variable(var, offset) => {
+                let base = match self
+                    .image
+                    .module
+                    .variables
+                    .get(var.0 as usize)
+                    .map(|v| v.space)
+                {
+                    Some(Space::Shared | Space::SharedCluster) => {
+                        u64::from(self.shared.offset(var).unwrap_or(0))
+                    }
+                    _ => self.image.address(var).unwrap_or(0),
+                };
+                base.wrapping_add_signed(offset)
+            }
+            Constant::Frame(offset) => local_base.wrapping_add_signed(offset),
+        }
+    }
+
+    fn special(&self, special: Special, here: Here, lane: u32) -> u64 {
+        let Launch { grid, block, .. } = self.launch;
+        let part =
+            |of: &[u32; 3], dimension: u8| of.get(usize::from(dimension)).copied().unwrap_or(0);
+        let shared = self
+            .shared
+            .dynamic
+            .saturating_add(self.launch.dynamic_shared);
+        u64::from(match special {
+            Special::Tid(d) => part(&thread_of(*block, here.warp * 32 + lane), d),
+            Special::Ntid(d) => part(block, d),
+            Special::Ctaid(d) | Special::Clusterid(d) => part(&here.block, d),
+            Special::Nctaid(d) | Special::Nclusterid(d) => part(grid, d),
+            Special::Laneid => lane,
+            Special::Warpid => here.warp,
+            Special::Nwarpid => self.warps,
+            // Blocks go round the virtual multiprocessors.
+            Special::Smid => (here.number % u64::from(MULTIPROCESSORS)) as u32,
+            Special::Nsmid => MULTIPROCESSORS,
+            // Without clusters, each block is one.
+            Special::ClusterNctaid(_) | Special::ClusterNctarank => 1,
+            Special::ClusterCtaid(_) | Special::ClusterCtarank | Special::IsExplicitCluster => 0,
+            Special::LanemaskEq => 1 << lane,
+            Special::LanemaskLt => (1 << lane) - 1,
+            Special::LanemaskLe => u32::MAX >> (31 - lane),
+            Special::LanemaskGt => !(u32::MAX >> (31 - lane)),
+            Special::LanemaskGe => !((1 << lane) - 1),
+            Special::TotalSmemSize | Special::AggrSmemSize => shared,
+            Special::DynamicSmemSize => self.launch.dynamic_shared,
+            Special::Gridid | Special::CurrentGraphExec => 0,
+            Special::Pm(_)
+            | Special::Pm64(_)
+            | Special::Envreg(_)
+            | Special::ReservedSmemOffset(_) => 0,
+            // Read by instructions of their own.
+            Special::Clock | Special::ClockHi | Special::Clock64 => 0,
+            Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
+        })
+    }
+}
+
+/// The coordinates of a thread in its block.
+pub(crate) fn thread_of(block: [u32; 3], number: u32) -> [u32; 3] {
+    let [x, y, _] = block.map(|n| n.max(1));
+    [number % x, number / x % y, number / x / y]
+}

@@ -1,0 +1,100 @@
+//! Rows of 32 values, and masks of lanes.
+
+/// Lanes of a warp.
+pub(crate) const LANES: usize = 32;
+
+/// One value per lane.
+pub(crate) type Lanes<T> = [T; LANES];
+
+/// A set of lanes: bit `i` is lane `i`.
+pub(crate) type Mask = u32;
+
+/// All lanes.
+pub(crate) const FULL: Mask = !0;
+
+/// For each byte of a mask, all ones in the lanes that are set.
+static EXPANDED: [[u32; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut lane = 0;
+        while lane < 8 {
+            if byte >> lane & 1 == 1 {
+                table[byte][lane] = !0;
+            }
+            lane += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
+/// All ones in the lanes that are set, zero in the others. A table gives the compiler what it turns into four loads.
+#[inline(always)]
+pub(crate) fn expand(mask: Mask) -> Lanes<u32> {
+    let mut lanes = [0; LANES];
+    for (i, byte) in mask.to_le_bytes().into_iter().enumerate() {
+        lanes[8 * i..8 * i + 8].copy_from_slice(&EXPANDED[usize::from(byte)]);
+    }
+    lanes
+}
+
+/// The mask of the lanes that are true.
+#[inline(always)]
+pub(crate) fn pack(values: Lanes<bool>) -> Mask {
+    let mut bytes = [0u8; LANES];
+    for i in 0..LANES {
+        bytes[i] = if values[i] { 0xff } else { 0 };
+    }
+    pack_bytes(bytes)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn pack_bytes(bytes: [u8; LANES]) -> Mask {
+    use std::arch::x86_64::{__m128i, _mm_movemask_epi8};
+    // SAFETY: 32 bytes are two vectors of 16 bytes; any bytes are a value of either.
+    let halves: [__m128i; 2] = unsafe { std::mem::transmute(bytes) };
+    // SAFETY: every x86-64 CPU has SSE2, which is all that this needs.
+    let [low, high] = halves.map(|half| unsafe { _mm_movemask_epi8(half) } as u32);
+    low | high << 16
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn pack_bytes(bytes: [u8; LANES]) -> Mask {
+    let mut mask = 0;
+    for (i, eight) in bytes.chunks_exact(8).enumerate() {
+        let mut word = [0; 8];
+        word.copy_from_slice(eight);
+        // The multiplication collects the lowest bit of each byte in the top byte.
+        let ones = u64::from_le_bytes(word) & 0x0101_0101_0101_0101;
+        mask |= ((ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32) << (8 * i);
+    }
+    mask
+}
+
+/// The lanes of a mask, in order.
+pub(crate) fn iter(mask: Mask) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    std::iter::from_fn(move || {
+        let lane = rest.trailing_zeros();
+        rest &= rest.wrapping_sub(1);
+        (lane < 32).then_some(lane as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_go_to_lanes_and_back() {
+        for mask in [0, 1, 0x8000_0000, 0xdead_beef, FULL] {
+            let lanes = expand(mask);
+            assert!((0..32).all(|i| lanes[i] == if mask >> i & 1 == 1 { !0 } else { 0 }));
+            assert_eq!(pack(lanes.map(|m| m != 0)), mask);
+            assert_eq!(iter(mask).fold(0, |m, i| m | 1 << i), mask);
+        }
+    }
+}

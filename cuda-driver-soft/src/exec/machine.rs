@@ -1,0 +1,81 @@
+//! What handlers see of the worker that runs them.
+
+use super::fault::FaultKind;
+use super::lanes::Mask;
+use crate::ir::Space;
+use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
+
+/// The state of a worker that handlers use.
+#[derive(Debug)]
+pub(crate) struct Machine<'m> {
+    /// Memory.
+    pub(crate) spaces: Spaces<'m>,
+    /// By memory instruction: what it remembers.
+    pub(crate) caches: Vec<AccessCache<'m>>,
+    /// Where a branch goes.
+    pub(crate) target: u32,
+    /// Lanes that a branch takes there, or that the next instruction is for.
+    pub(crate) taken: Mask,
+    /// What went wrong, and in which lane.
+    pub(crate) fault: Option<(FaultKind, usize)>,
+    /// Jumps backwards that the running split may still do.
+    pub(crate) quantum: i64,
+    /// The kernel has loads that see what other threads do: a loop may be waiting for them.
+    pub(crate) spins: bool,
+    /// Bytes of local memory that a thread may have.
+    pub(crate) stack_limit: u64,
+    /// What threads have printed.
+    pub(crate) output: Vec<u8>,
+    /// The context that owns what threads allocate.
+    pub(crate) owner: u64,
+    /// Loads that see what other threads do while they spin: volatile, relaxed, acquire.
+    pub(crate) strong_loads: u64,
+    /// Instructions of a warp that have been run, counted at branches.
+    pub(crate) steps: u64,
+    /// `steps` when the running block was last taken up, less what it had run before.
+    pub(crate) block_start: u64,
+    /// How often the block has read its clock.
+    pub(crate) clock_reads: u64,
+}
+
+impl Machine<'_> {
+    /// The virtual clock of the block: it only goes forward, and by the same steps in each run.
+    pub(crate) fn read_clock(&mut self) -> u64 {
+        self.clock_reads += 1;
+        self.steps.wrapping_sub(self.block_start) * 4 + self.clock_reads * 32
+    }
+
+    /// Records a refused access as the fault.
+    #[cold]
+    pub(crate) fn refuse(&mut self, refusal: Refusal, size: u32, write: bool) {
+        let Refusal {
+            why,
+            lane,
+            address,
+            space,
+        } = refusal;
+        let kind = match (why, space) {
+            (Refused::Misaligned, _) => FaultKind::Misaligned {
+                address,
+                size,
+                write,
+                space,
+            },
+            (Refused::Outside, Space::Shared | Space::SharedCluster) => {
+                FaultKind::SharedOutOfRange {
+                    address,
+                    size,
+                    write,
+                    available: self.spaces.shared.len() as u32,
+                }
+            }
+            (Refused::Outside, _) => FaultKind::IllegalAddress {
+                address,
+                size,
+                write,
+                space,
+            },
+        };
+        self.fault = Some((kind, lane));
+    }
+}

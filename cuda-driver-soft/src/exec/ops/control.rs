@@ -1,0 +1,133 @@
+//! Branches and what else decides where a warp goes on; calls, returns and barriers are the scheduler's (`warp`).
+
+use crate::exec::code::{Flow, Inst};
+use crate::exec::fault::FaultKind;
+use crate::exec::isa::{Body, Handlers, compiled_once};
+use crate::exec::lanes::Mask;
+use crate::exec::machine::Machine;
+use crate::exec::registers::Regs;
+
+/// `bra`: to the instruction `aux`.
+pub(crate) fn jump() -> Handlers {
+    compiled_once::<Jump>()
+}
+
+/// `@p bra`: `mods` is 1 for `@!p`.
+pub(crate) fn branch() -> Handlers {
+    compiled_once::<Branch>()
+}
+
+/// `@p` before any other instruction, which follows.
+pub(crate) fn guard() -> Handlers {
+    compiled_once::<Guard>()
+}
+
+/// `trap`
+pub(crate) fn trap() -> Handlers {
+    compiled_once::<Trap>()
+}
+
+/// What the scheduler does.
+pub(crate) fn act() -> Handlers {
+    compiled_once::<Act>()
+}
+
+struct Jump;
+
+impl Body for Jump {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+/// The lanes for which the guard of the instruction holds.
+///
+/// # Safety
+/// See [`Regs`]; `a` is a predicate.
+#[inline(always)]
+unsafe fn holds(regs: Regs<'_>, inst: &Inst, mask: Mask) -> Mask {
+    // SAFETY: as promised by the caller.
+    let p = unsafe { regs.mask(inst.a) };
+    (if inst.mods != 0 { !p } else { p }) & mask
+}
+
+struct Branch;
+
+impl Body for Branch {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
+        let taken = unsafe { holds(regs, inst, mask) };
+        if taken == 0 {
+            return Flow::Next;
+        }
+        m.target = inst.aux;
+        m.taken = taken;
+        if taken == mask {
+            Flow::Jump
+        } else {
+            Flow::Diverge
+        }
+    }
+}
+
+struct Guard;
+
+impl Body for Guard {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
+        let taken = unsafe { holds(regs, inst, mask) };
+        if taken == mask {
+            return Flow::Next;
+        }
+        m.taken = taken;
+        if taken == 0 { Flow::Skip } else { Flow::Narrow }
+    }
+}
+
+struct Trap;
+
+impl Body for Trap {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        m.fault = Some((FaultKind::Trap, mask.trailing_zeros() as usize));
+        Flow::Fault
+    }
+}
+
+struct Act;
+
+impl Body for Act {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::Act
+    }
+}

@@ -1,0 +1,204 @@
+//! Arithmetic of f16, bf16 and their pairs: where `fma.rn.f16x2` happens.
+
+use super::mods::Mods;
+use super::shapes::{Form, binary_rare, ternary_rare, unary_rare};
+use crate::exec::semantics::approx;
+use crate::exec::semantics::half::*;
+use crate::ir::{Op, Type::*};
+
+fn map2(a: u32, b: u32, op: impl Fn(u16, u16) -> u16) -> u32 {
+    let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
+    pack(op(a0, b0), op(a1, b1))
+}
+
+fn map3(a: u32, b: u32, c: u32, op: impl Fn(u16, u16, u16) -> u16) -> u32 {
+    let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
+    pack(op(a0, b0, c0), op(a1, b1, c1))
+}
+
+/// A form of one value, and the form of a pair that does the same to both.
+macro_rules! unary_both {
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {
+        if $pair {
+            unary_rare($mods, |$m: Mods, _, a: u32| map(a, |$a: u16| $f))
+        } else {
+            unary_rare($mods, |$m: Mods, _, $a: u16| $f)
+        }
+    };
+}
+
+macro_rules! binary_both {
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident| $f:expr) => {
+        if $pair {
+            binary_rare($mods, |$m: Mods, _, a: u32, b: u32| {
+                map2(a, b, |$a: u16, $b: u16| $f)
+            })
+        } else {
+            binary_rare($mods, |$m: Mods, _, $a: u16, $b: u16| $f)
+        }
+    };
+}
+
+macro_rules! ternary_both {
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident, $c:ident| $f:expr) => {
+        if $pair {
+            ternary_rare($mods, |$m: Mods, _, a: u32, b: u32, c: u32| {
+                map3(a, b, c, |$a: u16, $b: u16, $c: u16| $f)
+            })
+        } else {
+            ternary_rare($mods, |$m: Mods, _, $a: u16, $b: u16, $c: u16| $f)
+        }
+    };
+}
+
+pub(super) fn form(op: &Op) -> Option<Form> {
+    let pair = |ty| matches!(ty, F16x2 | BF16x2);
+    Some(match op {
+        Op::FAdd(m) if matches!(m.ty, F16 | F16x2) => {
+            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| add_f16(
+                a,
+                b,
+                m.ftz(),
+                m.sat()
+            ))
+        }
+        Op::FSub(m) if matches!(m.ty, F16 | F16x2) => {
+            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| sub_f16(
+                a,
+                b,
+                m.ftz(),
+                m.sat()
+            ))
+        }
+        Op::FMul(m) if matches!(m.ty, F16 | F16x2) => {
+            binary_both!(pair(m.ty), Mods::of_float(m), |m, a, b| mul_f16(
+                a,
+                b,
+                m.ftz(),
+                m.sat()
+            ))
+        }
+        Op::Fma(m) if matches!(m.ty, F16 | F16x2) => {
+            ternary_both!(pair(m.ty), Mods::of_float(m), |m, a, b, c| fma_f16(
+                a,
+                b,
+                c,
+                m.ftz(),
+                m.sat(),
+                m.relu(),
+                m.oob()
+            ))
+        }
+        Op::FAdd(m) if matches!(m.ty, BF16 | BF16x2) => {
+            binary_both!(pair(m.ty), Mods::of_float(m), |_m, a, b| add_bf16(a, b))
+        }
+        Op::FSub(m) if matches!(m.ty, BF16 | BF16x2) => {
+            binary_both!(pair(m.ty), Mods::of_float(m), |_m, a, b| sub_bf16(a, b))
+        }
+        Op::FMul(m) if matches!(m.ty, BF16 | BF16x2) => {
+            binary_both!(pair(m.ty), Mods::of_float(m), |_m, a, b| mul_bf16(a, b))
+        }
+        Op::Fma(m) if matches!(m.ty, BF16 | BF16x2) => {
+            ternary_both!(pair(m.ty), Mods::of_float(m), |m, a, b, c| fma_bf16(
+                a,
+                b,
+                c,
+                m.relu(),
+                m.oob()
+            ))
+        }
+        Op::FNeg {
+            ty: ty @ (F16 | F16x2),
+            ftz,
+        } => {
+            unary_both!(pair(*ty), Mods::of_minmax(*ftz, false, false), |m, a| {
+                neg_f16(a, m.ftz())
+            })
+        }
+        Op::FAbs {
+            ty: ty @ (F16 | F16x2),
+            ftz,
+        } => {
+            unary_both!(pair(*ty), Mods::of_minmax(*ftz, false, false), |m, a| {
+                abs_f16(a, m.ftz())
+            })
+        }
+        Op::FNeg {
+            ty: ty @ (BF16 | BF16x2),
+            ..
+        } => unary_both!(pair(*ty), Mods(0), |_m, a| neg_bf16(a)),
+        Op::FAbs {
+            ty: ty @ (BF16 | BF16x2),
+            ..
+        } => unary_both!(pair(*ty), Mods(0), |_m, a| abs_bf16(a)),
+        Op::FMin {
+            ty: ty @ (F16 | F16x2),
+            ftz,
+            nan,
+            xorsign_abs,
+        } => {
+            binary_both!(
+                pair(*ty),
+                Mods::of_minmax(*ftz, *nan, *xorsign_abs),
+                |m, a, b| min_f16(a, b, m.ftz(), m.nan(), m.xorsign_abs())
+            )
+        }
+        Op::FMax {
+            ty: ty @ (F16 | F16x2),
+            ftz,
+            nan,
+            xorsign_abs,
+        } => {
+            binary_both!(
+                pair(*ty),
+                Mods::of_minmax(*ftz, *nan, *xorsign_abs),
+                |m, a, b| max_f16(a, b, m.ftz(), m.nan(), m.xorsign_abs())
+            )
+        }
+        Op::FMin {
+            ty: ty @ (BF16 | BF16x2),
+            nan,
+            xorsign_abs,
+            ..
+        } => {
+            binary_both!(
+                pair(*ty),
+                Mods::of_minmax(false, *nan, *xorsign_abs),
+                |m, a, b| min_bf16(a, b, m.nan(), m.xorsign_abs())
+            )
+        }
+        Op::FMax {
+            ty: ty @ (BF16 | BF16x2),
+            nan,
+            xorsign_abs,
+            ..
+        } => {
+            binary_both!(
+                pair(*ty),
+                Mods::of_minmax(false, *nan, *xorsign_abs),
+                |m, a, b| max_bf16(a, b, m.nan(), m.xorsign_abs())
+            )
+        }
+        Op::Ex2 {
+            ty: ty @ (F16 | F16x2),
+            ..
+        } => {
+            unary_both!(pair(*ty), Mods(0), |_m, a| approx::ex2_approx_f16(a))
+        }
+        Op::Ex2 {
+            ty: ty @ (BF16 | BF16x2),
+            ..
+        } => {
+            unary_both!(pair(*ty), Mods(0), |_m, a| approx::ex2_approx_bf16(a))
+        }
+        Op::Tanh {
+            ty: ty @ (F16 | F16x2),
+        } => unary_both!(pair(*ty), Mods(0), |_m, a| approx::tanh_approx_f16(a)),
+        Op::Tanh {
+            ty: ty @ (BF16 | BF16x2),
+        } => {
+            unary_both!(pair(*ty), Mods(0), |_m, a| approx::tanh_approx_bf16(a))
+        }
+        _ => return None,
+    })
+}

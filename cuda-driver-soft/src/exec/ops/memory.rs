@@ -1,0 +1,543 @@
+//! Loads and stores: where `ld.global.f32` happens.
+//!
+//! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
+
+use crate::exec::code::{Flow, Inst};
+use crate::exec::isa::{Body, Handlers, compiled, compiled_once};
+use crate::exec::lanes::{self, LANES, Lanes, Mask};
+use crate::exec::machine::Machine;
+use crate::exec::registers::{Lane, Regs, Slot};
+use crate::exec::window::SHARED;
+use crate::ir::{MemMods, Order, RegClass, Space};
+use crate::memory::access;
+use crate::memory::warp::{Placed, Shape};
+use std::marker::PhantomData;
+use std::sync::atomic::{Ordering, fence};
+
+/// How a load or store is done, packed into [`Inst::mods`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// The space.
+    pub(crate) space: Space,
+    /// The address is in a register of 64 bits, else of 32.
+    pub(crate) wide_address: bool,
+    /// Bytes of an element: 1, 2, 4 or 8.
+    pub(crate) element: u32,
+    /// Elements: 1, 2 or 4.
+    pub(crate) count: u32,
+    /// Alignment that the whole access needs, in bytes.
+    pub(crate) align: u32,
+    /// Of a load: elements are extended by their sign.
+    pub(crate) signed: bool,
+    /// The registers of the elements.
+    pub(crate) class: RegClass,
+    /// Seen by threads that wait for it, or waits for others.
+    pub(crate) strong: bool,
+    /// Orders what comes before or after it.
+    pub(crate) fence: bool,
+}
+
+const SPACES: [Space; 7] = [
+    Space::Generic,
+    Space::Global,
+    Space::Shared,
+    Space::SharedCluster,
+    Space::Local,
+    Space::Const,
+    Space::Param,
+];
+
+impl Access {
+    /// That of an instruction; the decoder has split what has more than 4 elements.
+    pub(crate) fn new(
+        m: &MemMods,
+        element: u32,
+        count: u32,
+        wide_address: bool,
+        class: RegClass,
+    ) -> Self {
+        Access {
+            space: m.space,
+            wide_address,
+            element,
+            count,
+            align: m.ty.size() * u32::from(m.vec),
+            signed: m.ty.is_signed(),
+            class,
+            strong: !matches!(m.order, Order::Weak),
+            fence: matches!(
+                m.order,
+                Order::Acquire(_) | Order::Release(_) | Order::AcqRel(_)
+            ),
+        }
+    }
+
+    pub(crate) fn pack(self) -> u32 {
+        let space = SPACES.iter().position(|s| *s == self.space).unwrap_or(0) as u32;
+        let class = match self.class {
+            RegClass::Pred | RegClass::B16 => 0,
+            RegClass::B32 => 1,
+            RegClass::B64 | RegClass::B128 => 2,
+        };
+        let flags = [self.wide_address, self.signed, self.strong, self.fence];
+        let flags = flags
+            .iter()
+            .enumerate()
+            .fold(0, |bits, (i, f)| bits | u32::from(*f) << i);
+        space
+            | self.element.trailing_zeros() << 3
+            | self.count.trailing_zeros() << 5
+            | self.align.trailing_zeros() << 7
+            | class << 10
+            | flags << 12
+    }
+
+    #[inline(always)]
+    pub(crate) fn unpack(bits: u32) -> Self {
+        let flag = |i: u32| bits >> (12 + i) & 1 != 0;
+        Access {
+            space: SPACES[(bits & 7) as usize % SPACES.len()],
+            element: 1 << (bits >> 3 & 3),
+            count: 1 << (bits >> 5 & 3),
+            align: 1 << (bits >> 7 & 7),
+            class: match bits >> 10 & 3 {
+                0 => RegClass::B16,
+                1 => RegClass::B32,
+                _ => RegClass::B64,
+            },
+            wide_address: flag(0),
+            signed: flag(1),
+            strong: flag(2),
+            fence: flag(3),
+        }
+    }
+}
+
+/// Handlers of a load.
+pub(crate) fn load(access: &Access) -> Handlers {
+    let plain = access.count == 1 && !access.strong && access.align == access.element;
+    if plain && access.wide_address && matches!(access.space, Space::Global | Space::Const) {
+        match (access.element, access.class) {
+            (4, RegClass::B32) => return compiled::<LoadGlobal<u32>>(),
+            (8, RegClass::B64) => return compiled::<LoadGlobal<u64>>(),
+            _ => {}
+        }
+    }
+    if plain && access.space == Space::Shared {
+        match (access.element, access.class, access.wide_address) {
+            (4, RegClass::B32, false) => return compiled::<LoadShared<u32, u32>>(),
+            (4, RegClass::B32, true) => return compiled::<LoadShared<u32, u64>>(),
+            (8, RegClass::B64, false) => return compiled::<LoadShared<u64, u32>>(),
+            (8, RegClass::B64, true) => return compiled::<LoadShared<u64, u64>>(),
+            _ => {}
+        }
+    }
+    compiled_once::<LoadAny>()
+}
+
+/// Handlers of a store.
+pub(crate) fn store(access: &Access) -> Handlers {
+    let plain = access.count == 1 && !access.strong && access.align == access.element;
+    if plain && access.wide_address && access.space == Space::Global {
+        match (access.element, access.class) {
+            (4, RegClass::B32) => return compiled::<StoreGlobal<u32>>(),
+            (8, RegClass::B64) => return compiled::<StoreGlobal<u64>>(),
+            _ => {}
+        }
+    }
+    if plain && access.space == Space::Shared {
+        match (access.element, access.class, access.wide_address) {
+            (4, RegClass::B32, false) => return compiled::<StoreShared<u32, u32>>(),
+            (4, RegClass::B32, true) => return compiled::<StoreShared<u32, u64>>(),
+            (8, RegClass::B64, false) => return compiled::<StoreShared<u64, u32>>(),
+            (8, RegClass::B64, true) => return compiled::<StoreShared<u64, u64>>(),
+            _ => {}
+        }
+    }
+    compiled_once::<StoreAny>()
+}
+
+/// A value that one load or store moves.
+trait Element: Lane {
+    const BYTES: u64;
+    /// # Safety
+    /// `at` must be valid for reads and aligned.
+    unsafe fn load(at: *const u8) -> Self;
+    /// # Safety
+    /// `at` must be valid for writes and aligned.
+    unsafe fn store(at: *mut u8, value: Self);
+}
+
+macro_rules! element {
+    ($($ty:ident $load:ident $store:ident)*) => {$(
+        impl Element for $ty {
+            const BYTES: u64 = size_of::<$ty>() as u64;
+
+            #[inline(always)]
+            unsafe fn load(at: *const u8) -> Self {
+                // SAFETY: as promised by the caller.
+                unsafe { access::$load(at) }
+            }
+
+            #[inline(always)]
+            unsafe fn store(at: *mut u8, value: Self) {
+                // SAFETY: as promised by the caller.
+                unsafe { access::$store(at, value) }
+            }
+        }
+    )*};
+}
+element! { u32 load32 store32 u64 load64 store64 }
+
+/// The addresses of the lanes.
+trait Addresses: Lane {
+    fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64>;
+}
+
+impl Addresses for u64 {
+    #[inline(always)]
+    fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
+        row.map(|a| a.wrapping_add(offset))
+    }
+}
+
+impl Addresses for u32 {
+    #[inline(always)]
+    fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
+        row.map(|a| u64::from(a.wrapping_add(offset as u32)))
+    }
+}
+
+/// Loads a row that has its place.
+///
+/// # Safety
+/// See [`Regs`]; the places of the lanes of the mask are valid for reads, and aligned.
+#[inline(always)]
+unsafe fn load_pattern<E: Element, const FULL: bool, const WIDE: bool>(
+    (host, shape, deltas): (*mut u8, Shape, &Lanes<u32>),
+    regs: Regs<'_>,
+    d: Slot,
+    mask: Mask,
+) {
+    // SAFETY (all blocks): as promised by the caller.
+    match shape {
+        Shape::Row if FULL => {
+            // SAFETY: a row without gaps, all of it valid.
+            unsafe {
+                access::copy_row::<WIDE>(regs.row_ptr::<E>(d).cast(), host, 32 * E::BYTES as usize)
+            }
+        }
+        Shape::Same => {
+            // SAFETY: one valid place for all.
+            let value = unsafe { E::load(host) };
+            // SAFETY: the destination as promised.
+            unsafe { put::<E, FULL>(regs, d, [value; LANES], mask) };
+        }
+        _ if FULL => {
+            let mut row = [E::default(); LANES];
+            for i in 0..LANES {
+                // SAFETY: each place is valid.
+                row[i] = unsafe { E::load(host.wrapping_add(deltas[i] as usize)) };
+            }
+            // SAFETY: the destination as promised.
+            unsafe { E::write(regs, d, row) };
+        }
+        _ => {
+            // SAFETY: the destination as promised; nothing else accesses the registers.
+            let row = unsafe { &mut *regs.row_ptr::<E>(d) };
+            for i in lanes::iter(mask) {
+                // SAFETY: the places of these lanes are valid.
+                row[i] = unsafe { E::load(host.wrapping_add(deltas[i] as usize)) };
+            }
+        }
+    }
+}
+
+/// Stores a row that has its place.
+///
+/// # Safety
+/// See [`Regs`]; the places of the lanes of the mask are valid for writes, and aligned.
+#[inline(always)]
+unsafe fn store_pattern<E: Element, const FULL: bool, const WIDE: bool>(
+    (host, shape, deltas): (*mut u8, Shape, &Lanes<u32>),
+    regs: Regs<'_>,
+    b: Slot,
+    mask: Mask,
+) {
+    if FULL && shape == Shape::Row {
+        // SAFETY: a row without gaps, all of it valid.
+        unsafe {
+            access::copy_row::<WIDE>(host, regs.row_ptr::<E>(b).cast(), 32 * E::BYTES as usize)
+        };
+        return;
+    }
+    // SAFETY: the source as promised.
+    let row = unsafe { E::read(regs, b) };
+    if FULL {
+        for i in 0..LANES {
+            // SAFETY: each place is valid. Of lanes that store to one place the last wins.
+            unsafe { E::store(host.wrapping_add(deltas[i] as usize), row[i]) };
+        }
+    } else {
+        for i in lanes::iter(mask) {
+            // SAFETY: the places of these lanes are valid.
+            unsafe { E::store(host.wrapping_add(deltas[i] as usize), row[i]) };
+        }
+    }
+}
+
+/// # Safety
+/// See [`Regs`].
+#[inline(always)]
+unsafe fn put<T: Lane, const FULL: bool>(regs: Regs<'_>, slot: Slot, values: Lanes<T>, mask: Mask) {
+    if FULL {
+        // SAFETY: as promised by the caller.
+        unsafe { T::write(regs, slot, values) }
+    } else {
+        // SAFETY: as promised by the caller.
+        unsafe { T::merge(regs, slot, values, mask) }
+    }
+}
+
+macro_rules! fast {
+    ($name:ident<$e:ident $(, $a:ident)?>, $address:ty, |$m:ident, $cache:ident, $addresses:ident, $mask:ident, $full:ident| $fast:expr,
+     $transfer:ident, $slot:ident, $slow:ident) => {
+        struct $name<$e $(, $a)?>(PhantomData<($e, $($a)?)>);
+
+        impl<$e: Element $(, $a: Addresses)?> Body for $name<$e $(, $a)?> {
+            #[inline(always)]
+            unsafe fn run<const $full: bool, const WIDE: bool>(
+                $m: &mut Machine<'_>,
+                regs: Regs<'_>,
+                inst: &Inst,
+                $mask: Mask,
+            ) -> Flow {
+                // SAFETY: the slot is of this frame and class, as promised by the caller.
+                let row = unsafe { <$address>::read(regs, inst.a) };
+                let $addresses = <$address as Addresses>::widen(row, inst.imm);
+                let $cache = &$m.caches[inst.aux as usize];
+                match $fast {
+                    Some(host) => {
+                        let place = (host, $cache.shape, &$cache.deltas);
+                        // SAFETY: the cache says that the places are valid; the slot as above.
+                        unsafe { $transfer::<$e, $full, WIDE>(place, regs, inst.$slot, $mask) };
+                        Flow::Next
+                    }
+                    // SAFETY: as promised by the caller.
+                    None => unsafe { $slow($m, regs, inst, &$addresses, $mask) },
+                }
+            }
+        }
+    };
+}
+
+fast!(
+    LoadGlobal<E>,
+    u64,
+    |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
+    load_pattern,
+    d,
+    load_slow
+);
+fast!(
+    StoreGlobal<E>,
+    u64,
+    |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
+    store_pattern,
+    b,
+    store_slow
+);
+fast!(LoadShared<E, A>, A, |m, cache, addresses, mask, FULL| {
+    cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
+}, load_pattern, d, load_slow);
+fast!(StoreShared<E, A>, A, |m, cache, addresses, mask, FULL| {
+    cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
+}, store_pattern, b, store_slow);
+
+/// Any load.
+struct LoadAny;
+
+impl Body for LoadAny {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let addresses = addresses(regs, inst);
+            load_slow(m, regs, inst, &addresses, mask)
+        }
+    }
+}
+
+/// Any store.
+struct StoreAny;
+
+impl Body for StoreAny {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let addresses = addresses(regs, inst);
+            store_slow(m, regs, inst, &addresses, mask)
+        }
+    }
+}
+
+/// # Safety
+/// See [`Regs`].
+unsafe fn addresses(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
+    if Access::unpack(inst.mods).wide_address {
+        // SAFETY: as promised by the caller.
+        u64::widen(unsafe { u64::read(regs, inst.a) }, inst.imm)
+    } else {
+        // SAFETY: as promised by the caller.
+        u32::widen(unsafe { u32::read(regs, inst.a) }, inst.imm)
+    }
+}
+
+/// The places of all lanes on the host, each valid for the access. `None`: the fault is recorded.
+fn places(
+    m: &mut Machine<'_>,
+    inst: &Inst,
+    access: &Access,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+    write: bool,
+) -> Option<Lanes<*mut u8>> {
+    let bytes = u64::from(access.element * access.count);
+    let align = u64::from(access.align);
+    let cache = &mut m.caches[inst.aux as usize];
+    let fast = if bytes != align {
+        None
+    } else {
+        match access.space {
+            Space::Global | Space::Const => cache.global::<false>(addresses, mask, bytes),
+            Space::Shared | Space::SharedCluster => {
+                cache.buffer::<false>(addresses, mask, bytes, m.spaces.shared(0))
+            }
+            Space::Generic => cache
+                .global::<false>(addresses, mask, bytes)
+                .or_else(|| cache.buffer::<false>(addresses, mask, bytes, m.spaces.shared(SHARED))),
+            Space::Local | Space::Param => None,
+        }
+    };
+    let placed = match fast {
+        Some(host) => Placed::Pattern(host),
+        None => match m
+            .spaces
+            .place(cache, access.space, addresses, mask, bytes, align)
+        {
+            Ok(placed) => placed,
+            Err(refusal) => {
+                m.refuse(refusal, access.align, write);
+                return None;
+            }
+        },
+    };
+    Some(match placed {
+        Placed::Pattern(host) => cache.deltas.map(|delta| host.wrapping_add(delta as usize)),
+        Placed::Each(each) => each,
+    })
+}
+
+/// # Safety
+/// See [`Regs`].
+#[inline(never)]
+unsafe fn load_slow(
+    m: &mut Machine<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+) -> Flow {
+    let access = Access::unpack(inst.mods);
+    m.strong_loads += u64::from(access.strong);
+    let Some(places) = places(m, inst, &access, addresses, mask, false) else {
+        return Flow::Fault;
+    };
+    let slots = [inst.d, inst.b, inst.c, inst.e];
+    for (k, slot) in slots.into_iter().enumerate().take(access.count as usize) {
+        let offset = k * access.element as usize;
+        let mut row = [0u64; LANES];
+        for i in lanes::iter(mask) {
+            let at = places[i].wrapping_add(offset).cast_const();
+            // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are parts of it.
+            row[i] = unsafe {
+                match (access.element, access.signed) {
+                    (1, false) => u64::from(access::load8(at)),
+                    (1, true) => access::load8(at) as i8 as u64,
+                    (2, false) => u64::from(access::load16(at)),
+                    (2, true) => access::load16(at) as i16 as u64,
+                    (4, false) => u64::from(access::load32(at)),
+                    (4, true) => access::load32(at) as i32 as u64,
+                    _ => access::load64(at),
+                }
+            };
+        }
+        // SAFETY: the destinations are of this frame and class, as promised by the caller.
+        unsafe {
+            match access.class {
+                RegClass::B16 => u16::merge(regs, slot, row.map(|v| v as u16), mask),
+                RegClass::B32 => u32::merge(regs, slot, row.map(|v| v as u32), mask),
+                _ => u64::merge(regs, slot, row, mask),
+            }
+        }
+    }
+    if access.fence {
+        fence(Ordering::SeqCst);
+    }
+    Flow::Next
+}
+
+/// # Safety
+/// See [`Regs`].
+#[inline(never)]
+unsafe fn store_slow(
+    m: &mut Machine<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+) -> Flow {
+    let access = Access::unpack(inst.mods);
+    if access.fence {
+        fence(Ordering::SeqCst);
+    }
+    let Some(places) = places(m, inst, &access, addresses, mask, true) else {
+        return Flow::Fault;
+    };
+    let slots = [inst.b, inst.d, inst.c, inst.e];
+    for (k, slot) in slots.into_iter().enumerate().take(access.count as usize) {
+        let offset = k * access.element as usize;
+        // SAFETY: the sources are of this frame and class, as promised by the caller.
+        let row: Lanes<u64> = unsafe {
+            match access.class {
+                RegClass::B16 => u16::read(regs, slot).map(u64::from),
+                RegClass::B32 => u32::read(regs, slot).map(u64::from),
+                _ => u64::read(regs, slot),
+            }
+        };
+        for i in lanes::iter(mask) {
+            let at = places[i].wrapping_add(offset);
+            // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are parts of it.
+            unsafe {
+                match access.element {
+                    1 => access::store8(at, row[i] as u8),
+                    2 => access::store16(at, row[i] as u16),
+                    4 => access::store32(at, row[i] as u32),
+                    _ => access::store64(at, row[i]),
+                }
+            }
+        }
+    }
+    Flow::Next
+}

@@ -1,0 +1,45 @@
+//! What each instruction does: one file per family.
+//!
+//! | file | instructions |
+//! |---|---|
+//! | `int` | add sub mul mad mul24 mad24 div rem abs neg min max of integers |
+//! | `logic` | and or xor not cnot shl shr |
+//! | `float` | add sub mul fma div rcp sqrt rsqrt sin cos lg2 ex2 tanh abs neg min max of f32 and f64 |
+//! | `half` | the same of f16, f16x2, bf16, bf16x2 |
+//! | `compare` | setp set selp slct |
+//! | `cvt` | cvt |
+//! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
+//! | `memory` | ld ldu st |
+//! | `control` | bra and the other branches, trap; what is left to the scheduler |
+//!
+//! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
+//! compiled for each instruction set.
+
+pub(crate) mod compare;
+pub(crate) mod control;
+pub(crate) mod cvt;
+pub(crate) mod float;
+pub(crate) mod half;
+pub(crate) mod int;
+pub(crate) mod logic;
+pub(crate) mod memory;
+pub(crate) mod mods;
+pub(crate) mod mov;
+mod shapes;
+
+pub(crate) use shapes::Form;
+
+use crate::ir::{Inst, RegClass};
+
+/// The form of an instruction that reads registers and writes registers, and does nothing else.
+///
+/// `source` and `destination` are the registers of its first source and destination, which may be wider than its types.
+pub(crate) fn form(inst: &Inst, source: RegClass, destination: RegClass) -> Option<Form> {
+    int::form(&inst.op)
+        .or_else(|| logic::form(&inst.op))
+        .or_else(|| float::form(&inst.op))
+        .or_else(|| half::form(&inst.op))
+        .or_else(|| compare::form(inst))
+        .or_else(|| cvt::form(inst, source, destination))
+        .or_else(|| mov::form(&inst.op))
+}

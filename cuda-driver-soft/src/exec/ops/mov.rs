@@ -1,0 +1,147 @@
+//! Moving values: `mov`, parts of `cvta`, `isspacep`, and special registers that change while they are read.
+
+use super::mods::Mods;
+use super::shapes::{Form, binary, masks, unary, unary_rare};
+use crate::exec::code::{Flow, Inst};
+use crate::exec::isa::{Body, Handlers, compiled_once};
+use crate::exec::lanes::{self, LANES, Mask};
+use crate::exec::machine::Machine;
+use crate::exec::registers::{Lane, Regs};
+use crate::ir::{Op, RegClass, Space, Special, Type::*};
+use crate::memory::Kind;
+use crate::memory::warp::resolve;
+
+pub(super) fn form(op: &Op) -> Option<Form> {
+    Some(match op {
+        Op::Mov { ty: Pred } => masks(1, |a, _, _| a),
+        Op::Mov { ty } => of_class(match ty.size() {
+            2 => RegClass::B16,
+            4 => RegClass::B32,
+            8 => RegClass::B64,
+            _ => return None,
+        })?,
+        Op::Isspacep { space } => Form {
+            handlers: compiled_once::<Isspacep>(),
+            dsts: [Some(RegClass::Pred), None],
+            srcs: [Some(RegClass::B64), None, None, None],
+            mods: Mods(match space {
+                Space::Global => 0,
+                Space::Const => 1,
+                Space::Shared | Space::SharedCluster => 2,
+                Space::Local => 3,
+                Space::Param => 4,
+                Space::Generic => return None,
+            }),
+        },
+        _ => return None,
+    })
+}
+
+/// `mov` between registers of a class that has one row.
+pub(crate) fn of_class(class: RegClass) -> Option<Form> {
+    Some(match class {
+        RegClass::Pred => masks(1, |a, _, _| a),
+        RegClass::B16 => unary(|a: u16| a),
+        RegClass::B32 => unary(|a: u32| a),
+        RegClass::B64 => unary(|a: u64| a),
+        RegClass::B128 => return None,
+    })
+}
+
+/// `mov.b32 d, {a, b}` and `mov.b64 d, {a, b}`, by the class of the parts.
+pub(crate) fn pack(part: RegClass) -> Option<Form> {
+    Some(match part {
+        RegClass::B16 => binary(|a: u16, b: u16| u32::from(a) | u32::from(b) << 16),
+        RegClass::B32 => binary(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32),
+        _ => return None,
+    })
+}
+
+/// One part of `mov {d, e}, a`: the bits of `a` from `shift` on.
+pub(crate) fn extract(whole: RegClass, part: RegClass, shift: u32) -> Option<Form> {
+    let mods = Mods(shift);
+    Some(match (whole, part) {
+        (RegClass::B32, RegClass::B16) => {
+            unary_rare(mods, |m: Mods, _, a: u32| (a >> (m.0 & 31)) as u16)
+        }
+        (RegClass::B64, RegClass::B16) => {
+            unary_rare(mods, |m: Mods, _, a: u64| (a >> (m.0 & 63)) as u16)
+        }
+        (RegClass::B64, RegClass::B32) if shift == 0 => unary(|a: u64| a as u32),
+        (RegClass::B64, RegClass::B32) => unary(|a: u64| (a >> 32) as u32),
+        _ => return None,
+    })
+}
+
+struct Isspacep;
+
+impl Body for Isspacep {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: the slot is of this frame and class, as promised by the caller.
+        let a = unsafe { u64::read(regs, inst.a) };
+        let mut inside = 0;
+        for i in lanes::iter(mask) {
+            let number = match resolve(Space::Generic, a[i]).0 {
+                Space::Shared | Space::SharedCluster => 2,
+                Space::Local => 3,
+                Space::Param => 4,
+                _ => match m.spaces.flight.lookup(a[i]) {
+                    Some(record) if record.info().kind == Kind::Constant => 1,
+                    _ => 0,
+                },
+            };
+            inside |= u32::from(number == inst.mods) << i;
+        }
+        // SAFETY: as above; the destination is a predicate.
+        unsafe { regs.merge_mask(inst.d, inside, mask) };
+        Flow::Next
+    }
+}
+
+/// Reads a special register that changes: handlers, and which it is for [`Inst::mods`]. `None` for the others.
+pub(crate) fn changing(special: Special) -> Option<(Handlers, RegClass, Mods)> {
+    let (number, class) = match special {
+        Special::Clock => (0, RegClass::B32),
+        Special::ClockHi => (1, RegClass::B32),
+        Special::Clock64 => (2, RegClass::B64),
+        Special::Globaltimer => (3, RegClass::B64),
+        Special::GlobaltimerLo => (4, RegClass::B32),
+        Special::GlobaltimerHi => (5, RegClass::B32),
+        _ => return None,
+    };
+    Some((compiled_once::<Changing>(), class, Mods(number)))
+}
+
+struct Changing;
+
+impl Body for Changing {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        let clock = m.read_clock();
+        // Clock and timer are virtual, so that runs repeat: 1 ns a tick, from a moment after the epoch.
+        let timer = clock.wrapping_add(1 << 60);
+        // SAFETY: the slot is of this frame, and of the class that `changing` said.
+        unsafe {
+            match inst.mods {
+                0 => u32::merge(regs, inst.d, [clock as u32; LANES], mask),
+                1 => u32::merge(regs, inst.d, [(clock >> 32) as u32; LANES], mask),
+                2 => u64::merge(regs, inst.d, [clock; LANES], mask),
+                3 => u64::merge(regs, inst.d, [timer; LANES], mask),
+                4 => u32::merge(regs, inst.d, [timer as u32; LANES], mask),
+                _ => u32::merge(regs, inst.d, [(timer >> 32) as u32; LANES], mask),
+            }
+        }
+        Flow::Next
+    }
+}

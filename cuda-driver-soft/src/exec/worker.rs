@@ -1,0 +1,179 @@
+//! One host thread at work on an execution.
+
+use super::block::{Block, Outcome};
+use super::execution::{Execution, Taken};
+use super::fault::{Fault, FaultKind};
+use super::frame::Frames;
+use super::machine::Machine;
+use crate::memory::InFlight;
+use crate::memory::buffer::{Buffer, LocalMemory};
+use crate::memory::warp::{AccessCache, Spaces};
+use std::collections::VecDeque;
+
+/// A host thread at work.
+pub(super) struct Worker<'e> {
+    execution: &'e Execution,
+    machine: Machine<'e>,
+    frames: Frames<'e>,
+    /// A block that is over, to be used again.
+    spare: Option<Block>,
+    /// Blocks that have begun and had their share.
+    begun: VecDeque<Block>,
+}
+
+/// Instructions that a block runs before others are looked after.
+const BLOCK_SHARE: u64 = 1 << 24;
+/// The same if it may be waiting for another block.
+const BLOCK_SHARE_SPINNING: u64 = 1 << 16;
+/// Blocks that one thread keeps begun.
+const MAX_BEGUN: usize = 4096;
+
+impl<'e> Worker<'e> {
+    /// `None` if the host has no memory for it.
+    pub(super) fn new(execution: &'e Execution, flight: &'e InFlight) -> Option<Self> {
+        let launch = &execution.launch;
+        let kernel = &launch.kernel;
+        let mut params = launch.params.to_vec();
+        params.resize(params.len().max(kernel.param_bytes() as usize), 0);
+        let mut caches = Vec::new();
+        caches.resize_with(kernel.image().caches() as usize, AccessCache::default);
+        let machine = Machine {
+            spaces: Spaces {
+                flight,
+                shared: Buffer::default(),
+                local: LocalMemory::default(),
+                local_end: 0,
+                params: Buffer::of(&params)?,
+            },
+            caches,
+            target: 0,
+            taken: 0,
+            fault: None,
+            quantum: 0,
+            spins: kernel.spins(),
+            stack_limit: launch.options.stack_limit,
+            output: Vec::new(),
+            owner: kernel.image().owner,
+            strong_loads: 0,
+            steps: 0,
+            block_start: 0,
+            clock_reads: 0,
+        };
+        let frames = Frames::new(launch, &execution.codes);
+        Some(Worker {
+            execution,
+            machine,
+            frames,
+            spare: None,
+            begun: VecDeque::new(),
+        })
+    }
+
+    /// Runs blocks until there are none, or until about `budget` instructions were run.
+    pub(super) fn work(&mut self, budget: u64) {
+        let mut new_ones = true;
+        let mut share = if self.machine.spins {
+            BLOCK_SHARE_SPINNING
+        } else {
+            BLOCK_SHARE
+        };
+        loop {
+            // A block that had its share may be waiting for one that has not begun.
+            let may_begin = new_ones && self.begun.len() < MAX_BEGUN;
+            let taken = if may_begin {
+                self.execution.take()
+            } else {
+                None
+            };
+            let block = match taken {
+                Some(Taken::Parked(block)) => Some(block),
+                Some(Taken::New(number)) => match self.begin(number) {
+                    Some(block) => Some(block),
+                    None => {
+                        self.fault(number, FaultKind::OutOfMemory);
+                        continue;
+                    }
+                },
+                None => {
+                    new_ones = false;
+                    self.begun.pop_front()
+                }
+            };
+            let Some(block) = block else { break };
+            let rest = budget.saturating_sub(self.machine.steps);
+            self.run(block, share.min(rest));
+            if self.begun.is_empty() {
+                new_ones = true;
+            } else if !self.machine.spins {
+                // Long work rather than waiting: look after the others ever more seldom.
+                share = share.saturating_mul(2);
+            }
+            if self.machine.steps >= budget {
+                break;
+            }
+        }
+        self.execution.park(self.begun.drain(..));
+    }
+
+    fn begin(&mut self, number: u64) -> Option<Block> {
+        let shape = &self.execution.shape;
+        match self.spare.take() {
+            Some(mut block) => {
+                block.reuse(&mut self.frames, shape, number)?;
+                Some(block)
+            }
+            None => Block::new(&mut self.frames, shape, number),
+        }
+    }
+
+    fn run(&mut self, mut block: Block, share: u64) {
+        let number = block.number();
+        if !self.execution.wants(number) {
+            self.execution.count_done(1);
+            return;
+        }
+        let before = self.machine.steps;
+        let outcome = block.run(
+            &mut self.machine,
+            &mut self.frames,
+            &self.execution.shape,
+            share,
+        );
+        let within = self.execution.count_steps(self.machine.steps - before);
+        self.execution.print(&self.machine.output);
+        self.machine.output.clear();
+        match outcome {
+            Outcome::Done => {
+                self.spare = Some(block);
+                self.execution.count_done(1);
+            }
+            Outcome::Share if within => self.begun.push_back(block),
+            Outcome::Share => {
+                let instructions = self.execution.launch.options.budget.unwrap_or(0);
+                self.fault(number, FaultKind::Budget { instructions });
+            }
+            Outcome::Fault(fault) => {
+                self.execution.report(number, *fault);
+                self.execution.count_done(1);
+            }
+        }
+    }
+
+    fn fault(&mut self, number: u64, kind: FaultKind) {
+        let [x, y, _] = self.execution.shape.grid.map(|n| u64::from(n.max(1)));
+        let block = [
+            (number % x) as u32,
+            (number / x % y) as u32,
+            (number / x / y) as u32,
+        ];
+        let fault = Fault {
+            kind,
+            kernel: String::new(),
+            line: 0,
+            block,
+            thread: [0; 3],
+        };
+        self.execution.report(number, fault);
+        self.execution.count_done(1);
+    }
+}

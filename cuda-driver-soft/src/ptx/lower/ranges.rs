@@ -1,0 +1,64 @@
+//! Constants that must lie in a range.
+
+use super::*;
+use crate::ptx::ast::Operand as Source;
+
+impl Walker<'_> {
+    /// Checks the constants of the few instructions that restrict them.
+    pub(super) fn ranges(&mut self, inst: &Inst, operands: &[Source]) {
+        let constant = |i: usize| match operands.get(i).map(|o| o.kind) {
+            Some(OperandKind::Int(value)) => Some(value),
+            _ => None,
+        };
+        let opcode = self.unit.ast.opcodes.string(inst.opcode);
+        let has = |modifier: &str| {
+            opcode
+                .split(|&b| b == b'.')
+                .any(|m| m == modifier.as_bytes())
+        };
+        match self.root {
+            "bar" | "barrier" if !has("warp") => {
+                let reduces = has("red");
+                let first = usize::from(reduces);
+                if let Some(barrier) = constant(first).filter(|&n| n > 15) {
+                    let message = format!(
+                        "Barrier number '{barrier}' out of range, expected to be in range [0..15]"
+                    );
+                    self.say(inst.pos, message);
+                }
+                let counted = operands.len() > first + 1 + usize::from(reduces);
+                let Some(threads) = constant(first + 1).filter(|_| counted) else {
+                    return;
+                };
+                if threads % 32 != 0 {
+                    let message = "Number of threads participating in barrier must be in multiple of warp size";
+                    self.say(inst.pos, message.to_owned());
+                } else if threads == 0 && has("arrive") {
+                    let message = format!(
+                        "Instruction '{}.arrive' requires a non-zero thread count argument",
+                        self.root
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
+            "pmevent" if !has("mask") => {
+                if let Some(value) = constant(0).filter(|&n| n > 15) {
+                    let message = format!(
+                        "Argument 0 of instruction 'pmevent': value '{value}' out of range, expected to be in range [0..15]"
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
+            "discard" | "applypriority" | "fence" => {
+                if let Some(value) = constant(1).filter(|&n| n != 128) {
+                    let message = format!(
+                        "Argument 2 of instruction '{}': unexpected value '{value}', expected to be 128",
+                        self.root
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What belongs to the process: before initialisation, after a fork, at the end, and the settings of the environment. Each
+//! test runs its body in a process of its own.
+
+use crate::common::{check, expect, in_child};
+use cuda_driver_sys::*;
+use std::ffi::CStr;
+use std::ptr::null_mut;
+
+fn fresh() -> &'static Library {
+    cuda_driver_soft::library()
+}
+
+/// Codes of calls that every program makes.
+fn codes() -> [u32; 4] {
+    let cuda = fresh();
+    let (mut count, mut version, mut address) = (0, 0, 0);
+    unsafe {
+        [
+            cuda.cuInit(0).0,
+            cuda.cuDeviceGetCount(&mut count).0,
+            cuda.cuMemAlloc(&mut address, 4).0,
+            cuda.cuDriverGetVersion(&mut version).0,
+        ]
+    }
+}
+
+#[test]
+fn before_initialisation() {
+    in_child("process::before_initialisation", &[], || {
+        let cuda = fresh();
+        let (mut number, mut context, mut pointer, mut text) =
+            (0, null_mut(), null_mut(), std::ptr::null());
+        unsafe {
+            expect(cuda.cuDeviceGetCount(&mut number), 3);
+            expect(cuda.cuDeviceGetCount(null_mut()), 3);
+            expect(cuda.cuCtxGetCurrent(&mut context), 3);
+            expect(cuda.cuCtxDestroy(null_mut()), 3);
+            expect(cuda.cuMemFree(0), 3);
+            expect(cuda.cuModuleUnload(null_mut()), 3);
+            expect(cuda.cuGraphDestroy(null_mut()), 3);
+            check(cuda.cuDriverGetVersion(&mut number));
+            assert_eq!(number, 13050);
+            expect(cuda.cuDriverGetVersion(null_mut()), 1);
+            check(cuda.cuGetErrorName(CUresult(700), &mut text));
+            assert_eq!(CStr::from_ptr(text), c"CUDA_ERROR_ILLEGAL_ADDRESS");
+            expect(cuda.cuGetErrorName(CUresult(12345), &mut text), 1);
+            assert!(text.is_null());
+            expect(cuda.cuGetErrorName(CUresult(0), null_mut()), 1);
+            check(cuda.cuGetProcAddress_v2(c"cuInit".as_ptr(), &mut pointer, 2000, 0, null_mut()));
+            assert_eq!(pointer.cast_const(), cuda_driver_soft::resolve(c"cuInit"));
+            expect(
+                cuda.cuGetProcAddress_v2(std::ptr::null(), &mut pointer, 2000, 0, null_mut()),
+                1,
+            );
+            expect(
+                cuda.cuGetProcAddress_v2(c"cuInit".as_ptr(), null_mut(), 2000, 0, null_mut()),
+                1,
+            );
+            let mut status = CUdriverProcAddressQueryResult(9);
+            let mut untouched = 0x10 as *mut _;
+            expect(
+                cuda.cuGetProcAddress_v2(c"cuInit".as_ptr(), &mut untouched, 13060, 0, &mut status),
+                1,
+            );
+            assert_eq!((untouched as usize, status.0), (0x10, 9));
+            check(cuda.cuGetProcAddress_v2(
+                c"cuNothing".as_ptr(),
+                &mut pointer,
+                12000,
+                0,
+                &mut status,
+            ));
+            assert_eq!((pointer.is_null(), status.0), (true, 1));
+            expect(cuda.cuInit(1), 1);
+            expect(cuda.cuDeviceGetCount(&mut number), 3);
+            check(cuda.cuInit(0));
+            check(cuda.cuInit(0));
+            check(cuda.cuDeviceGetCount(&mut number));
+            assert_eq!(number, 1);
+        }
+    });
+}
+
+#[test]
+fn visible_devices() {
+    for (value, init, after) in [
+        ("", 100, 3),
+        ("-1", 100, 3),
+        ("5", 100, 3),
+        ("x", 100, 3),
+        ("0,0", 101, 3),
+        ("0,5", 0, 0),
+    ] {
+        in_child(
+            "process::visible_devices",
+            &[
+                ("CUDA_VISIBLE_DEVICES", value),
+                ("EXPECT", &format!("{init} {after}")),
+            ],
+            || {
+                let [init, count, ..] = codes();
+                assert_eq!(format!("{init} {count}"), std::env::var("EXPECT").unwrap());
+            },
+        );
+    }
+}
+
+#[test]
+fn several_devices_and_an_older_version() {
+    let settings = [
+        ("CUDA_SOFT_DEVICES", "sm_80,sm_90"),
+        ("CUDA_SOFT_VERSION", "12.2"),
+    ];
+    in_child(
+        "process::several_devices_and_an_older_version",
+        &settings,
+        || {
+            let cuda = fresh();
+            let (mut number, mut name) = (0, [0i8; 64]);
+            unsafe {
+                check(cuda.cuInit(0));
+                check(cuda.cuDriverGetVersion(&mut number));
+                assert_eq!(number, 12020);
+                check(cuda.cuDeviceGetCount(&mut number));
+                assert_eq!(number, 2);
+                for (device, sm) in [(0, 80), (1, 90)] {
+                    check(cuda.cuDeviceGetName(name.as_mut_ptr().cast(), 64, device));
+                    let name = CStr::from_ptr(name.as_ptr().cast()).to_str().unwrap();
+                    assert_eq!(name, format!("Software CUDA device (sm_{sm})"));
+                    check(cuda.cuDeviceGetAttribute(
+                        &mut number,
+                        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                        device,
+                    ));
+                    assert_eq!(number, sm / 10);
+                }
+                // Newer than 12.2: not there, as in a driver of that version.
+                assert!(!cuda.supports(Function::cuCtxCreate_v4));
+                assert!(cuda.missing(Function::cuCtxCreate_v4).is_some());
+                assert!(cuda.supports(Function::cuCtxCreate));
+                let mut module = null_mut();
+                let mut context = null_mut();
+                check(cuda.cuCtxCreate(&mut context, 0, 0));
+                let newer = c".version 8.3\n.target sm_52\n.address_size 64\n";
+                expect(
+                    cuda.cuModuleLoadData(&mut module, newer.as_ptr().cast()),
+                    222,
+                );
+            }
+        },
+    );
+}
+
+#[test]
+fn settings_that_make_no_sense() {
+    in_child(
+        "process::settings_that_make_no_sense",
+        &[("CUDA_SOFT_DEVICES", "sm_31")],
+        || {
+            assert_eq!(codes()[..2], [101, 3]);
+        },
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn after_a_fork() {
+    in_child("process::after_a_fork", &[], || {
+        assert_eq!(codes(), [0, 0, 201, 0]);
+        // SAFETY: the child only calls the driver, which answers without locks there, and _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let right = codes() == [3, 3, 3, 0];
+            unsafe { libc::_exit(if right { 42 } else { 1 }) };
+        }
+        let mut status = 0;
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(
+            (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
+            (true, 42)
+        );
+        // The parent is unharmed.
+        assert_eq!(codes(), [0, 0, 201, 0]);
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn at_the_end_of_the_process() {
+    extern "C" fn registered_before_init() {
+        // Runs last.
+        eprintln!("registered before: {:?}", codes());
+    }
+    extern "C" fn registered_after_init() {
+        eprintln!("registered after: {:?}", codes());
+    }
+    let output = in_child("process::at_the_end_of_the_process", &[], || {
+        unsafe { libc::atexit(registered_before_init) };
+        assert_eq!(codes(), [0, 0, 201, 0]);
+        unsafe { libc::atexit(registered_after_init) };
+    });
+    if let Some(output) = output {
+        assert!(
+            output.contains("registered after: [0, 0, 201, 0]"),
+            "{output}"
+        );
+        assert!(
+            output.contains("registered before: [4, 4, 4, 4]"),
+            "{output}"
+        );
+    }
+}

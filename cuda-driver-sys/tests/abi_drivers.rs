@@ -1,0 +1,283 @@
+//! The loader and the registry over NVIDIA's own drivers 450 to 555, on a machine without a GPU.
+//!
+//! `ci/drivers.sh` downloads the drivers and runs this. Each driver is loaded in a process of its own, which gives up
+//! root's rights before it calls anything: as root, `cuInit` would make a device node.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "loader"))]
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cuda_driver_sys::library::{Options, Source};
+use cuda_driver_sys::{CUresult, Function, Library, StreamMode, cuuint64_t, legacy};
+use object::read::elf::ElfFile64;
+use object::{Object as _, ObjectSymbol as _};
+
+/// Drivers, by the major number of their version, and the CUDA version that each supports.
+const DRIVERS: [(&str, u32); 6] = [
+    ("450", 11000),
+    ("470", 11040),
+    ("525", 12000),
+    ("535", 12020),
+    ("550", 12040),
+    ("555", 12050),
+];
+
+/// What drivers export besides: functions that other headers declare, and two that none does.
+const OTHER_HEADERS: &[&str] = &[
+    "cuGL",
+    "cuGraphicsGL",
+    "cuWGL",
+    "cuEGL",
+    "cuGraphicsEGL",
+    "cuVDPAU",
+    "cuGraphicsVDPAU",
+    "cuGraphicsResourceGetMappedEglFrame",
+    "cuProfiler",
+    "cudbg",
+    "CUDBG",
+];
+const UNDOCUMENTED: &[&str] = &["cuMemGetAttribute", "cuMemGetAttribute_v2"];
+
+/// What a driver lacks on Linux though the headers have had it since its version or an earlier one.
+const LACKING: &[(u32, &[&str])] = &[(11000, &["cuDeviceGetLuid"])];
+
+/// 12020 as "12.2".
+fn point(version: u32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// In the processes that this test starts: the file to load, and the CUDA version that it must support.
+const FILE: &str = "CUDA_ABI_DRIVER_FILE";
+const VERSION: &str = "CUDA_ABI_DRIVER_VERSION";
+
+#[test]
+#[ignore = "needs NVIDIA's drivers: ci/drivers.sh downloads them and runs this"]
+fn drivers_are_what_the_registry_says() {
+    if let (Some(file), Ok(version)) = (std::env::var_os(FILE), std::env::var(VERSION)) {
+        return one_driver(Path::new(&file), version.parse().expect("a number"));
+    }
+    let folder = std::env::var_os("CUDA_ABI_DRIVERS")
+        .expect("CUDA_ABI_DRIVERS names the folder of the drivers");
+    let mut failed = Vec::new();
+    for (driver, version) in DRIVERS {
+        let file = find(&Path::new(&folder).join(driver)).unwrap_or_else(|| {
+            panic!("no libcuda.so.1 of driver {driver} in {}", folder.display())
+        });
+        let status = Command::new(std::env::current_exe().expect("a test has a path"))
+            .args([
+                "--exact",
+                "drivers_are_what_the_registry_says",
+                "--include-ignored",
+                "--nocapture",
+                "--quiet",
+            ])
+            .env(FILE, &file)
+            .env(VERSION, version.to_string())
+            .status()
+            .expect("the test starts itself");
+        if !status.success() {
+            failed.push(format!("{driver}: {status}"));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// The driver's file, somewhere below a folder.
+fn find(folder: &Path) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let path = entry.path();
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder {
+            if let Some(found) = find(&path) {
+                return Some(found);
+            }
+        } else if path.file_name().is_some_and(|name| name == "libcuda.so.1") {
+            return Some(path);
+        }
+    }
+    None
+}
+
+fn one_driver(file: &Path, version: u32) {
+    let exported = exports(file);
+    let source = || {
+        // SAFETY: the file is NVIDIA's driver.
+        unsafe { Source::path(file) }
+    };
+    let library = Library::new(source(), Options::new()).expect("the driver loads");
+    let per_thread = Library::new(source(), Options::new().per_thread_default_stream(true))
+        .expect("the driver loads");
+    become_ordinary_user();
+    assert_eq!(library.version(), Some(version));
+    assert!(!library.is_software());
+
+    // Everything up to its version is there, nothing that is newer; what is missing says which version it needs.
+    let mut present = 0;
+    let mut lacking = Vec::new();
+    for function in Function::ALL {
+        let symbol = library.symbol(function.symbol());
+        assert_eq!(
+            symbol.is_some(),
+            exported.contains(function.name()),
+            "{function}"
+        );
+        assert_eq!(library.get(function), symbol, "{function}");
+        assert_eq!(library.supports(function), symbol.is_some(), "{function}");
+        let due = function.since() <= version;
+        match library.missing(function) {
+            None => {
+                assert!(due, "{function} is exported before {}", function.since());
+                present += 1;
+            }
+            Some(missing) => {
+                assert_eq!(missing.driver_version, Some(version));
+                let supports = if due {
+                    "; this driver supports"
+                } else {
+                    ", this driver supports"
+                };
+                let words = format!(
+                    "{function} needs CUDA {}{supports} {}",
+                    point(function.since()),
+                    point(version)
+                );
+                assert!(missing.to_string().starts_with(&words), "{missing}");
+                if due {
+                    lacking.push(function.name());
+                }
+            }
+        }
+        if let Some(twin) = function.per_thread() {
+            let expected = library
+                .get(twin)
+                .or(library.get(function).filter(|_| twin.since() > version));
+            assert_eq!(
+                per_thread.get(function),
+                expected,
+                "{function} of a per-thread library"
+            );
+        }
+    }
+    let expected = LACKING
+        .iter()
+        .find(|(of, _)| *of == version)
+        .map_or(&[][..], |(_, names)| names);
+    assert_eq!(
+        lacking, expected,
+        "missing though not newer than the driver"
+    );
+
+    // SAFETY: the driver lacks it, so nothing is called.
+    let code = unsafe { library.cuCheckpointProcessLock(0, ptr::null_mut()) };
+    assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
+
+    // Nothing is exported that nobody knows.
+    let unknown: Vec<&String> = exported
+        .iter()
+        .filter(|name| Function::by_symbol(name).is_none())
+        .filter(|name| !OTHER_HEADERS.iter().any(|start| name.starts_with(start)))
+        .filter(|name| !UNDOCUMENTED.contains(&name.as_str()))
+        .collect();
+    assert!(unknown.is_empty(), "exported and unknown: {unknown:?}");
+
+    let asked = ask_the_driver(library, version);
+    // SAFETY: cuInit takes no pointers.
+    let code = unsafe { library.cuInit(0) };
+    if !Path::new("/dev/nvidiactl").exists() {
+        assert_eq!(code, CUresult::CUDA_ERROR_NO_DEVICE);
+    }
+    println!(
+        "CUDA {version}: {} exports, {present} of {} functions, {asked} confirmed by cuGetProcAddress, cuInit {code:?}",
+        exported.len(),
+        Function::COUNT
+    );
+}
+
+/// Base name, version and stream mode of each function give the address that the loader uses. How many did.
+fn ask_the_driver(library: &'static Library, version: u32) -> usize {
+    let known: Vec<Function> = Function::ALL
+        .into_iter()
+        .filter(|function| library.supports(*function))
+        .collect();
+    let old = legacy::Function::cuGetProcAddress;
+    if !library.supports(old) {
+        assert!(version < old.since(), "{old} is missing");
+        return 0;
+    }
+    for function in &known {
+        let flags: cuuint64_t = match function.stream_mode() {
+            StreamMode::None => 0,
+            StreamMode::Legacy => 1,
+            StreamMode::PerThread => 2,
+        };
+        let base = CString::new(function.base()).expect("a name holds no NUL");
+        let since = c_int::try_from(function.since()).expect("a version is small");
+        let mut found: *mut c_void = ptr::null_mut();
+        // SAFETY: a C string, and pointers to variables on the stack.
+        let code = unsafe {
+            library
+                .legacy()
+                .cuGetProcAddress(base.as_ptr(), &raw mut found, since, flags)
+        };
+        assert_eq!(code, CUresult::CUDA_SUCCESS, "{function}");
+        assert_eq!(
+            Some(found),
+            library.get(*function).map(ptr::NonNull::as_ptr),
+            "{function}"
+        );
+        if library.supports(Function::cuGetProcAddress_v2) {
+            let mut found: *mut c_void = ptr::null_mut();
+            let mut status = Default::default();
+            // SAFETY: as above.
+            let code = unsafe {
+                library.cuGetProcAddress_v2(
+                    base.as_ptr(),
+                    &raw mut found,
+                    since,
+                    flags,
+                    &raw mut status,
+                )
+            };
+            assert_eq!(code, CUresult::CUDA_SUCCESS, "{function}");
+            assert_eq!(
+                Some(found),
+                library.get(*function).map(ptr::NonNull::as_ptr),
+                "{function}: {status:?}"
+            );
+        }
+    }
+    known.len()
+}
+
+/// The functions and objects that a library exports.
+fn exports(file: &Path) -> BTreeSet<String> {
+    let bytes = std::fs::read(file).expect("the driver can be read");
+    let elf: ElfFile64 = ElfFile64::parse(bytes.as_slice()).expect("the driver is an ELF file");
+    let symbols = elf
+        .dynamic_symbols()
+        .filter(|symbol| symbol.is_definition());
+    symbols
+        .filter_map(|symbol| symbol.name().ok().map(str::to_owned))
+        .collect()
+}
+
+/// Gives up root's rights, if this process has them, in every thread of it.
+fn become_ordinary_user() {
+    const NOBODY: u32 = 65534;
+    // SAFETY: no pointers but a null one for a list without entries.
+    let (group, user) = unsafe {
+        if libc::geteuid() != 0 {
+            return;
+        }
+        assert_eq!(libc::setgroups(0, ptr::null()), 0);
+        (
+            libc::setresgid(NOBODY, NOBODY, NOBODY),
+            libc::setresuid(NOBODY, NOBODY, NOBODY),
+        )
+    };
+    assert_eq!((group, user), (0, 0), "{}", std::io::Error::last_os_error());
+}
