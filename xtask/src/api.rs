@@ -1,4 +1,4 @@
-//! `cargo xtask api`: `functions.toml`, one entry per exported symbol, and `API.md`. With `--check` it writes nothing, and
+//! `cargo xtask api`: `functions.toml`, one entry per exported symbol. With `--check` it writes nothing, and
 //! fails unless `annotations.toml` has something right to say about every one of them.
 
 use std::collections::BTreeSet;
