@@ -212,7 +212,10 @@ impl Graph {
                 let kernel = start();
                 // Small kernels are done in one piece; large ones go at once where other threads find them.
                 let mut state = self.lock();
-                let shared = state.nodes.get(&id).is_some_and(|node| node.cost >= WORTH_WAKING);
+                let shared = state
+                    .nodes
+                    .get(&id)
+                    .is_some_and(|node| node.cost >= WORTH_WAKING);
                 if shared {
                     state.running.push_back((id, kernel.clone()));
                 }
@@ -225,7 +228,13 @@ impl Graph {
                 if !shared {
                     let mut state = self.lock();
                     state.running.push_back((id, kernel));
-                    self.wake(&mut state, Wake { large: true, ..Wake::default() });
+                    self.wake(
+                        &mut state,
+                        Wake {
+                            large: true,
+                            ..Wake::default()
+                        },
+                    );
                 }
                 progress
             }
