@@ -143,11 +143,23 @@ pub(super) struct Spec {
     pub(super) vec: u8,
 }
 
+impl Spec {
+    /// The first of a pair: may be `_` where it is a predicate.
+    pub(super) fn pair_first(&self) -> Spec {
+        Spec {
+            sink: self.sink || self.ty == Type::Pred,
+            ..*self
+        }
+    }
+}
+
 /// An opcode with its modifiers, understood.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     /// The opcode without modifiers.
     pub(super) root: &'static str,
+    /// The opcode as messages name it: with the modifiers that are part of its name.
+    pub(super) name: String,
     /// What it may be; the number of operands decides which.
     pub(super) candidates: Vec<Candidate>,
     /// The PTX version and architecture that it needs.
@@ -258,6 +270,7 @@ const FIRST: &[(&str, &[&str])] = &[
     ("dp2a", &[".lo", ".hi"]),
     ("div", &[".full"]),
     ("shf", &[".l", ".r"]),
+    ("brx", &[".idx"]),
     ("cvta", &[".to"]),
     ("cvt", &[".pack"]),
     ("fence", &[".proxy"]),
@@ -447,8 +460,16 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
     let Some((&root, rows)) = table.roots.get_key_value(root) else {
         return later::find(root, &modifiers);
     };
+    let named = FIRST
+        .iter()
+        .find(|(name, _)| *name == root)
+        .map_or(&[][..], |(_, named)| *named);
     let mut form = Form {
         root,
+        name: modifiers
+            .iter()
+            .take_while(|m| named.contains(m))
+            .fold(root.to_owned(), |name, m| name + m),
         candidates: Vec::new(),
         ptx: u32::MAX,
         sm: u32::MAX,
@@ -518,7 +539,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     let last = mods.types().last().copied().unwrap_or(Type::B32);
     let ty = match ty {
         _ if matches!(name, "p" | "p|q" | "!c") => Type::Pred,
-        _ if name == "policy" => Type::B64,
+        _ if name == "policy" => Type::U64,
         "" => last,
         "w" => mods::wide(last),
         "1" => mods.ty(0),

@@ -110,7 +110,9 @@ impl Walker<'_> {
                 name,
                 offset,
                 index: true,
-            } if matches!(self.root, "ld" | "st") => self.place(name, offset, true, address.pos),
+            } if matches!(self.root, "ld" | "ldu" | "st") => {
+                self.place(name, offset, true, address.pos)
+            }
             OperandKind::Address { base: None, offset } => {
                 if space != Space::Local {
                     let message = "Immediate addresses allowed only for .local state space";
@@ -132,14 +134,14 @@ impl Walker<'_> {
     }
 
     /// The space in which an instruction that names `space` accesses `place`.
-    fn space(&mut self, inst: &Inst, root: &str, space: Space, place: &Place) -> Option<Space> {
+    fn space(&mut self, inst: &Inst, space: Space, place: &Place) -> Option<Space> {
         let entry = self.function.is_some_and(|f| f.entry);
         let param = place.kind.is_some_and(|kind| kind != FrameKind::Local);
         match (space, place.space) {
             // `.param` of a call or of a device function is in the frame, that of a kernel is not.
             (Space::Param, Some(Space::Param)) => Some(Space::Param),
             (Space::Param, Some(Space::Local)) if param => Some(Space::Local),
-            (Space::Param, None) if entry && root == "ld" => Some(Space::Param),
+            (Space::Param, None) if entry && self.root == "ld" => Some(Space::Param),
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
             // Without a space in the instruction, that of the variable holds.
@@ -148,7 +150,8 @@ impl Walker<'_> {
             (space, Some(found)) if space == found && !param => Some(found),
             _ => {
                 let message = format!(
-                    "State space mismatch between instruction and address in instruction '{root}'"
+                    "State space mismatch between instruction and address in instruction '{}'",
+                    self.name
                 );
                 self.say(inst.pos, message);
                 None
@@ -159,30 +162,31 @@ impl Walker<'_> {
     /// `ld`, `st`, `atom`, `red`: the address goes before the other sources, its space and offset into the operation.
     pub(super) fn memory(&mut self, inst: &Inst, op: &Op, address: &Source) {
         let mut op = op.clone();
-        let (mem, root, values) = match &mut op {
-            Op::Ld(mem) => (mem, "ld", 0),
-            Op::St(mem) => (&mut *mem, "st", 1),
-            Op::Atom { mem, .. } => (mem, "atom", 2),
-            Op::Red { mem, .. } => (mem, "red", 2),
+        let (mem, values) = match &mut op {
+            Op::Ld(mem) => (mem, 0),
+            Op::St(mem) => (&mut *mem, 1),
+            Op::Atom { mem, .. } => (mem, 2),
+            Op::Red { mem, .. } => (mem, 2),
             _ => return,
         };
         let Some(place) = self.address(mem.space, address) else {
             return;
         };
-        let Some(space) = self.space(inst, root, mem.space, &place) else {
+        let Some(space) = self.space(inst, mem.space, &place) else {
             return;
         };
         let opcode = self.unit.ast.opcodes.string(inst.opcode);
         if place.space.is_none() && opcode.windows(6).any(|w| w == b"::func") {
             let message = format!(
-                "Illegal state space for address operand '::func' with instruction '{root}'"
+                "Illegal state space for address operand '::func' with instruction '{}'",
+                self.name
             );
             return self.say(inst.pos, message);
         }
         let input =
             matches!(place.kind, Some(FrameKind::Input)) || place.space == Some(Space::Param);
         let constant = space == Space::Const;
-        if root != "ld" && (input || constant) {
+        if !matches!(self.root, "ld" | "ldu") && (input || constant) {
             let text = match address.kind {
                 OperandKind::Address {
                     base: Some(name), ..
@@ -190,7 +194,7 @@ impl Walker<'_> {
                 _ => String::new(),
             };
             let message = if constant {
-                format!("State space incorrect for instruction '{root}'")
+                format!("State space incorrect for instruction '{}'", self.name)
             } else {
                 format!("Illegal to write to function input parameter '{text}'")
             };
@@ -218,8 +222,7 @@ impl Walker<'_> {
     /// `prefetch` and the like: the address must make sense.
     pub(super) fn hint(&mut self, inst: &Inst, space: Space, address: &Source) {
         if let Some(place) = self.address(space, address) {
-            let root = "prefetch";
-            self.space(inst, root, space, &place);
+            self.space(inst, space, &place);
         }
     }
 

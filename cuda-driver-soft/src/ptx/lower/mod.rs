@@ -76,6 +76,10 @@ struct Walker<'u> {
     faults: operands::Faults,
     /// The opcode of the instruction at hand, without modifiers.
     root: &'static str,
+    /// The opcode as messages name it: `mul.wide`, `bar.sync`.
+    name: &'u str,
+    /// Its destination is of a floating-point type.
+    dest_float: bool,
     /// The register that stands for the condition code, once there is one.
     carry: Option<Reg>,
 }
@@ -111,6 +115,8 @@ impl<'u> Walker<'u> {
             srcs: Vec::new(),
             faults: operands::Faults::default(),
             root: "",
+            name: "",
+            dest_float: false,
             carry: None,
         }
     }
@@ -362,6 +368,7 @@ impl<'u> Walker<'u> {
             }
         };
         self.root = form.root;
+        self.name = &form.name;
         self.requirements(inst, form);
         if let Some((name, _)) = inst.guard {
             match self.resolve(name) {
@@ -371,13 +378,7 @@ impl<'u> Walker<'u> {
                     ..
                 }) => {}
                 None => self.error(inst.pos, format!("Unknown symbol '{}'", self.text(name))),
-                Some(_) => {
-                    let message = format!(
-                        "Guard of instruction '{}' must be a predicate register",
-                        form.root
-                    );
-                    self.error(inst.pos, message);
-                }
+                Some(_) => self.error(inst.pos, "Predicate expression expected".to_owned()),
             }
         }
         self.dsts.clear();
@@ -392,7 +393,7 @@ impl<'u> Walker<'u> {
             _ if form.any_operands => self.unsupported(inst, operands),
             _ => self.by_table(inst, form, operands),
         }
-        self.report_faults(inst, form.root);
+        self.report_faults(inst);
     }
 
     fn requirements(&mut self, inst: &Inst, form: &Form) {
@@ -443,9 +444,9 @@ impl<'u> Walker<'u> {
             self.srcs.clear();
             self.faults.clear();
             found = Some(candidate);
-            for (operand, spec) in operands.iter().zip(&candidate.specs) {
+            for (index, (operand, spec)) in operands.iter().zip(&candidate.specs).enumerate() {
                 if spec.role != Role::Address {
-                    self.operand(operand, spec);
+                    self.operand(index, operand, spec);
                 }
             }
             if self.faults.is_empty() {
@@ -571,7 +572,7 @@ impl<'u> Walker<'u> {
             return;
         };
         let spec = operands::source(Type::U32);
-        self.operand(index, &spec);
+        self.operand(0, index, &spec);
         let OperandKind::Name(name, Selector::None) = list.kind else {
             self.faults.mismatch = true;
             return;
@@ -610,6 +611,23 @@ impl<'u> Walker<'u> {
             Vec::new()
         };
         self.emit(inst, Op::Brx { targets, uni });
+    }
+
+    /// Whether a label of this name is anywhere in the function.
+    fn is_label(&self, wanted: Name) -> bool {
+        let statements = self
+            .function
+            .and_then(|f| f.body.clone())
+            .and_then(|range| {
+                self.unit
+                    .ast
+                    .statements
+                    .get(range.start as usize..range.end as usize)
+            });
+        statements
+            .unwrap_or(&[])
+            .iter()
+            .any(|s| matches!(s, Statement::Label(name, _) if *name == wanted))
     }
 
     /// A list of targets or a prototype: declared before, or anywhere in the function.
