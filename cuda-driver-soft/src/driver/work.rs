@@ -23,8 +23,19 @@ pub(crate) trait Divisible: Send + Sync {
     fn piece(&self) -> bool;
     /// All of it is done, or it has failed.
     fn finished(&self) -> bool;
-    /// The code of its fault, once finished.
-    fn fault(&self) -> Option<u32>;
+    /// Its fault, once finished.
+    fn fault(&self) -> Option<Fault>;
+}
+
+/// Why work failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// The code that calls answer from now on.
+    pub(crate) code: u32,
+    /// What the log says.
+    pub(crate) message: String,
+    /// What goes to standard error whether or not there is a log: a failed assertion.
+    pub(crate) stderr: Option<String>,
 }
 
 /// What a node does.
@@ -194,8 +205,15 @@ impl Graph {
         match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
             Ok(progress) => progress,
             Err(_) => {
-                crate::log!("a panic inside the driver's work, see above");
-                self.finish(id, Some(Error::UNKNOWN.0));
+                let message = "a panic inside the driver's work, see above".into();
+                self.finish(
+                    id,
+                    Some(Fault {
+                        code: Error::UNKNOWN.0,
+                        message,
+                        stderr: None,
+                    }),
+                );
                 true
             }
         }
@@ -253,11 +271,17 @@ impl Graph {
         }
     }
 
-    fn finish(&self, id: NodeId, fault: Option<u32>) {
+    fn finish(&self, id: NodeId, fault: Option<Fault>) {
         let mut state = self.lock();
+        // Of several threads that worked on it, the first to see its end reports it.
+        let fault = fault.filter(|_| state.nodes.contains_key(&id));
         let mut wake = state.finish(id);
-        if let Some(code) = fault {
-            state.fault.get_or_insert(code);
+        if let Some(fault) = fault {
+            if let Some(line) = &fault.stderr {
+                eprintln!("{line}");
+            }
+            crate::log!("{}", fault.message);
+            state.fault.get_or_insert(fault.code);
             // The device is lost to this process: what runs is given up, what waits is dropped when its turn comes.
             while let Some((other, _)) = state.running.pop_front() {
                 wake.add(state.finish(other));
