@@ -47,7 +47,9 @@ pub(crate) enum When {
 #[inline]
 pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
     let mut body = Some(body);
-    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
+    guard_dyn(name, when, &mut || {
+        body.take().map_or(Ok(()), |body| body())
+    })
 }
 
 /// [`guard`], once for all exports: it is most of what an export compiles to.
