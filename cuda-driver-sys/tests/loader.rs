@@ -11,7 +11,7 @@ use cuda_driver_sys::library::{Beaten, LoadError, Options, Source};
 use cuda_driver_sys::{
     CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default,
 };
-use fakes::{driver as fake, folder};
+use fakes::{configured, driver as fake, folder};
 
 fn load_from(path: impl AsRef<Path>) -> Result<&'static Library, LoadError> {
     // SAFETY: the files of these tests are fakes with the types of the functions that they stand for.
@@ -139,7 +139,15 @@ fn named_stub_is_loaded_and_says_what_it_is() {
 
 /// Runs one of the tests below in a process of its own, with variables set; what it printed.
 fn child(test: &str, variables: &[(&str, &Path)]) -> String {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    let this = std::env::current_exe().expect("this test");
+    let mut command = match configured("RUNNER") {
+        None => Command::new(this),
+        Some(runner) => {
+            let mut command = Command::new(runner);
+            command.arg(this);
+            command
+        }
+    };
     command
         .args(["--exact", "--ignored", "--nocapture", test])
         .env_remove("CUDA_DRIVER_LIBRARY");

@@ -98,3 +98,12 @@ pub(super) fn string(buffer: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
     String::from_utf8_lossy(text).into_owned()
 }
+
+/// What an older function gave in place of one that is missing. Where that is missing too, the first error says more.
+#[cold]
+pub(super) fn or_older<T>(error: Error, older: Result<T>) -> Result<T> {
+    match older {
+        Err(older) if older.is_missing_function() => Err(error),
+        answer => answer,
+    }
+}

@@ -2,7 +2,7 @@
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
-use core::{fmt, slice};
+use core::{fmt, mem, slice};
 
 use crate::error::released;
 use crate::{Context, DeviceCopy, Result, checked};
@@ -57,6 +57,49 @@ impl<T: DeviceCopy> HostBuffer<T> {
         let mut buffer = Self::zeroed(context, values.len())?;
         buffer.copy_from_slice(values);
         Ok(buffer)
+    }
+
+    /// Frees the memory ([`cuMemFreeHost`](checked::mem_free_host)), waiting for work that uses it; dropping does the
+    /// same.
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn free(mut self) -> Result<()> {
+        let len = mem::take(&mut self.len);
+        if len == 0 || size_of::<T>() == 0 {
+            return Ok(());
+        }
+        // SAFETY: the allocation is ours; with a length of 0 `drop` frees nothing.
+        unsafe { checked::mem_free_host(self.values.as_ptr().cast()) }
+    }
+
+    /// The address of the first value, good as long as `self`.
+    #[must_use]
+    pub const fn as_raw(&self) -> *mut T {
+        self.values.as_ptr()
+    }
+
+    /// Takes over page-locked memory that C allocated in `context`.
+    ///
+    /// # Safety
+    /// The address is that of an allocation of page-locked memory with `len` initialised values, aligned for them, and
+    /// nobody else frees it. With `len` 0 it is not freed.
+    #[must_use]
+    pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {
+        Self {
+            values: raw,
+            len,
+            context: context.clone(),
+        }
+    }
+
+    /// Gives the memory away; the context that it needs is kept alive for good.
+    #[must_use]
+    pub fn into_raw(self) -> *mut T {
+        let raw = self.values.as_ptr();
+        mem::forget(self);
+        raw
     }
 
     /// The context that the memory belongs to.

@@ -1,6 +1,8 @@
 //! The driver of the tests: a resolver as the default library of the test process.
 
 #![allow(non_snake_case)]
+// Every pointer that a fake follows is one that the crate under test passes for that parameter.
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};

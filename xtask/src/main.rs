@@ -60,6 +60,11 @@ const TASKS: &[Task] = &[
         checked::run,
     ),
     (
+        "directions",
+        "compare the annotations with NVIDIA's Python bindings",
+        checked::directions::run,
+    ),
+    (
         "kernels",
         "compile tests/kernels/*.cu to PTX; with --check, compare",
         kernels::run,

@@ -6,9 +6,13 @@
 //! kernels), and a pool of workers (see [`super::workers`]) takes what is large, or what nobody has waited for.
 //! Host functions alone run on one thread of their own.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::error::Error;
+use super::hash::IdMap;
 
 /// A node's sequence number, from 1; never reused. 0 is a node that is always done.
 pub(crate) type NodeId = u64;
@@ -19,8 +23,19 @@ pub(crate) trait Divisible: Send + Sync {
     fn piece(&self) -> bool;
     /// All of it is done, or it has failed.
     fn finished(&self) -> bool;
-    /// The code of its fault, once finished.
-    fn fault(&self) -> Option<u32>;
+    /// Its fault, once finished.
+    fn fault(&self) -> Option<Fault>;
+}
+
+/// Why work failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// The code that calls answer from now on.
+    pub(crate) code: u32,
+    /// What the log says.
+    pub(crate) message: String,
+    /// What goes to standard error whether or not there is a log: a failed assertion.
+    pub(crate) stderr: Option<String>,
 }
 
 /// What a node does.
@@ -58,7 +73,7 @@ impl Node {
 struct State {
     last: NodeId,
     /// Nodes that are not done.
-    nodes: HashMap<NodeId, Node>,
+    nodes: IdMap<NodeId, Node>,
     /// Nodes that any thread may start.
     ready: BTreeMap<NodeId, Work>,
     /// Host functions that may start.
@@ -182,8 +197,29 @@ impl Graph {
         }
     }
 
-    /// Runs what was taken; false if there was nothing to do in it.
+    /// Runs what was taken; false if there was nothing to do in it. A panic inside counts as a fault: the node must end, or
+    /// those who wait for it would wait for ever.
     fn run(&self, piece: Piece) -> bool {
+        let (Piece::Once(id, _) | Piece::Some(id, _)) = &piece;
+        let id = *id;
+        match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
+            Ok(progress) => progress,
+            Err(_) => {
+                let message = "a panic inside the driver's work, see above".into();
+                self.finish(
+                    id,
+                    Some(Fault {
+                        code: Error::UNKNOWN.0,
+                        message,
+                        stderr: None,
+                    }),
+                );
+                true
+            }
+        }
+    }
+
+    fn run_piece(&self, piece: Piece) -> bool {
         match piece {
             Piece::Once(id, Work::Task(task)) => {
                 task();
@@ -192,12 +228,33 @@ impl Graph {
             }
             Piece::Once(id, Work::Kernel(start)) => {
                 let kernel = start();
-                self.lock().running.push_back((id, kernel.clone()));
-                kernel.piece();
+                // Small kernels are done in one piece; large ones go at once where other threads find them.
+                let mut state = self.lock();
+                let shared = state
+                    .nodes
+                    .get(&id)
+                    .is_some_and(|node| node.cost >= WORTH_WAKING);
+                if shared {
+                    state.running.push_back((id, kernel.clone()));
+                }
+                drop(state);
+                let progress = kernel.piece();
                 if kernel.finished() {
                     self.finish(id, kernel.fault());
+                    return true;
                 }
-                true
+                if !shared {
+                    let mut state = self.lock();
+                    state.running.push_back((id, kernel));
+                    self.wake(
+                        &mut state,
+                        Wake {
+                            large: true,
+                            ..Wake::default()
+                        },
+                    );
+                }
+                progress
             }
             Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
                 self.finish(id, None);
@@ -214,11 +271,17 @@ impl Graph {
         }
     }
 
-    fn finish(&self, id: NodeId, fault: Option<u32>) {
+    fn finish(&self, id: NodeId, fault: Option<Fault>) {
         let mut state = self.lock();
+        // Of several threads that worked on it, the first to see its end reports it.
+        let fault = fault.filter(|_| state.nodes.contains_key(&id));
         let mut wake = state.finish(id);
-        if let Some(code) = fault {
-            state.fault.get_or_insert(code);
+        if let Some(fault) = fault {
+            if let Some(line) = &fault.stderr {
+                eprintln!("{line}");
+            }
+            crate::log!("{}", fault.message);
+            state.fault.get_or_insert(fault.code);
             // The device is lost to this process: what runs is given up, what waits is dropped when its turn comes.
             while let Some((other, _)) = state.running.pop_front() {
                 wake.add(state.finish(other));

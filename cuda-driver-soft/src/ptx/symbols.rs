@@ -20,8 +20,8 @@ pub(super) enum Symbol {
     /// A `.local` or `.param` variable of the function: bytes of its frame.
     Frame {
         offset: u32,
-        size: u32,
-        element: u32,
+        /// Its declaration: index into the module's declarations.
+        decl: u32,
         kind: FrameKind,
     },
     /// A parameter of a kernel: bytes of the launch's parameter buffer.

@@ -1,5 +1,7 @@
 //! Drivers of a few functions, built as shared libraries.
 
+use std::env::consts::ARCH;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -12,6 +14,16 @@ pub fn folder() -> &'static Path {
         std::fs::create_dir_all(&folder).expect("a temporary folder");
         folder.canonicalize().expect("it was just made")
     })
+}
+
+/// What cargo's environment says about this target where it is not the machine's own: how to link for it (`LINKER`),
+/// and what runs its programs (`RUNNER`).
+pub fn configured(what: &str) -> Option<OsString> {
+    let name = format!(
+        "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}",
+        ARCH.to_uppercase()
+    );
+    std::env::var_os(name)
 }
 
 /// Builds the fake driver with some `--cfg`s; `None`, said aloud, where there is no compiler.
@@ -27,6 +39,12 @@ pub fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
         "-Copt-level=1",
         "--crate-name=fake",
     ]);
+    if let Some(linker) = configured("LINKER") {
+        rustc.arg(format!("--target={ARCH}-unknown-linux-gnu"));
+        rustc
+            .arg("-C")
+            .arg([OsStr::new("linker="), &linker].join(OsStr::new("")));
+    }
     rustc.arg(source).arg("-o").arg(&library);
     for cfg in cfgs {
         rustc.args(["--cfg", cfg]);

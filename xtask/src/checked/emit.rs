@@ -49,6 +49,7 @@ fn imports(text: &str, checked: &str) -> String {
         "count",
         "filled",
         "filled_to",
+        "or_older",
         "same_length",
         "slice",
         "slice_mut",
@@ -101,6 +102,9 @@ fn imports(text: &str, checked: &str) -> String {
     let give = used(GIVE);
     if !give.is_empty() {
         let _ = writeln!(out, "use {checked}::give::{{{give}}};");
+    }
+    if text.contains("fallback::") {
+        let _ = writeln!(out, "use {checked}::fallback;");
     }
     let _ = writeln!(
         out,
@@ -599,11 +603,21 @@ impl<'a> Emitter<'a> {
             );
             let call = self.raw_call(&self.arguments, "    ");
             let _ = writeln!(out, "    let status = {call};");
+            if self.call.fallback.is_some() {
+                self.fallback(out);
+            }
             if self.outputs.is_empty() {
-                let _ = writeln!(out, "    check(status, {function})");
+                let last = if self.call.fallback.is_some() {
+                    "Ok(())".to_owned()
+                } else {
+                    format!("check(status, {function})")
+                };
+                let _ = writeln!(out, "    {last}");
                 return;
             }
-            let _ = writeln!(out, "    check(status, {function})?;");
+            if self.call.fallback.is_none() {
+                let _ = writeln!(out, "    check(status, {function})?;");
+            }
         }
         let unsafe_value = self
             .outputs
@@ -634,6 +648,26 @@ impl<'a> Emitter<'a> {
             }
         }
         out.push_str("    })\n");
+    }
+
+    /// What is done on a driver that lacks the export.
+    fn fallback(&self, out: &mut String) {
+        let names: Vec<&str> = self
+            .signature
+            .iter()
+            .filter_map(|parameter| parameter.split(':').next())
+            .collect();
+        let _ = writeln!(
+            out,
+            "    if let Err(error) = check(status, {}) {{\n        \
+             if error.is_missing_function() {{\n            \
+             // SAFETY: the caller keeps the contract, which is the older function's too.\n            \
+             return or_older(error, unsafe {{ fallback::{}({}) }});\n        }}\n        \
+             return Err(error);\n    }}",
+            self.function(),
+            self.rust_name,
+            names.join(", ")
+        );
     }
 
     fn result_struct(&self, out: &mut String) {
