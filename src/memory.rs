@@ -1,5 +1,6 @@
 //! Device memory and page-locked host memory.
 
+mod borrowed;
 mod device;
 mod host;
 
