@@ -100,6 +100,11 @@ unsafe impl KernelArgs for &ParamBuffer {
 
     #[inline]
     fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
+        if self.is_empty() {
+            // A driver takes a list that is too short as it is. It refuses to run a kernel that has parameters with
+            // nothing at all.
+            return (ptr::null_mut(), ptr::null_mut());
+        }
         (ptr::null_mut(), storage.as_mut_ptr())
     }
 
