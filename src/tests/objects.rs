@@ -320,12 +320,13 @@ fn a_panic_that_nobody_was_told_of_keeps_queued_buffers() {
 fn borrowed_memory_is_written_and_not_freed() {
     let context = context();
     fake::calls();
-    // SAFETY: the fake driver takes any address.
-    let mut borrowed = unsafe { DeviceBuffer::<u32>::borrow_raw(0x5000, 2) };
-    borrowed.copy_from(&[1, 2]).unwrap();
-    borrowed.fill_u32(7).unwrap();
-    assert!(borrowed.copy_from(&[1, 2, 3]).is_err());
-    drop(borrowed);
+    {
+        // SAFETY: the fake driver takes any address.
+        let mut borrowed = unsafe { DeviceBuffer::<u32>::borrow_raw(0x5000, 2) };
+        borrowed.copy_from(&[1, 2]).unwrap();
+        borrowed.fill_u32(7).unwrap();
+        assert!(borrowed.copy_from(&[1, 2, 3]).is_err());
+    }
     drop(context);
     assert_eq!(
         fake::calls(),
