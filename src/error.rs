@@ -188,6 +188,13 @@ impl Error {
                 Some(first) if first.code == self.code && !first.is_same_call(self) => {
                     write!(f, "{} at {}", first.function(), Place(first.location))?;
                 }
+                Some(first) if first.code != self.code => write!(
+                    f,
+                    "{} at {}, as code {}",
+                    first.function(),
+                    Place(first.location),
+                    first.code
+                )?,
                 _ => f.write_str("this call")?,
             }
         }

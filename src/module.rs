@@ -188,7 +188,7 @@ impl Module {
     /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
     ///
     /// # Errors
-    /// 500 if there is none of that name.
+    /// 500 if there is none of that name, 1 if the name is empty.
     #[track_caller]
     pub fn function(&self, name: &str) -> Result<Function> {
         let Ok(name) = CString::new(name) else {
@@ -207,7 +207,7 @@ impl Module {
     /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).
     ///
     /// # Errors
-    /// 500 if there is none of that name.
+    /// 500 if there is none of that name, 1 if the name is empty.
     #[track_caller]
     pub fn global(&self, name: &str) -> Result<Global> {
         let Ok(name) = CString::new(name) else {

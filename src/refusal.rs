@@ -15,10 +15,11 @@ pub(crate) enum Refusal {
     KernelNode,
     NotOnTop,
     Captured,
+    HostMemory,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (
             Self::Range,
             "the values do not lie inside the buffer: their index or number is too large",
@@ -61,6 +62,10 @@ impl Refusal {
             Self::Captured,
             "the stream is captured, and a graph could run the function more than once",
         ),
+        (
+            Self::HostMemory,
+            "the host has not so much memory as the buffer",
+        ),
     ];
 
     /// A small number, and not 0.
@@ -87,6 +92,6 @@ mod tests {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::Captured.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::HostMemory.number() + 1), None);
     }
 }

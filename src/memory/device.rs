@@ -214,10 +214,17 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// All values, on the host.
     ///
     /// # Errors
-    /// A fault of the work that was waited for.
+    /// 2 if the host has not so much memory; a fault of the work that was waited for.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut values: Vec<T> = Vec::with_capacity(self.len);
+        let mut values: Vec<T> = Vec::new();
+        if values.try_reserve_exact(self.len).is_err() {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+                Function::cuMemcpyDtoH,
+                Refusal::HostMemory,
+            ));
+        }
         let _current = self.enter()?;
         // SAFETY: the room is as long as the buffer.
         unsafe { checked::memcpy_dtoh(&mut values.spare_capacity_mut()[..self.len], self.raw) }?;

@@ -175,6 +175,13 @@ fn a_fault_names_the_call_that_saw_it_first() {
         ),
         "{text}"
     );
+    // The fault that came first is named also by a later one of another kind.
+    let later = text.lines().find(|line| line.contains("(719)"));
+    assert!(
+        later.is_some_and(|line| line.contains("first seen by cuCtxSynchronize at")
+            && line.contains(", as code 700 (")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -185,6 +192,7 @@ fn fault_child() {
     // SAFETY: it takes nothing.
     println!("{}", unsafe { checked::ctx_synchronize() }.unwrap_err());
     println!("{}", alloc_message(700).0);
+    println!("{}", alloc_message(719).0);
 }
 
 #[test]
