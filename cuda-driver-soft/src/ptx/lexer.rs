@@ -127,7 +127,9 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
             } else if is(b, SPACE) {
                 self.at += 1;
-            } else if (b == b'/' && self.byte(self.at + 1) == b'/') || b == b'#' {
+            } else if (b == b'/' && self.byte(self.at + 1) == b'/')
+                || (b == b'#' && self.line_marker())
+            {
                 self.to_line_end();
             } else if b == b'/' && self.byte(self.at + 1) == b'*' {
                 self.at += 2;
@@ -140,6 +142,13 @@ impl<'a> Lexer<'a> {
                 return;
             }
         }
+    }
+
+    /// `# 12 "file"`: what a preprocessor leaves.
+    fn line_marker(&self) -> bool {
+        let rest = self.text.get(self.at + 1..).unwrap_or(&[]);
+        let next = rest.iter().find(|&&b| b != b' ' && b != b'\t');
+        next.is_some_and(|&b| is(b, DIGIT))
     }
 
     fn to_line_end(&mut self) {

@@ -49,18 +49,16 @@ pub(crate) fn without<R>(list: &'static Nested, work: impl FnOnce() -> R) -> R {
 
 /// Whether a library is on the list.
 pub(crate) fn holds(list: &'static Nested, library: &Library) -> bool {
-    let mut frame = list.get();
-    // SAFETY: what is on the list lives in frames of this thread that are below this one: `with` takes each off
-    // before its frame ends.
-    while let Some(Frame {
-        library: one,
-        outer,
-    }) = unsafe { frame.as_ref() }
-    {
-        if ptr::eq(*one, library) {
+    let mut next = list.get();
+    loop {
+        // SAFETY: what is on the list lives in frames of this thread that are below this one: `with` takes each off
+        // before its frame ends.
+        let Some(frame) = (unsafe { next.as_ref() }) else {
+            return false;
+        };
+        if ptr::eq(frame.library, library) {
             return true;
         }
-        frame = *outer;
+        next = frame.outer;
     }
-    false
 }

@@ -30,7 +30,8 @@ pub fn configured(what: &str) -> Option<OsString> {
 pub fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     let library = folder().join(path);
     std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder for the fake");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/driver.rs");
+    let source = library.with_extension("rs");
+    std::fs::write(&source, include_str!("driver.rs")).expect("a file for its source");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args([
         "--edition=2024",

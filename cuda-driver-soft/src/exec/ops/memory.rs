@@ -197,14 +197,23 @@ trait Addresses: Lane {
 impl Addresses for u64 {
     #[inline(always)]
     fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
-        row.map(|a| a.wrapping_add(offset))
+        // A loop, since `map` of an array is not always inlined.
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = row[i].wrapping_add(offset);
+        }
+        out
     }
 }
 
 impl Addresses for u32 {
     #[inline(always)]
     fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
-        row.map(|a| u64::from(a.wrapping_add(offset as u32)))
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = u64::from(row[i].wrapping_add(offset as u32));
+        }
+        out
     }
 }
 

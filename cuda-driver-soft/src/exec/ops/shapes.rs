@@ -145,6 +145,68 @@ shape!(
     Ternary, ternary_with, ternary_rare, (A a a, B b b, C c c)
 );
 
+shape!(
+    /// `d = f(a, b, c, e)`
+    Quaternary, quaternary_with, quaternary_rare, (A a a, B b b, C c c, E e e)
+);
+
+/// `d = f(a, b, c, e)`
+pub(crate) fn quaternary<A: Lane, B: Lane, C: Lane, E: Lane, D: Lane>(
+    f: impl Fn(A, B, C, E) -> D + Pure,
+) -> Form {
+    fn wrap<A: Lane, B: Lane, C: Lane, E: Lane, D: Lane, F: Fn(A, B, C, E) -> D + Pure>(
+        _: F,
+    ) -> Form {
+        quaternary_rare(Mods(0), |_: Mods, _: bool, a: A, b: B, c: C, e: E| {
+            F::get()(a, b, c, e)
+        })
+    }
+    wrap(f)
+}
+
+/// `d|f = f(a, b, c, e)` with a carry: `e` goes in, `f` comes out.
+struct Carrying<A, F>(PhantomData<(A, F)>);
+
+impl<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure> Body for Carrying<A, F> {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        let f = F::get();
+        // SAFETY: the slots are of this frame and class, as promised by the caller.
+        let (a, b, c, carry) = unsafe {
+            (
+                A::read(regs, inst.a),
+                A::read(regs, inst.b),
+                A::read(regs, inst.c),
+                bool::read(regs, inst.e),
+            )
+        };
+        let (mut out, mut carries) = ([A::default(); LANES], [false; LANES]);
+        for i in 0..LANES {
+            (out[i], carries[i]) = f(a[i], b[i], c[i], carry[i]);
+        }
+        // SAFETY: as above; `f` is a predicate.
+        unsafe {
+            put::<A, FULL>(regs, inst.d, out, mask);
+            bool::merge(regs, inst.f, carries, mask);
+        }
+        Flow::Next
+    }
+}
+
+/// `d = f(a, b, c)` with a carry in and out, which the decoder adds.
+pub(crate) fn carrying<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure>(_f: F) -> Form {
+    form(
+        compiled_once::<Carrying<A, F>>(),
+        Some(A::CLASS),
+        &[A::CLASS, A::CLASS, A::CLASS, RegClass::Pred],
+    )
+}
+
 /// `d = f(a)`, with no modifier left to look at.
 pub(crate) fn unary<A: Lane, D: Lane>(f: impl Fn(A) -> D + Pure) -> Form {
     fn wrap<A: Lane, D: Lane, F: Fn(A) -> D + Pure>(_: F) -> Form {

@@ -516,7 +516,7 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
         }
         return Err(FormErrors(match reject {
             Some(why) => vec![why],
-            None => why_not(root, rows, &modifiers),
+            None => why_not(&form.name, rows, &modifiers),
         }));
     }
     Ok(form)
@@ -556,40 +556,57 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     }
 }
 
-/// Why no row fits: ptxas's words, chosen by the first modifier that no row of this opcode has.
-fn why_not(root: &str, rows: &[Compiled], modifiers: &[&str]) -> FormErrorList {
-    let known = |modifier: &str| {
-        rows.iter().any(|row| {
-            row.elements
-                .iter()
-                .any(|element| element.alternatives.contains(&modifier))
-        })
+/// Why no row fits, in ptxas's words: what would have to be added or left out.
+fn why_not(name: &str, rows: &[Compiled], modifiers: &[&str]) -> Vec<String> {
+    let unknown = modifiers
+        .iter()
+        .filter(|modifier| !mods::is_known(modifier));
+    let mut messages: Vec<String> = unknown.map(|m| format!("Unknown modifier '{m}'")).collect();
+    let fits = |modifiers: &[&str]| rows.iter().any(|row| fit(&row.elements, modifiers));
+    let with = |more: &'static str| {
+        let mut all = modifiers.to_vec();
+        // Before the types, as it is written.
+        let at = all
+            .iter()
+            .position(|m| mods::type_of(m).is_some())
+            .unwrap_or(all.len());
+        all.insert(at, more);
+        fits(&all)
     };
-    let mut messages = Vec::new();
-    for modifier in modifiers {
-        if !mods::is_known(modifier) {
-            messages.push(format!("Unknown modifier '{modifier}'"));
-        } else if mods::type_of(modifier).is_none() && !known(modifier) {
-            let kind = if matches!(
-                *modifier,
-                ".rn" | ".rz" | ".rm" | ".rp" | ".rni" | ".rzi" | ".rmi" | ".rpi"
-            ) {
-                format!("Illegal rounding modifier for instruction '{root}'")
+    let without = |i: usize| {
+        let mut fewer = modifiers.to_vec();
+        fewer.remove(i);
+        fits(&fewer)
+    };
+    if messages.is_empty() {
+        let rounds = with(".rn") || with(".rzi");
+        let what = match (rounds, with(".approx")) {
+            (true, true) => Some("Rounding modifier or '.approx' modifier required"),
+            (true, false) => Some("Rounding modifier required"),
+            (false, true) => Some(".approx modifier required"),
+            (false, false) => None,
+        };
+        if let Some(what) = what {
+            return vec![format!("{what} for instruction '{name}'")];
+        }
+        if let Some(i) =
+            (0..modifiers.len()).find(|&i| mods::type_of(modifiers[i]).is_none() && without(i))
+        {
+            let modifier = modifiers[i];
+            let rounding =
+                [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
+            return vec![if rounding {
+                format!("Illegal rounding modifier for instruction '{name}'")
             } else {
-                format!("Illegal modifier '{modifier}' for instruction '{root}'")
-            };
-            messages.push(kind);
+                format!("Illegal modifier '{modifier}' for instruction '{name}'")
+            }];
         }
     }
-    if messages.is_empty() {
-        messages.push(format!(
-            "Unexpected instruction types specified for '{root}'"
-        ));
-    }
+    messages.push(format!(
+        "Unexpected instruction types specified for '{name}'"
+    ));
     messages
 }
-
-type FormErrorList = Vec<String>;
 
 #[cfg(test)]
 mod tests {

@@ -126,9 +126,8 @@ impl Walker<'_> {
                     format!("Arguments mismatch for instruction '{}'", self.name),
                 );
             }
-            for (name, pos) in faults.unknown.drain(..) {
-                self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
-            }
+            // ptxas names them after all else that is wrong with the function.
+            self.unknown.append(&mut faults.unknown);
         }
         self.faults = faults;
     }
