@@ -197,10 +197,11 @@ fn functions(source: &str) -> Vec<Function> {
             } else if line.trim() == "See Also" || line.trim() == "Notes" || line.trim() == "\"\"\""
             {
                 listing = false;
-            } else if let (true, Some((name, _))) = (listing, line.trim_start().split_once(" : ")) {
-                if !line.starts_with("     ") {
-                    returns.insert(name.to_owned());
-                }
+            } else if listing
+                && !line.starts_with("     ")
+                && let Some((name, _)) = line.trim_start().split_once(" : ")
+            {
+                returns.insert(name.to_owned());
             }
         }
         found.push(Function {
