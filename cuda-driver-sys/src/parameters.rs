@@ -18,8 +18,9 @@ pub struct Parameter {
 impl Parameter {
     /// Its name in `cuda.h`.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &'static str {
+        // Keywords of Rust have an underscore behind.
+        self.name.strip_suffix('_').unwrap_or(self.name)
     }
 
     /// Its type in Rust, as the call of this crate has it: `*mut CUdeviceptr`.
@@ -45,7 +46,7 @@ impl Parameter {
 
 impl fmt::Debug for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.type_name)
+        write!(f, "{}: {}", self.name(), self.type_name)
     }
 }
 
@@ -118,6 +119,8 @@ macro_rules! parameter {
             type_name: stringify!($ty),
             show: if is_pointer(stringify!($ty)) {
                 show_pointer
+            } else if is_address(stringify!($ty)) {
+                show_address
             } else {
                 show::<$ty>
             },
@@ -128,6 +131,18 @@ macro_rules! parameter {
 /// Whether a type's text is that of a pointer: those need not all have a function of their own.
 const fn is_pointer(type_name: &str) -> bool {
     matches!(type_name.as_bytes(), [b'*', ..])
+}
+
+/// Whether a type's text is that of an address on the device.
+const fn is_address(type_name: &str) -> bool {
+    matches!(type_name.as_bytes(), b"CUdeviceptr")
+}
+
+/// # Safety
+/// There is an address on the device at the address.
+unsafe fn show_address(value: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    // SAFETY: the caller says so.
+    write!(f, "{:#x}", unsafe { value.cast::<CUdeviceptr>().read() })
 }
 
 macro_rules! define {

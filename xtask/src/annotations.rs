@@ -100,7 +100,7 @@ pub(crate) fn word(kind: &str) -> &str {
 }
 
 /// The parameter that counts an array, of `out[n]`, `out[*n]` and `out[n-1]`.
-fn counter(kind: &str) -> Option<&str> {
+pub(crate) fn counter(kind: &str) -> Option<&str> {
     let count = kind
         .split_once('[')?
         .1

@@ -49,16 +49,16 @@ pub(crate) fn without<R>(list: &'static Nested, work: impl FnOnce() -> R) -> R {
 
 /// Whether a library is on the list.
 pub(crate) fn holds(list: &'static Nested, library: &Library) -> bool {
-    let mut next = list.get();
+    let mut frame = list.get();
     loop {
         // SAFETY: what is on the list lives in frames of this thread that are below this one: `with` takes each off
         // before its frame ends.
-        let Some(frame) = (unsafe { next.as_ref() }) else {
+        let Some(one) = (unsafe { frame.as_ref() }) else {
             return false;
         };
-        if ptr::eq(frame.library, library) {
+        if ptr::eq(one.library, library) {
             return true;
         }
-        next = frame.outer;
+        frame = one.outer;
     }
 }

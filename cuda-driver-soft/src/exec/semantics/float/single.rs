@@ -20,7 +20,13 @@ pub fn flush_f32(a: f32, ftz: bool) -> f32 {
 /// Any NaN becomes the one NaN of `.f32` arithmetic.
 #[inline(always)]
 pub(crate) fn canonical_f32(a: f32) -> f32 {
-    f32::from_bits(if a.is_nan() { NAN_F32 } else { a.to_bits() })
+    // The bits are compared, since the compiler takes one NaN for another: it drops `if a.is_nan()` behind a square root.
+    let bits = a.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        NAN_F32
+    } else {
+        bits
+    })
 }
 
 /// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
