@@ -2,56 +2,16 @@
 //! a process of its own: this test binary again, with the name of one test.
 #![cfg(all(feature = "loader", target_os = "linux"))]
 
-use std::path::{Path, PathBuf};
+mod fakes;
+
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use cuda_driver_sys::library::{Beaten, LoadError, Options, Source};
 use cuda_driver_sys::{
     CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default,
 };
-
-/// A folder for this run's files.
-fn folder() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let folder = std::env::temp_dir().join(format!("cuda-driver-sys-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a temporary folder");
-        folder.canonicalize().expect("it was just made")
-    })
-}
-
-/// Builds the fake driver with some `--cfg`s; `None`, said aloud, where there is no compiler.
-fn fake(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
-    let library = folder().join(path);
-    std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder for the fake");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/driver.rs");
-    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    rustc.args([
-        "--edition=2024",
-        "-Cpanic=abort",
-        "-Copt-level=1",
-        "--crate-name=fake",
-    ]);
-    rustc.arg(source).arg("-o").arg(&library);
-    for cfg in cfgs {
-        rustc.args(["--cfg", cfg]);
-    }
-    match rustc.output() {
-        Err(error) => {
-            println!("needs rustc: {error}");
-            None
-        }
-        Ok(output) => {
-            assert!(
-                output.status.success(),
-                "{}",
-                String::from_utf8_lossy(&output.stderr)
-            );
-            Some(library)
-        }
-    }
-}
+use fakes::{configured, driver as fake, folder};
 
 fn load_from(path: impl AsRef<Path>) -> Result<&'static Library, LoadError> {
     // SAFETY: the files of these tests are fakes with the types of the functions that they stand for.
@@ -179,7 +139,15 @@ fn named_stub_is_loaded_and_says_what_it_is() {
 
 /// Runs one of the tests below in a process of its own, with variables set; what it printed.
 fn child(test: &str, variables: &[(&str, &Path)]) -> String {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    let this = std::env::current_exe().expect("this test");
+    let mut command = match configured("RUNNER") {
+        None => Command::new(this),
+        Some(runner) => {
+            let mut command = Command::new(runner);
+            command.arg(this);
+            command
+        }
+    };
     command
         .args(["--exact", "--ignored", "--nocapture", test])
         .env_remove("CUDA_DRIVER_LIBRARY");

@@ -15,12 +15,14 @@ mod function;
 mod image;
 mod launch;
 mod library;
+mod link;
 mod memory;
 mod memset;
 mod module;
 mod occupancy;
 mod process;
 mod real;
+mod rect;
 mod stream;
 mod table;
 

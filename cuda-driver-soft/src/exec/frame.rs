@@ -158,15 +158,19 @@ impl<'e> Frames<'e> {
         for (slot, width, constant) in code.constants[first..].iter().chain(again) {
             let local_base = frame.local_base;
             match constant {
-                Constant::Special(special) => {
+                Constant::Special(special) if differs(*special) => {
                     frame.file.set(*slot, *width, FULL, |lane| {
                         self.special(*special, here, lane as u32)
                     });
                 }
-                constant => {
-                    let value = self.value(constant, local_base);
-                    frame.file.set(*slot, *width, FULL, |_| value);
+                Constant::Special(special) => {
+                    frame
+                        .file
+                        .set_all(*slot, *width, self.special(*special, here, 0));
                 }
+                constant => frame
+                    .file
+                    .set_all(*slot, *width, self.value(constant, local_base)),
             }
         }
     }
@@ -247,6 +251,15 @@ impl<'e> Frames<'e> {
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })
     }
+}
+
+/// Whether a special register is not the same in all lanes of a warp.
+fn differs(special: Special) -> bool {
+    use Special::*;
+    matches!(
+        special,
+        Tid(_) | Laneid | LanemaskEq | LanemaskLt | LanemaskLe | LanemaskGt | LanemaskGe
+    )
 }
 
 /// The coordinates of a thread in its block.

@@ -99,14 +99,23 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     found
 }
 
-/// C gives an enumeration the sign that its values need; the bindings have one representation for all.
+/// C gives an enumeration the sign that its values need; the bindings have one representation for all. Whether C's
+/// `char` has a sign is the target's business, in Rust too.
 fn agree(ours: &str, theirs: &str) -> bool {
-    if let Some(rest) = ours.strip_prefix("enumeration ") {
-        return ["u32 ", "i32 "]
-            .iter()
-            .any(|kind| theirs.strip_prefix(kind) == Some(rest));
-    }
+    let same_but_for = |kind: &str, other: &str| {
+        let rest = ours
+            .strip_prefix(kind)
+            .and_then(|ours| ours.strip_prefix(' '));
+        rest.is_some()
+            && rest
+                == theirs
+                    .strip_prefix(other)
+                    .and_then(|theirs| theirs.strip_prefix(' '))
+    };
     ours == theirs
+        || same_but_for("enumeration", "u32")
+        || same_but_for("enumeration", "i32")
+        || same_but_for(core::any::type_name::<core::ffi::c_char>(), "char")
 }
 
 /// The version in the name of a function-pointer type.

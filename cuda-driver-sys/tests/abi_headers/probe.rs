@@ -13,12 +13,13 @@ const ALL_EXPORTS: &str = "-D__CUDA_API_VERSION_INTERNAL";
 
 /// What the probe is written with. `KIND` takes an object; nothing is evaluated.
 const PRELUDE: &str = r#"
+#define __USE_MINGW_ANSI_STDIO 1
 #include <stddef.h>
 #include <stdio.h>
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #define INTEGER(x) _Generic((x), \
-    char: (char)-1 < 0 ? "i8" : "u8", signed char: "i8", unsigned char: "u8", \
+    char: "char", signed char: "i8", unsigned char: "u8", \
     short: "i16", unsigned short: "u16", int: "i32", unsigned int: "u32", \
     long: sizeof(long) == 8 ? "i64" : "i32", unsigned long: sizeof(long) == 8 ? "u64" : "u32", \
     long long: "i64", unsigned long long: "u64", float: "f32", double: "f64", default: "another type")
@@ -253,7 +254,9 @@ fn said(out: &mut String, what: &str, value: &str) {
 
 /// Whether a macro is a number and not, for instance, a piece of syntax.
 fn is_value(name: &str) -> bool {
-    name.starts_with("CU") || name.starts_with("RESOURCE_")
+    // Calling conventions, on Windows.
+    let syntax = ["CUDAAPI", "CUDA_CB"].contains(&name);
+    !syntax && (name.starts_with("CU") || name.starts_with("RESOURCE_"))
 }
 
 fn fields(out: &mut String, name: &str, c_name: &str, path: &str, members: &[Member]) {

@@ -66,6 +66,16 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 b.push_form(&form, [d, Slot(0)], &[a], inst.line);
             }
         }
+        Op::AddC {
+            carry_in,
+            carry_out,
+            ..
+        } => carry(b, inst, 2, *carry_in, *carry_out)?,
+        Op::MadC {
+            carry_in,
+            carry_out,
+            ..
+        } => carry(b, inst, 3, *carry_in, *carry_out)?,
         Op::Pack { .. } => pack(b, inst)?,
         Op::Unpack { .. } => unpack(b, inst)?,
         Op::Cvta { space, to, ty } => {
@@ -180,6 +190,33 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         srcs.push(source(b, operand, *class, inst.line)?);
     }
     b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// An instruction with a carry: after `sources` sources and one destination.
+fn carry(
+    b: &mut Builder<'_>,
+    inst: &Inst,
+    sources: usize,
+    carry_in: bool,
+    carry_out: bool,
+) -> Option<()> {
+    let form = ops::form(inst, RegClass::B32, RegClass::B32)?;
+    let class = form.dsts[0]?;
+    let operand = |b: &mut Builder<'_>, i: usize| source(b, inst.srcs.get(i)?, class, inst.line);
+    let (first, second) = (operand(b, 0)?, operand(b, 1)?);
+    let third = if sources > 2 { operand(b, 2)? } else { first };
+    let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
+        Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
+        None => b.constant(Constant::Bits(0), RegClass::Pred),
+    };
+    let d = b.destination(inst.dsts.first().copied()?, class);
+    let carry_out = inst.dsts.get(1).copied().flatten().filter(|_| carry_out);
+    let carry_out = b.destination(carry_out, RegClass::Pred);
+    b.push(form.handlers, inst.line, |inst| {
+        (inst.d, inst.f) = (d, carry_out);
+        (inst.a, inst.b, inst.c, inst.e) = (first, second, third, carry_in);
+    });
     Some(())
 }
 

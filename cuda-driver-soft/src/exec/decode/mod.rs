@@ -1,11 +1,13 @@
 //! From the typed IR of a function to the code that the engine runs.
 //!
 //! * `order` numbers the blocks as the scheduler wants them;
+//! * `defined` finds the registers that must be zero at the start;
 //! * `builder` gives every register and constant its slot;
 //! * `lower` turns each instruction into one with handlers, or several;
 //! * here, branches and blocks are put together.
 
 mod builder;
+mod defined;
 mod lower;
 mod order;
 
@@ -62,7 +64,13 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
             .map(|b| b.successors.clone())
             .collect::<Vec<_>>(),
     );
-    let mut builder = Builder::new(image, id, body, isa);
+    let mut builder = Builder::new(
+        image,
+        id,
+        body,
+        isa,
+        &defined::uses(body, &steps, &blocks, &order),
+    );
     // Where each block begins, and which instructions must be told.
     let mut begins = vec![u32::MAX; blocks.len()];
     let mut fixups: Vec<(usize, usize)> = Vec::new();

@@ -1,0 +1,63 @@
+//! On Windows the driver is `nvcuda.dll` of the system folder, and no other: a file of that name beside the program or
+//! in the current folder is not loaded. Alone in its process, because it changes the current folder.
+#![cfg(all(windows, feature = "loader"))]
+
+use std::path::{Path, PathBuf};
+
+use cuda_driver_sys::{CUresult, Library};
+
+const DRIVER: &str = "nvcuda.dll";
+
+/// A copy that is deleted at the end.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn new(of: &Path, to: PathBuf) -> Self {
+        std::fs::copy(of, &to).unwrap_or_else(|e| panic!("{}: {e}", to.display()));
+        Self(to)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // While it is loaded it may not let itself be deleted; ci/platforms.sh cleans up too.
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+#[ignore = "needs a system folder to put a driver into: ci/platforms.sh runs this"]
+fn driver_comes_from_the_system_folder_alone() {
+    let stub =
+        std::env::var_os("CUDA_ABI_STUB").expect("CUDA_ABI_STUB names a library with a cuInit");
+    let stub = PathBuf::from(stub);
+    let this = std::env::current_exe().expect("a test has a path");
+    let beside = Copy::new(&stub, this.with_file_name(DRIVER));
+    let folder = std::env::temp_dir().join("cuda-driver-sys-current");
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let current = Copy::new(&stub, folder.join(DRIVER));
+    std::env::set_current_dir(&folder).expect("the folder was just made");
+
+    let error = Library::load().expect_err("neither of the two is the system's driver");
+    let places: Vec<&Path> = error.attempts().iter().map(|a| a.place.as_path()).collect();
+    assert_eq!(places, [Path::new(DRIVER)], "{error}");
+
+    // Who names a file gets it.
+    // SAFETY: the stub's exports have the types of those that they are named after.
+    let named = unsafe { Library::load_from(&beside.0) }.expect("the file is there");
+    let path = named.path().expect("it was loaded from a file");
+    assert_eq!(path.canonicalize().ok(), beside.0.canonicalize().ok());
+
+    let root = std::env::var_os("SystemRoot").expect("Windows says where it is");
+    let place = Path::new(&root).join("System32").join(DRIVER);
+    assert!(!place.exists(), "this machine has a driver");
+    let system = Copy::new(&stub, place);
+    let library = Library::load().unwrap_or_else(|error| panic!("{error}"));
+    // Before the copy was there, none was found; where the library can say which it is, it says so.
+    if let Some(path) = library.path() {
+        assert_eq!(path.canonicalize().ok(), system.0.canonicalize().ok());
+    }
+    // SAFETY: cuInit takes no pointers.
+    assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
+    drop((current, system));
+}
