@@ -2,7 +2,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary, binary_rare, carrying, quaternary, ternary, ternary_rare, unary, unary_rare,
+    Form, binary_once, binary_rare, carrying, quaternary_once, ternary, ternary_once, ternary_rare,
+    unary_once, unary_rare,
 };
 use crate::exec::semantics::bits::{self, Permute};
 use crate::exec::semantics::compare::{Property, testp_f32, testp_f64};
@@ -12,12 +13,12 @@ use crate::ir::{FloatTest, Op, PrmtMode, Type::*};
 
 pub(super) fn form(op: &Op) -> Option<Form> {
     Some(match *op {
-        Op::Bfe { ty: U32 } => ternary(bits::bfe::<u32>),
-        Op::Bfe { ty: S32 } => ternary(bits::bfe::<i32>),
-        Op::Bfe { ty: U64 } => ternary(bits::bfe::<u64>),
-        Op::Bfe { ty: S64 } => ternary(bits::bfe::<i64>),
-        Op::Bfi { ty: B32 } => quaternary(bits::bfi::<u32>),
-        Op::Bfi { ty: B64 } => quaternary(bits::bfi::<u64>),
+        Op::Bfe { ty: U32 } => ternary_once(bits::bfe::<u32>),
+        Op::Bfe { ty: S32 } => ternary_once(bits::bfe::<i32>),
+        Op::Bfe { ty: U64 } => ternary_once(bits::bfe::<u64>),
+        Op::Bfe { ty: S64 } => ternary_once(bits::bfe::<i64>),
+        Op::Bfi { ty: B32 } => quaternary_once(bits::bfi::<u32>),
+        Op::Bfi { ty: B64 } => quaternary_once(bits::bfi::<u64>),
         Op::Bfind { ty, shiftamt } => {
             let mods = Mods(u32::from(shiftamt));
             match ty {
@@ -39,12 +40,12 @@ pub(super) fn form(op: &Op) -> Option<Form> {
                 _ => return None,
             }
         }
-        Op::Brev { ty: B32 } => unary(bits::brev::<u32>),
-        Op::Brev { ty: B64 } => unary(bits::brev::<u64>),
-        Op::Clz { ty: B32 } => unary(bits::clz::<u32>),
-        Op::Clz { ty: B64 } => unary(bits::clz::<u64>),
-        Op::Popc { ty: B32 } => unary(bits::popc::<u32>),
-        Op::Popc { ty: B64 } => unary(bits::popc::<u64>),
+        Op::Brev { ty: B32 } => unary_once(bits::brev::<u32>),
+        Op::Brev { ty: B64 } => unary_once(bits::brev::<u64>),
+        Op::Clz { ty: B32 } => unary_once(bits::clz::<u32>),
+        Op::Clz { ty: B64 } => unary_once(bits::clz::<u64>),
+        Op::Popc { ty: B32 } => unary_once(bits::popc::<u32>),
+        Op::Popc { ty: B64 } => unary_once(bits::popc::<u64>),
         Op::Fns => ternary_rare(Mods(0), |_, _, a, b, c| bits::fns(a, b, c)),
         Op::Lop3 { lut, bool_op: None } => ternary_rare(Mods(u32::from(lut)), |m, _, a, b, c| {
             logic::lop3(a, b, c, m.0 as u8)
@@ -67,12 +68,12 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             }
         }
         Op::Sad { ty } => match ty {
-            U16 => ternary(int::sad::<u16>),
-            S16 => ternary(int::sad::<i16>),
-            U32 => ternary(int::sad::<u32>),
-            S32 => ternary(int::sad::<i32>),
-            U64 => ternary(int::sad::<u64>),
-            S64 => ternary(int::sad::<i64>),
+            U16 => ternary_once(int::sad::<u16>),
+            S16 => ternary_once(int::sad::<i16>),
+            U32 => ternary_once(int::sad::<u32>),
+            S32 => ternary_once(int::sad::<i32>),
+            U64 => ternary_once(int::sad::<u64>),
+            S64 => ternary_once(int::sad::<i64>),
             _ => return None,
         },
         Op::Dp4a { aty, bty } => {
@@ -89,8 +90,8 @@ pub(super) fn form(op: &Op) -> Option<Form> {
                 bits::dp2a(a, b, c, m.0 & 4 != 0, m.0 & 1 != 0, m.0 & 2 != 0)
             })
         }
-        Op::Copysign { ty: F32 } => binary(copysign_f32),
-        Op::Copysign { ty: F64 } => binary(copysign_f64),
+        Op::Copysign { ty: F32 } => binary_once(copysign_f32),
+        Op::Copysign { ty: F64 } => binary_once(copysign_f64),
         Op::Testp { test, ty } => {
             let property = match test {
                 FloatTest::Finite => Property::Finite,

@@ -2,34 +2,34 @@
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::fault::FaultKind;
-use crate::exec::isa::{Body, Handlers, compiled_once};
+use crate::exec::isa::{Body, Handlers, Rare, Worth};
 use crate::exec::lanes::Mask;
 use crate::exec::machine::Machine;
 use crate::exec::registers::Regs;
 
 /// `bra`: to the instruction `aux`.
 pub(crate) fn jump() -> Handlers {
-    compiled_once::<Jump>()
+    Rare::compile::<Jump>()
 }
 
 /// `@p bra`: `mods` is 1 for `@!p`.
 pub(crate) fn branch() -> Handlers {
-    compiled_once::<Branch>()
+    Rare::compile::<Branch>()
 }
 
 /// `@p` before any other instruction, which follows.
 pub(crate) fn guard() -> Handlers {
-    compiled_once::<Guard>()
+    Rare::compile::<Guard>()
 }
 
 /// `trap`
 pub(crate) fn trap() -> Handlers {
-    compiled_once::<Trap>()
+    Rare::compile::<Trap>()
 }
 
 /// What the scheduler does.
 pub(crate) fn act() -> Handlers {
-    compiled_once::<Act>()
+    Rare::compile::<Act>()
 }
 
 struct Jump;

@@ -3,7 +3,7 @@
 //! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
 
 use crate::exec::code::{Flow, Inst};
-use crate::exec::isa::{Body, Handlers, compiled, compiled_once};
+use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Lanes, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs, Slot};
@@ -118,21 +118,21 @@ pub(crate) fn load(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
     if plain && access.wide_address && matches!(access.space, Space::Global | Space::Const) {
         match (access.element, access.class) {
-            (4, RegClass::B32) => return compiled::<LoadGlobal<u32>>(),
-            (8, RegClass::B64) => return compiled::<LoadGlobal<u64>>(),
+            (4, RegClass::B32) => return Hot::compile::<LoadGlobal<u32>>(),
+            (8, RegClass::B64) => return Hot::compile::<LoadGlobal<u64>>(),
             _ => {}
         }
     }
     if plain && access.space == Space::Shared {
         match (access.element, access.class, access.wide_address) {
-            (4, RegClass::B32, false) => return compiled::<LoadShared<u32, u32>>(),
-            (4, RegClass::B32, true) => return compiled::<LoadShared<u32, u64>>(),
-            (8, RegClass::B64, false) => return compiled::<LoadShared<u64, u32>>(),
-            (8, RegClass::B64, true) => return compiled::<LoadShared<u64, u64>>(),
+            (4, RegClass::B32, false) => return Hot::compile::<LoadShared<u32, u32>>(),
+            (4, RegClass::B32, true) => return Common::compile::<LoadShared<u32, u64>>(),
+            (8, RegClass::B64, false) => return Hot::compile::<LoadShared<u64, u32>>(),
+            (8, RegClass::B64, true) => return Common::compile::<LoadShared<u64, u64>>(),
             _ => {}
         }
     }
-    compiled_once::<LoadAny>()
+    Rare::compile::<LoadAny>()
 }
 
 /// Handlers of a store.
@@ -140,21 +140,21 @@ pub(crate) fn store(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
     if plain && access.wide_address && access.space == Space::Global {
         match (access.element, access.class) {
-            (4, RegClass::B32) => return compiled::<StoreGlobal<u32>>(),
-            (8, RegClass::B64) => return compiled::<StoreGlobal<u64>>(),
+            (4, RegClass::B32) => return Hot::compile::<StoreGlobal<u32>>(),
+            (8, RegClass::B64) => return Hot::compile::<StoreGlobal<u64>>(),
             _ => {}
         }
     }
     if plain && access.space == Space::Shared {
         match (access.element, access.class, access.wide_address) {
-            (4, RegClass::B32, false) => return compiled::<StoreShared<u32, u32>>(),
-            (4, RegClass::B32, true) => return compiled::<StoreShared<u32, u64>>(),
-            (8, RegClass::B64, false) => return compiled::<StoreShared<u64, u32>>(),
-            (8, RegClass::B64, true) => return compiled::<StoreShared<u64, u64>>(),
+            (4, RegClass::B32, false) => return Hot::compile::<StoreShared<u32, u32>>(),
+            (4, RegClass::B32, true) => return Common::compile::<StoreShared<u32, u64>>(),
+            (8, RegClass::B64, false) => return Hot::compile::<StoreShared<u64, u32>>(),
+            (8, RegClass::B64, true) => return Common::compile::<StoreShared<u64, u64>>(),
             _ => {}
         }
     }
-    compiled_once::<StoreAny>()
+    Rare::compile::<StoreAny>()
 }
 
 /// A value that one load or store moves.

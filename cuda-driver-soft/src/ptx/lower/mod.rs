@@ -108,7 +108,7 @@ impl<'u> Walker<'u> {
             unit,
             function,
             reporter,
-            scopes: Scopes::new(&unit.ast.names),
+            scopes: Scopes::new(),
             body: Body::default(),
             count: 0,
             pending: vec![Vec::new()],
