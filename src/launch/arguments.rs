@@ -25,7 +25,7 @@ use crate::{DevicePtr, ParamInfo, sys};
 /// unsafe impl KernelArg for Ray {}
 /// ```
 ///
-/// A [`CUtensorMap`](sys::CUtensorMap) is aligned to 64 here and by CUDA 12's compilers, but to 128 by CUDA 13's. In a tuple
+/// A [`CUtensorMap`](sys::CUtensorMap) is aligned to 128 here and by CUDA 13's compilers, but to 64 by CUDA 12's. In a tuple
 /// that makes no difference; for a [`ParamBuffer`] see [`Function::check_args`](crate::Function::check_args) and
 /// [`push_bytes`](ParamBuffer::push_bytes).
 ///

@@ -121,8 +121,6 @@ pub(crate) enum Place {
         /// Bytes.
         size: u32,
     },
-    /// Nowhere: the sink.
-    Nowhere,
 }
 
 /// A block barrier instruction.

@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
             } else if (b == b'/' && self.byte(self.at + 1) == b'/')
                 || (b == b'#' && self.line_marker())
             {
-                self.to_line_end();
+                self.skip_to_line_end();
             } else if b == b'/' && self.byte(self.at + 1) == b'*' {
                 self.at += 2;
                 while self.at < self.text.len() && !self.text[self.at..].starts_with(b"*/") {
@@ -151,7 +151,7 @@ impl<'a> Lexer<'a> {
         next.is_some_and(|&b| is(b, DIGIT))
     }
 
-    fn to_line_end(&mut self) {
+    fn skip_to_line_end(&mut self) {
         let rest = self.text.get(self.at..).unwrap_or(&[]);
         self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
     }
@@ -231,7 +231,7 @@ impl<'a> Lexer<'a> {
     pub(super) fn skip_line(&mut self) {
         if self.token.line == self.line {
             self.at = self.token.end as usize;
-            self.to_line_end();
+            self.skip_to_line_end();
             self.bump();
         }
     }

@@ -22,6 +22,7 @@ mod parser;
 mod symbols;
 
 pub use diagnostics::{Diagnostic, Severity};
+pub use forms::{TableRow, every_form, table_rows};
 
 use crate::ir;
 use diagnostics::Diagnostics;

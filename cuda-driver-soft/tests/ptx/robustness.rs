@@ -123,7 +123,7 @@ fn mutations() {
         b".param .b8 x[",
     ];
     let mut accepted = 0;
-    for round in 0..6000 {
+    for round in 0..20000 {
         let some = if random.below(2) == 0 {
             modules
         } else {

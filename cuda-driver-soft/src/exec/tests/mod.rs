@@ -20,7 +20,6 @@ enum Arg {
     U64(u64),
     F32(f32),
     F64(f64),
-    Bytes(Vec<u8>),
 }
 
 impl Bench {
@@ -92,7 +91,6 @@ impl Bench {
                 Arg::U64(v) => v.to_le_bytes().to_vec(),
                 Arg::F32(v) => v.to_le_bytes().to_vec(),
                 Arg::F64(v) => v.to_le_bytes().to_vec(),
-                Arg::Bytes(v) => v.clone(),
             };
             assert_eq!(
                 bytes.len() as u64,

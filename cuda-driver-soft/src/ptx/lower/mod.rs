@@ -238,7 +238,6 @@ impl<'u> Walker<'u> {
                 _ => match self.pending.last_mut() {
                     Some(outer) => outer.push(pending),
                     None => {
-                        let text = self.text(pending.label);
                         if self.resolve(pending.label).is_some() {
                             let root = "bra";
                             let message =
