@@ -68,7 +68,7 @@ fn with_a_configuration() {
     let (kernel, words) = (writer(), Words::new(32));
     let (mut p, mut value) = (words.0, 3u32);
     let mut params = [ptr(&mut p), ptr(&mut value)];
-    let mut attributes = [CUlaunchAttribute::default()];
+    let mut attribute = CUlaunchAttribute::default();
     let mut config = CUlaunchConfig {
         gridDimX: 2,
         gridDimY: 1,
@@ -81,9 +81,9 @@ fn with_a_configuration() {
     unsafe {
         check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
         assert_eq!(words.read(), [3; 32]);
-        (config.attrs, config.numAttrs) = (attributes.as_mut_ptr(), 1);
-        attributes[0].id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attributes[0].value.cooperative = 1;
+        (config.attrs, config.numAttrs) = (&raw mut attribute, 1);
+        (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        (*config.attrs).value.cooperative = 1;
         check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
         config.gridDimX = 1 << 20;
         expect(
@@ -91,10 +91,10 @@ fn with_a_configuration() {
             720,
         );
         config.gridDimX = 2;
-        attributes[0].id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attributes[0].value.clusterDim.x = 9;
-        attributes[0].value.clusterDim.y = 1;
-            attributes[0].value.clusterDim.z = 1;
+        (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        (*config.attrs).value.clusterDim.x = 9;
+        (*config.attrs).value.clusterDim.y = 1;
+        (*config.attrs).value.clusterDim.z = 1;
         expect(
             cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()),
             912,
