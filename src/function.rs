@@ -100,9 +100,10 @@ impl Function {
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         if !extra.is_null() {
-            return Err(crate::Error::unasked(
+            return Err(crate::Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,
                 sys::Function::cuLaunchCooperativeKernel,
+                crate::refusal::Refusal::Packed,
             ));
         }
         let LaunchConfig {

@@ -18,8 +18,9 @@ pub struct Parameter {
 impl Parameter {
     /// Its name in `cuda.h`.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &'static str {
+        // Keywords of Rust have an underscore behind.
+        self.name.strip_suffix('_').unwrap_or(self.name)
     }
 
     /// Its type in Rust, as the call of this crate has it: `*mut CUdeviceptr`.
@@ -45,7 +46,7 @@ impl Parameter {
 
 impl fmt::Debug for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.type_name)
+        write!(f, "{}: {}", self.name(), self.type_name)
     }
 }
 
@@ -118,6 +119,8 @@ macro_rules! parameter {
             type_name: stringify!($ty),
             show: if is_pointer(stringify!($ty)) {
                 show_pointer
+            } else if is_address(stringify!($ty)) {
+                show_address
             } else {
                 show::<$ty>
             },
@@ -130,26 +133,56 @@ const fn is_pointer(type_name: &str) -> bool {
     matches!(type_name.as_bytes(), [b'*', ..])
 }
 
+/// Whether a type's text is that of an address on the device.
+const fn is_address(type_name: &str) -> bool {
+    matches!(type_name.as_bytes(), b"CUdeviceptr")
+}
+
+/// # Safety
+/// There is an address on the device at the address.
+unsafe fn show_address(value: *const c_void, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    // SAFETY: the caller says so.
+    write!(f, "{:#x}", unsafe { value.cast::<CUdeviceptr>().read() })
+}
+
 macro_rules! define {
     ([]
         own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
         legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
         plain { $($plain:tt)* }
     ) => {
-        /// By [`Function::index`].
-        static PARAMETERS: &[&[Parameter]] = &[
-            $(&[$(parameter!($op: $ot)),*],)*
-            $(&[$(parameter!($lp: $lt)),*],)*
+        /// Those of all functions, one behind the other.
+        static PARAMETERS: &[Parameter] = &[
+            $($(parameter!($op: $ot),)*)*
+            $($(parameter!($lp: $lt),)*)*
+        ];
+
+        /// How many each function has, by [`Function::index`].
+        static COUNTS: [usize; Function::COUNT] = [
+            $(<[&str]>::len(&[$(stringify!($op)),*]),)*
+            $(<[&str]>::len(&[$(stringify!($lp)),*]),)*
         ];
     };
 }
 api_table! { define; }
 
+/// Where those of each function begin, and at last where they all end.
+static STARTS: [u16; Function::COUNT + 1] = {
+    let mut starts = [0; Function::COUNT + 1];
+    let mut index = 0;
+    while index < COUNTS.len() {
+        starts[index + 1] = starts[index] + COUNTS[index] as u16;
+        index += 1;
+    }
+    starts
+};
+
 impl Function {
     /// Its parameters, in order.
     #[must_use]
     pub fn parameters(self) -> &'static [Parameter] {
-        // In bounds: the table is made from the list that the functions are.
-        PARAMETERS[self.index()]
+        // In bounds: the tables are made from the list that the functions are.
+        let (start, end) = (STARTS[self.index()], STARTS[self.index() + 1]);
+        &PARAMETERS[usize::from(start)..usize::from(end)]
     }
 }

@@ -178,7 +178,7 @@ fn watch_tells_function_arguments_result_and_time() {
     assert_eq!(
         without_time[3..],
         [
-            "cuMemAdvise_v2(devPtr: 1, count: 2, advice: CUmem_advise(77), location: CUmemLocation_st { .. }) = CUDA_SUCCESS",
+            "cuMemAdvise_v2(devPtr: 0x1, count: 2, advice: CUmem_advise(77), location: CUmemLocation_st { .. }) = CUDA_SUCCESS",
             "cuStreamQuery(hStream: 0x0) = CUDA_SUCCESS",
             "cuCtxSynchronize() = CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
         ]

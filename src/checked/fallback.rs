@@ -4,6 +4,7 @@ use core::ffi::CStr;
 use core::ptr;
 
 use super::generated::{GetProcAddress, legacy};
+use crate::refusal::Refusal;
 use crate::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUdriverProcAddressQueryResult,
     CUresult, Function,
@@ -52,7 +53,11 @@ fn older(
     function: Function,
 ) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
     if !params.kern.is_null() || !params.ctx.is_null() {
-        return Err(Error::unasked(CUresult::CUDA_ERROR_NOT_SUPPORTED, function));
+        return Err(Error::refused(
+            CUresult::CUDA_ERROR_NOT_SUPPORTED,
+            function,
+            Refusal::KernelNode,
+        ));
     }
     Ok(CUDA_KERNEL_NODE_PARAMS_v1 {
         func: params.func,

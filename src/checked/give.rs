@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Error, Result};
 
@@ -36,7 +37,11 @@ pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
 pub(super) fn count<C: TryFrom<usize>>(length: usize, function: Function) -> Result<C> {
     match C::try_from(length) {
         Ok(count) => Ok(count),
-        Err(_) => Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function)),
+        Err(_) => Err(Error::refused(
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            function,
+            Refusal::Count,
+        )),
     }
 }
 
@@ -47,7 +52,11 @@ pub(super) fn same_length(one: usize, other: usize, function: Function) -> Resul
     if one == other {
         Ok(())
     } else {
-        Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function))
+        Err(Error::refused(
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            function,
+            Refusal::Lengths,
+        ))
     }
 }
 

@@ -50,19 +50,22 @@ impl ParamBuffer {
     }
 
     /// Adds bytes as the next argument, at a multiple of `align` from the start. This is for layouts that Rust's types
-    /// do not tell; an alignment of 0 counts as 1.
+    /// do not tell; an alignment of 0 counts as 1, and one above 4096, which no parameter has, as 4096.
     pub fn push_bytes(&mut self, bytes: &[u8], align: usize) -> &mut Self {
-        let place = self.make_room(bytes.len(), align.max(1));
+        // Without the upper limit the place could wrap around and lie outside the buffer.
+        let place = self.make_room(bytes.len(), align.clamp(1, 4096));
         // SAFETY: `make_room` gives so many bytes of our own, and the slice lies elsewhere.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
         self
     }
 
-    /// Room for the next argument: so many bytes, at the next multiple of `align`, which is not 0. What is skipped is
-    /// zero.
+    /// Room for the next argument: so many bytes, at the next multiple of `align`, which is an alignment of a type of
+    /// Rust's or at most 4096, and not 0. What is skipped is zero.
     #[inline]
     fn make_room(&mut self, size: usize, align: usize) -> *mut u8 {
         let len = self.bytes.len();
+        // Neither overflows: `len` and `size` are sizes of what is in memory, so each is less than half the addresses,
+        // and an alignment is far less than the rest.
         let offset = len.next_multiple_of(align);
         let end = offset + size;
         if end > self.bytes.capacity() {

@@ -5,6 +5,7 @@ mod api;
 mod api_md;
 mod bindings;
 mod checked;
+mod directions;
 mod every_header;
 // Written for the older compiler that the binding crates support, which has no let-chains.
 #[allow(clippy::collapsible_if)]
@@ -42,6 +43,11 @@ const TASKS: &[Task] = &[
         "api-md",
         "write API.md from the registry and the sources",
         api_md::run,
+    ),
+    (
+        "directions",
+        "compare annotations.toml with NVIDIA's Python bindings",
+        directions::run,
     ),
     (
         "bindings",

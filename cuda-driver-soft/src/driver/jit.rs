@@ -82,10 +82,6 @@ fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
                         device.profile.sm
                     ),
                 ),
-                fatbin::Failure::Compressed(how) => (
-                    Error::NO_BINARY_FOR_GPU,
-                    format!("its PTX cannot be decompressed ({how})"),
-                ),
             };
             fail(log, code, &reason)
         }),

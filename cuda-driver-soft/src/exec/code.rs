@@ -124,8 +124,6 @@ pub(crate) enum Place {
         /// Bytes.
         size: u32,
     },
-    /// Nowhere: the sink.
-    Nowhere,
 }
 
 /// A block barrier instruction.

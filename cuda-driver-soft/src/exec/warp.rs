@@ -454,13 +454,7 @@ impl Warp {
             action,
         };
         let function = id;
-        let frame = frames.make(
-            function,
-            self.here,
-            Some((origin, split.depth)),
-            base,
-            lanes,
-        );
+        let frame = frames.make(function, self.here, Some(origin), base, lanes);
         let id = match self.frames.iter().position(Option::is_none) {
             Some(free) => {
                 self.frames[free] = Some(frame);
@@ -553,7 +547,6 @@ impl Warp {
                     bytes[..from.len()].copy_from_slice(from);
                 }
             }
-            Place::Nowhere => {}
         }
     }
 
@@ -592,7 +585,6 @@ impl Warp {
                     to.copy_from_slice(&bytes[..to.len()]);
                 }
             }
-            Place::Nowhere => {}
         }
     }
 

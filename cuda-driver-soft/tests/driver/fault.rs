@@ -121,8 +121,11 @@ fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
             unsafe {
                 check(cuda.cuMemAllocHost(&mut pinned, 4));
                 pinned.cast::<u32>().write(5);
+                let mut device = 0;
+                check(cuda.cuMemAlloc(&mut device, 4));
+                check(cuda.cuMemsetD32(device, 9, 1));
                 check(kernel.launch(1, 1, null_mut(), &mut [ptr(&mut to), ptr(&mut value)]));
-                check(cuda.cuMemsetD32Async(pinned as u64, 9, 1, null_mut()));
+                check(cuda.cuMemcpyAsync(pinned as u64, device, 4, null_mut()));
                 check(cuda.cuStreamAddCallback(
                     null_mut(),
                     Some(told),

@@ -22,7 +22,7 @@ fn allocation() {
         // Not sticky.
         let one = alloc(1);
         let two = alloc(1);
-        assert!(one.abs_diff(two) >= 512 && one % 512 == 0);
+        assert!(one.abs_diff(two) >= 512 && one.is_multiple_of(512));
         let (mut base, mut size) = (0, 0);
         check(cuda.cuMemGetAddressRange(&mut base, &mut size, one));
         assert_eq!((base, size), (one, 1));
@@ -170,9 +170,15 @@ fn page_locked_memory() {
         expect(cuda.cuMemHostRegister(at.byte_add(4096), 64, 0), 712);
         check(cuda.cuMemHostGetDevicePointer(&mut address, at, 0));
         assert_eq!(address, at as u64);
-        check(cuda.cuMemsetD8(address, 7, 8192));
+        let device = alloc(8192);
+        check(cuda.cuMemsetD8(device, 7, 8192));
+        check(cuda.cuMemcpyAsync(address, device, 8192, null_mut()));
         check(cuda.cuCtxSynchronize());
         assert!(own.iter().all(|&b| b == 7));
+        // The device does not fill the host's memory.
+        expect(cuda.cuMemsetD8(address, 7, 8192), 1);
+        expect(cuda.cuMemsetD8(pinned as u64, 7, 4), 1);
+        check(cuda.cuMemFree(device));
         check(cuda.cuMemHostUnregister(at));
         expect(cuda.cuMemHostUnregister(at), 713);
         expect(cuda.cuMemHostRegister(null_mut(), 64, 0), 1);

@@ -1,6 +1,6 @@
 //! Modules: images that load, images that do not and why, compiler options and logs, functions and variables.
 
-use crate::common::{Context, Kernel, check, cuda, expect, ptx};
+use crate::common::{Context, Kernel, check, cuda, expect, ptx, same, software};
 use cuda_driver_sys::*;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::null_mut;
@@ -65,7 +65,7 @@ fn images_and_their_codes() {
         (kernel(&format!("// a comment first\n\n{HEAD}")), 0),
         ("\x7fELF\0".into(), 200),
     ] {
-        assert_eq!(load(image.as_bytes()), code, "{image:?}");
+        same(load(image.as_bytes()), code, &image);
     }
     // Machine code: an ELF header of 64 bits.
     let mut elf = [0u8; 64];
@@ -187,15 +187,18 @@ fn compiler_options_alone_with_value_0() {
     let _context = Context::new();
     let good = text(&format!("{HEAD}.visible .entry k() {{ ret; }}\n"));
     for option in 0..40 {
+        if option == 1 && !software() {
+            continue;
+        }
         let code = match option {
-            // Option 1 kills the process of a real driver.
+            // Option 1 kills the process of a real driver: it is not asked.
             0 | 1 | 3..=6 | 17..=19 | 25 | 27 | 35.. => 1,
             9 => 300,
             15 => 218,
             _ => 0,
         };
         let (got, _) = load_ex(&good, &mut [(CUjit_option(option), 0)]);
-        assert_eq!(got, code, "option {option}");
+        same(got, code, &format!("option {option}"));
     }
     assert_eq!(
         load_ex(&good, &mut [(CUjit_option::CU_JIT_TARGET, 80)]).0,
@@ -364,10 +367,10 @@ fn launches_that_are_refused() {
         ("too deep a grid", [1, 1, 65536], one, 0),
         ("too much shared memory", one, one, (48 << 10) + 1),
     ] {
-        assert_eq!(
+        same(
             launch(takes.function, grid, block, shared, params, null).0,
             1,
-            "{what}"
+            what,
         );
     }
     expect(launch(small.function, one, [65, 1, 1], 0, null, null), 1);

@@ -50,17 +50,15 @@ pub(crate) fn without<R>(list: &'static Nested, work: impl FnOnce() -> R) -> R {
 /// Whether a library is on the list.
 pub(crate) fn holds(list: &'static Nested, library: &Library) -> bool {
     let mut frame = list.get();
-    // SAFETY: what is on the list lives in frames of this thread that are below this one: `with` takes each off
-    // before its frame ends.
-    while let Some(Frame {
-        library: one,
-        outer,
-    }) = unsafe { frame.as_ref() }
-    {
-        if ptr::eq(*one, library) {
+    loop {
+        // SAFETY: what is on the list lives in frames of this thread that are below this one: `with` takes each off
+        // before its frame ends.
+        let Some(one) = (unsafe { frame.as_ref() }) else {
+            return false;
+        };
+        if ptr::eq(one.library, library) {
             return true;
         }
-        frame = *outer;
+        frame = one.outer;
     }
-    false
 }

@@ -59,6 +59,7 @@ mod imp {
 
 #[cfg(windows)]
 mod imp {
+    use core::error::Error as _;
     use core::ffi::{CStr, c_void};
     use std::path::Path;
 
@@ -84,7 +85,11 @@ mod imp {
         // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
         // is taken at its word, as every program does.
         let opened = unsafe { Library::load_with_flags(path, flags) };
-        opened.map_err(|error| error.to_string())
+        // The system's words are in the source.
+        opened.map_err(|error| match error.source() {
+            Some(words) => format!("{error}: {words}"),
+            None => error.to_string(),
+        })
     }
 
     pub(super) fn symbol(library: &Library, name: &CStr) -> *const c_void {

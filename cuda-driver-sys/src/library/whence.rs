@@ -6,8 +6,7 @@ use std::path::PathBuf;
 /// The real path of the file that an address was loaded from; `None` where the system does not tell.
 #[allow(dead_code)] // Only loaded and linked libraries have files.
 pub(crate) fn path_of(address: *const c_void) -> Option<PathBuf> {
-    let path = imp::path_of(address)?;
-    Some(std::fs::canonicalize(&path).unwrap_or(path))
+    imp::path_of(address)
 }
 
 #[cfg(unix)]
@@ -45,7 +44,9 @@ mod imp {
         }
         // SAFETY: dladdr found the object, so this is its name, which lives as long as the object.
         let file = unsafe { CStr::from_ptr(info.file) };
-        Some(PathBuf::from(OsStr::from_bytes(file.to_bytes())))
+        let path = PathBuf::from(OsStr::from_bytes(file.to_bytes()));
+        // The name that it was loaded by, which is mostly a link.
+        Some(std::fs::canonicalize(&path).unwrap_or(path))
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// A folder for this run's files.
-pub fn folder() -> &'static Path {
+pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = std::env::temp_dir().join(format!("cuda-driver-sys-{}", std::process::id()));
@@ -18,7 +18,7 @@ pub fn folder() -> &'static Path {
 
 /// What cargo's environment says about this target where it is not the machine's own: how to link for it (`LINKER`),
 /// and what runs its programs (`RUNNER`).
-pub fn configured(what: &str) -> Option<OsString> {
+pub(crate) fn configured(what: &str) -> Option<OsString> {
     let name = format!(
         "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}",
         ARCH.to_uppercase()
@@ -27,10 +27,11 @@ pub fn configured(what: &str) -> Option<OsString> {
 }
 
 /// Builds the fake driver with some `--cfg`s; `None`, said aloud, where there is no compiler.
-pub fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
+pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     let library = folder().join(path);
     std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder for the fake");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/driver.rs");
+    let source = library.with_extension("rs");
+    std::fs::write(&source, include_str!("driver.rs")).expect("a file for its source");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args([
         "--edition=2024",

@@ -440,6 +440,7 @@ pub unsafe fn graph_add_mem_alloc_node(
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuGraphAddMemFreeNode")]
 #[inline]
 #[track_caller]
@@ -1695,6 +1696,7 @@ pub unsafe fn graph_kernel_node_set_params(
 ///
 /// # Safety
 /// `graph` and `stream` must be live, or null where the driver allows it.
+/// All that its nodes use must be there until the run is done, and be fit to be used as often as the graph runs.
 #[doc(alias = "cuGraphLaunch")]
 #[inline]
 #[track_caller]

@@ -136,6 +136,9 @@ struct Emitter<'a> {
     handles: Vec<String>,
     destroyed: Vec<String>,
     raw: Vec<String>,
+    /// Device addresses, and slices of any type that the driver writes.
+    addresses: Vec<String>,
+    written: Vec<String>,
     /// For the first call of a two-call idiom: arguments, and the count.
     query: Option<(Vec<String>, String)>,
 }
@@ -153,6 +156,8 @@ impl<'a> Emitter<'a> {
             handles: Vec::new(),
             destroyed: Vec::new(),
             raw: Vec::new(),
+            addresses: Vec::new(),
+            written: Vec::new(),
             query: None,
         };
         emitter.counts()?;
@@ -286,6 +291,8 @@ impl<'a> Emitter<'a> {
             Kind::Value => {
                 if ty.is_handle() {
                     self.handles.push(name.clone());
+                } else if ty.base == "CUdeviceptr" && ty.pointers == 0 {
+                    self.addresses.push(name.clone());
                 }
                 self.signature.push(format!("{name}: {}", ty.rust()));
                 self.arguments.push(name);
@@ -360,6 +367,7 @@ impl<'a> Emitter<'a> {
                     "u8"
                 } else {
                     self.generic = true;
+                    self.written.push(name.clone());
                     "T"
                 };
                 self.signature.push(format!("{name}: &mut [{element}]"));
@@ -772,9 +780,33 @@ impl<'a> Emitter<'a> {
                 list(&self.raw)
             );
             said = true;
+        } else if !self.addresses.is_empty() {
+            let queued = call
+                .parameters
+                .iter()
+                .any(|parameter| parameter.ty.base == "CUstream");
+            let until = if queued { ", until that is done" } else { "" };
+            let _ = writeln!(
+                out,
+                "/// {} must be valid for all that the call reads or writes there{until}.",
+                list(&self.addresses)
+            );
+            said = true;
+        }
+        if !self.written.is_empty() {
+            let _ = writeln!(
+                out,
+                "/// The bytes that come into {} must be values of its type.",
+                list(&self.written)
+            );
+            said = true;
         }
         if !said {
-            out.push_str("/// What it is given must make sense to the driver, which does not check everything.\n");
+            out.push_str(if self.signature.is_empty() {
+                "/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.\n"
+            } else {
+                "/// What it is given must make sense to the driver, which does not check everything.\n"
+            });
         }
         if !call.legacy {
             let _ = writeln!(out, "#[doc(alias = \"{}\")]", call.name);

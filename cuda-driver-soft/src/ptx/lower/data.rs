@@ -1,6 +1,6 @@
 //! `mov`: of registers, constants, addresses and special registers; packing and unpacking.
 
-use super::operands::{constant, dest, fits, source};
+use super::operands::{dest, fits, source};
 use super::*;
 use crate::ptx::ast::Operand as Source;
 use crate::ptx::forms::Spec;
@@ -242,9 +242,4 @@ fn part_type(ty: Type, count: u32) -> Option<Type> {
         8 => Some(Type::B64),
         _ => None,
     }
-}
-
-/// A constant is used where it stands; kept here so that `mov` and calls agree.
-pub(super) fn immediate(operand: &Source, ty: Type) -> Option<Operand> {
-    constant(operand.kind, ty).map(Operand::Imm)
 }

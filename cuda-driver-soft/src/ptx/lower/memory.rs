@@ -40,7 +40,15 @@ impl Walker<'_> {
         match self.resolve(name) {
             Some(Symbol::Reg { first, ty, vec: 1 }) => {
                 let integer = !ty.is_float() && !matches!(ty, Type::Pred | Type::B128);
-                if !integer || index {
+                if !integer {
+                    let (text, ty) = (self.text(name), format!("{ty:?}").to_lowercase());
+                    let message = format!(
+                        "Illegal to use symbol '{text}' of type .{ty} as address operand. Use integer or bit only."
+                    );
+                    self.say(pos, message);
+                    return None;
+                }
+                if index {
                     self.faults.mismatch = true;
                     return None;
                 }
@@ -69,10 +77,15 @@ impl Walker<'_> {
             }
             Some(Symbol::Frame {
                 offset: start,
-                element,
+                decl,
                 kind,
-                ..
             }) => {
+                let element = self
+                    .unit
+                    .ast
+                    .vars
+                    .get(decl as usize)
+                    .map_or(1, |v| v.element() as u32);
                 let offset = i64::from(start).wrapping_add(scaled(element));
                 Some(named(Address::Frame { offset }, Space::Local, Some(kind)))
             }
@@ -145,7 +158,11 @@ impl Walker<'_> {
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
             // Without a space in the instruction, that of the variable holds.
-            (Space::Generic, Some(found)) if !param && found != Space::Param => Some(found),
+            (Space::Generic, Some(found))
+                if !param && !matches!(found, Space::Param | Space::Const) =>
+            {
+                Some(found)
+            }
             (Space::SharedCluster, Some(Space::Shared)) => Some(Space::SharedCluster),
             (space, Some(found)) if space == found && !param => Some(found),
             _ => {
@@ -156,6 +173,15 @@ impl Walker<'_> {
                 self.say(inst.pos, message);
                 None
             }
+        }
+    }
+
+    fn address_text(&self, address: &Source) -> String {
+        match address.kind {
+            OperandKind::Address {
+                base: Some(name), ..
+            } => self.text(name),
+            _ => String::new(),
         }
     }
 
@@ -183,16 +209,16 @@ impl Walker<'_> {
             );
             return self.say(inst.pos, message);
         }
+        if matches!(self.root, "ld" | "ldu") && place.kind == Some(FrameKind::Output) {
+            let text = self.address_text(address);
+            let message = format!("Illegal to read function return parameter '{text}'");
+            return self.say(inst.pos, message);
+        }
         let input =
             matches!(place.kind, Some(FrameKind::Input)) || place.space == Some(Space::Param);
         let constant = space == Space::Const;
         if !matches!(self.root, "ld" | "ldu") && (input || constant) {
-            let text = match address.kind {
-                OperandKind::Address {
-                    base: Some(name), ..
-                } => self.text(name),
-                _ => String::new(),
-            };
+            let text = self.address_text(address);
             let message = if constant {
                 format!("State space incorrect for instruction '{}'", self.name)
             } else {
@@ -228,7 +254,7 @@ impl Walker<'_> {
 
     /// `cvta.space d, variable` as well as `cvta.space d, a`.
     pub(super) fn cvta(&mut self, inst: &Inst, op: &Op, operands: &[Source]) {
-        let Op::Cvta { space, to, .. } = *op else {
+        let Op::Cvta { space, to, ty } = *op else {
             return;
         };
         let [_, source] = operands else { return };
@@ -255,12 +281,22 @@ impl Walker<'_> {
             let Some(place) = self.place(name, offset, index, source.pos) else {
                 return;
             };
-            if place.space != Some(space) {
+            // The parameters of a device function are in its frame.
+            let input = space == Space::Param && place.kind == Some(FrameKind::Input);
+            if place.space != Some(space) && !input {
                 let message =
                     "State space mismatch between instruction and address in instruction 'cvta'";
                 return self.say(inst.pos, message.to_owned());
             }
             self.srcs.push(place.operand);
+            if input {
+                let op = Op::Cvta {
+                    space: Space::Local,
+                    to,
+                    ty,
+                };
+                return self.emit(inst, op);
+            }
         }
         self.emit(inst, op.clone());
     }

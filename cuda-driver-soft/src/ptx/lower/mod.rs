@@ -80,6 +80,8 @@ struct Walker<'u> {
     name: &'u str,
     /// Its destination is of a floating-point type.
     dest_float: bool,
+    /// Names that mean nothing, of the whole function.
+    unknown: Vec<(Name, Pos)>,
     /// The register that stands for the condition code, once there is one.
     carry: Option<Reg>,
 }
@@ -106,7 +108,7 @@ impl<'u> Walker<'u> {
             unit,
             function,
             reporter,
-            scopes: Scopes::new(&unit.ast.names),
+            scopes: Scopes::new(),
             body: Body::default(),
             count: 0,
             pending: vec![Vec::new()],
@@ -117,6 +119,7 @@ impl<'u> Walker<'u> {
             root: "",
             name: "",
             dest_float: false,
+            unknown: Vec::new(),
             carry: None,
         }
     }
@@ -219,6 +222,9 @@ impl<'u> Walker<'u> {
             }
         }
         self.close();
+        for (name, pos) in std::mem::take(&mut self.unknown) {
+            self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
+        }
         (self.body.frame_size, self.body.frame_align) = self.frame.size();
         self.body
     }
@@ -232,14 +238,13 @@ impl<'u> Walker<'u> {
                 _ => match self.pending.last_mut() {
                     Some(outer) => outer.push(pending),
                     None => {
-                        let text = self.text(pending.label);
                         if self.resolve(pending.label).is_some() {
                             let root = "bra";
                             let message =
                                 format!("Label expected for argument 0 of instruction '{root}'");
                             self.error(pending.pos, message);
                         } else {
-                            self.error(pending.pos, format!("Unknown symbol '{text}'"));
+                            self.unknown.push((pending.label, pending.pos));
                         }
                     }
                 },
@@ -581,7 +586,7 @@ impl<'u> Walker<'u> {
             calls: false,
             start,
             len,
-        }) = self.targets(name)
+        }) = self.resolve(name)
         else {
             let message = "Branch target list expected for argument 1 of instruction 'brx.idx'";
             return self.error(list.pos, message.to_owned());
@@ -628,31 +633,5 @@ impl<'u> Walker<'u> {
             .unwrap_or(&[])
             .iter()
             .any(|s| matches!(s, Statement::Label(name, _) if *name == wanted))
-    }
-
-    /// A list of targets or a prototype: declared before, or anywhere in the function.
-    fn targets(&self, wanted: Name) -> Option<Symbol> {
-        if let Some(symbol) = self.resolve(wanted) {
-            return Some(symbol);
-        }
-        let range = self.function?.body.clone()?;
-        let statements = self
-            .unit
-            .ast
-            .statements
-            .get(range.start as usize..range.end as usize)?;
-        statements.iter().find_map(|statement| match statement {
-            Statement::Targets {
-                name, calls, list, ..
-            } if *name == wanted => Some(Symbol::Targets {
-                calls: *calls,
-                start: list.start,
-                len: list.len,
-            }),
-            Statement::Prototype {
-                name, prototype, ..
-            } if *name == wanted => Some(Symbol::Prototype(*prototype)),
-            _ => None,
-        })
     }
 }

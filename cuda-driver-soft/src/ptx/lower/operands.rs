@@ -126,9 +126,8 @@ impl Walker<'_> {
                     format!("Arguments mismatch for instruction '{}'", self.name),
                 );
             }
-            for (name, pos) in faults.unknown.drain(..) {
-                self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
-            }
+            // ptxas names them after all else that is wrong with the function.
+            self.unknown.append(&mut faults.unknown);
         }
         self.faults = faults;
     }
@@ -137,25 +136,25 @@ impl Walker<'_> {
     pub(super) fn note_unknown(&mut self, operands: &[Source]) {
         let unit = self.unit;
         for operand in operands {
-            match operand.kind {
+            let name = match operand.kind {
                 OperandKind::Name(name, _)
                 | OperandKind::Not(name)
                 | OperandKind::Neg(name, _)
                 | OperandKind::Offset { name, .. }
                 | OperandKind::Address {
                     base: Some(name), ..
-                } => {
-                    if self.resolve(name).is_none() && !unit.specials.contains_key(&name) {
-                        self.unknown(name, operand.pos);
-                    }
-                }
+                } => name,
                 OperandKind::Vector(span)
                 | OperandKind::Multi(span)
                 | OperandKind::Pair(span)
                 | OperandKind::List(span) => {
                     self.note_unknown(unit.ast.operands.get(span.range()).unwrap_or(&[]));
+                    continue;
                 }
-                _ => {}
+                _ => continue,
+            };
+            if self.resolve(name).is_none() && !unit.specials.contains_key(&name) {
+                self.unknown(name, operand.pos);
             }
         }
     }

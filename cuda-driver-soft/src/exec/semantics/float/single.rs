@@ -163,12 +163,15 @@ pub fn rcp_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
 #[inline(always)]
 pub fn sqrt_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
     let a = flush_f32(a, ftz);
+    // Of the magnitude, because LLVM drops a choice between a root and a NaN: to it, every NaN is as good as another.
+    let magnitude = f32::from_bits(a.to_bits() & 0x7fff_ffff);
     let root = match rnd {
-        Rounding::Rn => a.sqrt(),
+        Rounding::Rn => magnitude.sqrt(),
         // As for the quotient: a root that is no f32 number is far enough from all of them.
-        _ => round_f32(f64::from(a).sqrt(), rnd),
+        _ => round_f32(f64::from(magnitude).sqrt(), rnd),
     };
-    finish(root, false)
+    let signed = root.to_bits() | a.to_bits() & 0x8000_0000;
+    f32::from_bits(if a >= 0.0 { signed } else { NAN_F32 })
 }
 
 /// `abs{.ftz}.f32 d, a`
