@@ -254,7 +254,7 @@ fn unpack(mods: u32) -> Collective {
         12 => Collective::Elect,
         13 => Collective::Barrier,
         n => Collective::Reduce {
-            op: OPS[(n as usize - 14) / 2 % OPS.len()],
+            op: OPS[(n as usize - 16) / 2 % OPS.len()],
             signed: n & 1 != 0,
         },
     }

@@ -171,32 +171,8 @@ fn an_assertion_and_what_it_says() {
     let mut bench = Bench::file("assert", Isa::best());
     let data: Vec<u32> = (0..32).collect();
     let input = bench.put(&data, u32::to_le_bytes);
-    let kernel = bench
-        .program
-        .kernels()
-        .next()
-        .expect("a kernel")
-        .name()
-        .to_string();
-    let params: Vec<u64> = bench
-        .program
-        .kernels()
-        .next()
-        .unwrap()
-        .params()
-        .map(|(_, size)| size)
-        .collect();
-    let args: Vec<Arg> = params
-        .iter()
-        .map(|size| {
-            if *size == 8 {
-                Arg::U64(input)
-            } else {
-                Arg::U32(5)
-            }
-        })
-        .collect();
-    let fault = Bench::run(bench.launch(&kernel, 1, 32, &args))
+    let args = [Arg::U64(input), Arg::U32(5), Arg::U64(input), Arg::U32(32)];
+    let fault = Bench::run(bench.launch("assert_below", 1, 32, &args))
         .fault()
         .expect("a fault");
     assert_eq!(fault.code(), 710);
