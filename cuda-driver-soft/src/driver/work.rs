@@ -300,7 +300,8 @@ impl Graph {
         if wake.large && state.workers.sleeping > 0 {
             self.work.notify_all();
         } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
-            self.work.notify_one();
+            // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
+            self.work.notify_all();
         }
         if (wake.small || wake.large || wake.host) && !state.workers.started {
             state.workers.started = true;
