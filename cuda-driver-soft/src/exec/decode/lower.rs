@@ -356,20 +356,21 @@ fn address(
     }
 }
 
-/// The elements of an access as the engine moves them: type, how many, class of their registers.
-fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> (u32, RegClass) {
-    let class = regs
-        .iter()
-        .flatten()
-        .map(|r| b.class(*r))
-        .next()
-        .unwrap_or(match m.ty.size() {
-            1 | 2 => RegClass::B16,
-            4 => RegClass::B32,
-            8 => RegClass::B64,
-            _ => RegClass::B128,
-        });
-    (m.ty.size().min(8), class)
+/// The elements of an access as the engine moves them: bytes of one, class of their registers. `None`, and so a refusal
+/// of the instruction, where the registers of a vector differ in width.
+fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> Option<(u32, RegClass)> {
+    let mut classes = regs.iter().flatten().map(|r| b.class(*r));
+    let first = classes.next();
+    if classes.any(|class| Some(class) != first) {
+        return None;
+    }
+    let class = first.unwrap_or(match m.ty.size() {
+        1 | 2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        _ => RegClass::B128,
+    });
+    Some((m.ty.size().min(8), class))
 }
 
 /// Rows of a register: a register of 128 bits has two.
@@ -385,7 +386,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         return Some(());
     }
     let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
-    let (element, class) = elements(b, m, &inst.dsts);
+    let (element, class) = elements(b, m, &inst.dsts)?;
     let mut slots = Vec::new();
     for d in &inst.dsts {
         slots.extend(rows(b.destination(*d, class), class));
@@ -435,7 +436,7 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
     let values = &inst.srcs[1..];
     let regs: Vec<Option<Reg>> = values.iter().map(reg).collect();
-    let (element, class) = elements(b, m, &regs);
+    let (element, class) = elements(b, m, &regs)?;
     let mut slots = Vec::new();
     for value in values {
         slots.extend(rows(source(b, value, class, inst.line)?, class));

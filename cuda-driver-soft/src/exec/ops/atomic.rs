@@ -146,7 +146,7 @@ impl Body for Atomic {
         let access = Access::unpack(inst.mods);
         let op = OPS[(inst.mods >> OP_SHIFT & 15) as usize % OPS.len()];
         let kind = KINDS[(inst.mods >> KIND_SHIFT & 7) as usize];
-        // SAFETY (all blocks): the slots are of this frame and class, as promised by the caller.
+        // SAFETY: the slots are of this frame and class, as promised by the caller.
         let (addresses, b, c) = unsafe {
             (
                 widened(regs, inst),

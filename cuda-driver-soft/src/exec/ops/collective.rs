@@ -292,8 +292,8 @@ impl<const SHUFFLE: bool> Body for Run<SHUFFLE> {
                     let flip = if inst.mods >> 8 & 1 != 0 { !0 } else { 0 };
                     let held = regs.mask(inst.a) ^ flip;
                     let mut a = [0; LANES];
-                    for i in 0..LANES {
-                        a[i] = u64::from(held >> i & 1);
+                    for (i, a) in a.iter_mut().enumerate() {
+                        *a = u64::from(held >> i & 1);
                     }
                     (a, [0; LANES], [0; LANES])
                 }
@@ -301,8 +301,8 @@ impl<const SHUFFLE: bool> Body for Run<SHUFFLE> {
                 Some(_) => {
                     let row = u32::read(regs, inst.a);
                     let mut a = [0; LANES];
-                    for i in 0..LANES {
-                        a[i] = u64::from(row[i]);
+                    for (a, row) in a.iter_mut().zip(row) {
+                        *a = u64::from(row);
                     }
                     (a, u32::read(regs, inst.b), u32::read(regs, inst.c))
                 }
@@ -318,8 +318,8 @@ impl<const SHUFFLE: bool> Body for Run<SHUFFLE> {
                 }
                 Some(_) => {
                     let mut row = [0u32; LANES];
-                    for i in 0..LANES {
-                        row[i] = outcome.d[i] as u32;
+                    for (row, d) in row.iter_mut().zip(&outcome.d) {
+                        *row = *d as u32;
                     }
                     u32::merge(regs, inst.d, row, mask);
                 }
