@@ -6,7 +6,7 @@ use crate::ptx::ast::Operand as Source;
 use crate::ptx::forms::Spec;
 use crate::ptx::symbols;
 
-impl Walker<'_> {
+impl<'u> Walker<'u> {
     pub(super) fn mov(&mut self, inst: &Inst, operands: &[Source], ty: Type, vec: u8) {
         let [to, from] = operands else {
             self.faults.mismatch = true;
@@ -15,9 +15,14 @@ impl Walker<'_> {
         if vec > 1 {
             return self.mov_vector(inst, to, from, ty, vec);
         }
+        // `mov.b32 {a}, b`: braces around one register mean nothing.
+        let (to, from) = match (self.only_element(to), self.only_element(from)) {
+            (Some(element), None) => (element, from),
+            (None, Some(element)) => (to, element),
+            _ => (to, from),
+        };
         match (to.kind, from.kind) {
-            (OperandKind::Vector(to), OperandKind::Vector(from)) => {
-                let _ = (to, from);
+            (OperandKind::Vector(_), OperandKind::Vector(_)) => {
                 let message = "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction";
                 self.say(inst.pos, message.to_owned());
             }
@@ -54,6 +59,15 @@ impl Walker<'_> {
                 self.emit(inst, Op::Pack { ty });
             }
             _ => self.mov_plain(inst, to, from, ty),
+        }
+    }
+
+    fn only_element(&self, operand: &Source) -> Option<&'u Source> {
+        match operand.kind {
+            OperandKind::Vector(span) if span.len == 1 => {
+                self.unit.ast.operands.get(span.start as usize)
+            }
+            _ => None,
         }
     }
 
