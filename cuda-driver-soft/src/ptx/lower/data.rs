@@ -121,24 +121,37 @@ impl<'u> Walker<'u> {
                 ..dest(ty, true)
             },
         );
-        let special = match from.kind {
-            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => {
-                self.unit.specials.get(&name)
+        let vector = match from.kind {
+            OperandKind::Vector(_) => true,
+            OperandKind::Name(name, Selector::None) => {
+                matches!(self.resolve(name), Some(Symbol::Reg { vec: 2.., .. }))
             }
+            _ => false,
+        };
+        let special = match from.kind {
+            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => self
+                .unit
+                .specials
+                .get(&name)
+                .filter(|special| special.vector),
             _ => None,
         };
         match special {
-            Some(special) if special.vector && vec == 4 => {
+            Some(special) if vec == 4 => {
                 self.faults.mismatch |= !fits(ty, special.ty, false);
                 let elements = (0..vec).map(|i| symbols::element(special.register, i));
                 self.srcs
                     .extend(elements.map(|e| e.map_or(Operand::Imm(0), Operand::Special)));
             }
-            Some(_) => {
-                let message = "Argument vector size mismatch for instruction 'mov'";
-                self.say(inst.pos, message.to_owned());
+            Some(_) => self.refuse(inst.pos, "Argument vector size mismatch"),
+            None if vector => self.operand(1, from, &Spec { vec, ..source(ty) }),
+            None => {
+                // One value for all elements.
+                self.mov_source(inst, from, ty);
+                if let [value] = self.srcs[..] {
+                    self.srcs.resize(usize::from(vec), value);
+                }
             }
-            None => self.operand(1, from, &Spec { vec, ..source(ty) }),
         }
         if !self.faults.is_empty() || self.srcs.len() != self.dsts.len() {
             return;
