@@ -132,6 +132,7 @@ macro_rules! zeroed_default {
             }
 
             impl crate::parameters::Show for $name {
+                #[inline]
                 fn show(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                     f.write_str(concat!(stringify!($name), " { .. }"))
                 }

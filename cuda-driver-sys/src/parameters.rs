@@ -151,20 +151,38 @@ macro_rules! define {
         legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
         plain { $($plain:tt)* }
     ) => {
-        /// By [`Function::index`].
-        static PARAMETERS: &[&[Parameter]] = &[
-            $(&[$(parameter!($op: $ot)),*],)*
-            $(&[$(parameter!($lp: $lt)),*],)*
+        /// Those of all functions, one behind the other.
+        static PARAMETERS: &[Parameter] = &[
+            $($(parameter!($op: $ot),)*)*
+            $($(parameter!($lp: $lt),)*)*
+        ];
+
+        /// How many each function has, by [`Function::index`].
+        static COUNTS: [usize; Function::COUNT] = [
+            $(<[&str]>::len(&[$(stringify!($op)),*]),)*
+            $(<[&str]>::len(&[$(stringify!($lp)),*]),)*
         ];
     };
 }
 api_table! { define; }
 
+/// Where those of each function begin, and at last where they all end.
+static STARTS: [u16; Function::COUNT + 1] = {
+    let mut starts = [0; Function::COUNT + 1];
+    let mut index = 0;
+    while index < COUNTS.len() {
+        starts[index + 1] = starts[index] + COUNTS[index] as u16;
+        index += 1;
+    }
+    starts
+};
+
 impl Function {
     /// Its parameters, in order.
     #[must_use]
     pub fn parameters(self) -> &'static [Parameter] {
-        // In bounds: the table is made from the list that the functions are.
-        PARAMETERS[self.index()]
+        // In bounds: the tables are made from the list that the functions are.
+        let (start, end) = (STARTS[self.index()], STARTS[self.index() + 1]);
+        &PARAMETERS[usize::from(start)..usize::from(end)]
     }
 }

@@ -32,33 +32,40 @@ impl Annotations {
         Ok(Self(table.into_iter().collect()))
     }
 
-    /// The symbol whose annotation holds for an export: its own; for `_ptds` and `_ptsz` exports that of the twin
-    /// without the suffix; for those of the 32-bit era that of the `_v2` which replaced it.
-    fn holder<'a>(&self, symbol: &'a str, entries: &'a [Entry]) -> Option<&'a str> {
-        let own = split_stream(symbol).0;
-        if self.0.contains_key(symbol) {
-            return Some(symbol);
+    /// The symbol whose annotation says what an export takes and does: its own; for `_ptds` and `_ptsz` exports that of
+    /// the twin without the suffix; where an annotation only says what replaced the export, as those of the 32-bit era
+    /// do, that of the replacement.
+    fn holder<'a>(&'a self, symbol: &'a str) -> Option<&'a str> {
+        let symbol = [symbol, split_stream(symbol).0]
+            .into_iter()
+            .find(|symbol| self.0.contains_key(*symbol))?;
+        match self.replacement(symbol) {
+            Some(other) if !self.describes(symbol) => (self.describes(other)).then_some(other),
+            _ => Some(symbol),
         }
-        if self.0.contains_key(own) {
-            return Some(own);
-        }
-        let entry = entries.iter().find(|entry| entry.symbol == own)?;
-        let wide = entries.iter().find(|other| is_widened(entry, other))?;
+    }
+
+    fn replacement(&self, symbol: &str) -> Option<&str> {
+        self.0.get(symbol)?.get("replaced_by")?.as_str()
+    }
+
+    /// Whether a symbol's own annotation says what it does.
+    fn describes(&self, symbol: &str) -> bool {
         self.0
-            .contains_key(&wide.symbol)
-            .then_some(wide.symbol.as_str())
+            .get(symbol)
+            .is_some_and(|annotation| annotation.get("does").is_some())
     }
 
     /// What the file says of an export.
-    pub(crate) fn of<'a>(&'a self, symbol: &str, entries: &[Entry]) -> Option<&'a toml::Value> {
-        self.0.get(self.holder(symbol, entries)?)
+    pub(crate) fn of(&self, symbol: &str) -> Option<&toml::Value> {
+        self.0.get(self.holder(symbol)?)
     }
 
     /// An export with the parameter names that its annotation uses: a few twins call theirs otherwise.
     fn named_as_annotated(&self, entry: &Entry, entries: &[Entry]) -> Entry {
         let mut entry = entry.clone();
         let symbol = entry.symbol.clone();
-        let holder = self.holder(&symbol, entries);
+        let holder = self.holder(&symbol);
         let holder = entries
             .iter()
             .find(|other| Some(other.symbol.as_str()) == holder);
@@ -73,8 +80,8 @@ impl Annotations {
     }
 
     /// The manual's group of an export; empty where there is no annotation.
-    pub(crate) fn group<'a>(&'a self, symbol: &str, entries: &[Entry]) -> &'a str {
-        self.of(symbol, entries)
+    pub(crate) fn group(&self, symbol: &str) -> &str {
+        self.of(symbol)
             .and_then(|annotation| annotation.get("group"))
             .and_then(toml::Value::as_str)
             .unwrap_or_default()
@@ -156,7 +163,11 @@ fn problems(annotations: &Annotations, entries: &[Entry], enumerations: &str) ->
         for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             say(format!("has the unknown key {key}"));
         }
+        let replaced = annotations.replacement(symbol).is_some();
         for key in ["group", "does"] {
+            if key == "does" && replaced {
+                continue;
+            }
             if annotation
                 .get(key)
                 .and_then(toml::Value::as_str)
@@ -183,7 +194,7 @@ fn problems(annotations: &Annotations, entries: &[Entry], enumerations: &str) ->
     }
     for entry in entries {
         let symbol = &entry.symbol;
-        match annotations.of(symbol, entries) {
+        match annotations.of(symbol) {
             None => found.push(format!("{symbol} has no annotation")),
             Some(annotation) => found.extend(
                 directions(&annotations.named_as_annotated(entry, entries), annotation)

@@ -136,7 +136,7 @@ pub(crate) fn registry() -> Result<Vec<Entry>, String> {
     let annotations = Annotations::read()?;
     let groups: Vec<String> = entries
         .iter()
-        .map(|entry| annotations.group(&entry.symbol, &entries).to_owned())
+        .map(|entry| annotations.group(&entry.symbol).to_owned())
         .collect();
     for (entry, group) in entries.iter_mut().zip(groups) {
         entry.group = group;

@@ -62,7 +62,7 @@ pub(crate) fn run() -> Result<(), String> {
         let entry = export(function, &entries, &current)
             .ok_or_else(|| format!("{} means no export that C programs can call", function.name))?;
         let annotation = annotations
-            .of(&entry.symbol, &entries)
+            .of(&entry.symbol)
             .ok_or_else(|| format!("{} has no annotation", entry.symbol))?;
         compared += 1;
         parameters += entry.parameters.len();

@@ -300,7 +300,8 @@ impl Graph {
         if wake.large && state.workers.sleeping > 0 {
             self.work.notify_all();
         } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
-            self.work.notify_one();
+            // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
+            self.work.notify_all();
         }
         if (wake.small || wake.large || wake.host) && !state.workers.started {
             state.workers.started = true;
@@ -631,7 +632,9 @@ mod tests {
         let failing = graph.submit(&[], kernel(&Pieces::new(3, Some(719))), 0);
         let behind = graph.submit(
             &[failing],
-            task(move || drop(count.fetch_add(1, SeqCst))),
+            task(move || {
+                count.fetch_add(1, SeqCst);
+            }),
             0,
         );
         assert_eq!(graph.fault(), None);

@@ -157,7 +157,6 @@ impl Block {
         let end = m.steps.saturating_add(share);
         loop {
             let mut ran = false;
-            let mut moved = false;
             for w in 0..self.warps.len() {
                 if self.states[w] != State::Ready {
                     continue;
@@ -188,7 +187,6 @@ impl Block {
                         return self.fault(shape, kind, w, 1 << (lane % 32), line);
                     }
                 }
-                moved = true;
             }
             if self.states.iter().all(|s| *s == State::Done) {
                 return Outcome::Done;
@@ -196,7 +194,8 @@ impl Block {
             if !ran {
                 return self.deadlock(frames, shape);
             }
-            if !moved && m.steps >= end {
+            // Also where warps moved: a loop around a barrier moves for ever.
+            if m.steps >= end {
                 return Outcome::Share;
             }
         }

@@ -1,6 +1,7 @@
 //! A function as the engine runs it.
 
 use super::isa::Handler;
+use super::ops::collective::{Collective, Operands};
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use crate::ir::{FuncId, Special, VarId};
 use std::fmt;
@@ -70,6 +71,8 @@ pub(crate) enum Action {
     Call(Box<Call>),
     /// `bar`, `barrier`
     Barrier(Barrier),
+    /// `shfl`, `vote` and the like, where not all lanes that take part are here.
+    Collective(Collective, Operands),
 }
 
 /// A call site.
@@ -121,8 +124,6 @@ pub(crate) enum Place {
         /// Bytes.
         size: u32,
     },
-    /// Nowhere: the sink.
-    Nowhere,
 }
 
 /// A block barrier instruction.

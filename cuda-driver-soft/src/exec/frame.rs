@@ -20,8 +20,6 @@ pub(crate) struct Frame {
     pub(crate) file: RegFile,
     /// Where it goes on when it returns; `None` for the kernel itself.
     pub(crate) caller: Option<Caller>,
-    /// Calls around it.
-    pub(crate) depth: u32,
     /// Where its local memory begins.
     pub(crate) local_base: u64,
     /// Lanes that are in it, or in something that it called.
@@ -96,7 +94,7 @@ impl<'e> Frames<'e> {
         &mut self,
         function: FuncId,
         here: Here,
-        caller: Option<(Caller, u32)>,
+        caller: Option<Caller>,
         local_base: u64,
         live: Mask,
     ) -> Frame {
@@ -105,15 +103,10 @@ impl<'e> Frames<'e> {
             Some(file) => (file, false),
             None => (RegFile::new(code.frame_bytes), true),
         };
-        let (caller, depth) = match caller {
-            Some((caller, depth)) => (Some(caller), depth + 1),
-            None => (None, 0),
-        };
         let mut frame = Frame {
             function,
             file,
             caller,
-            depth,
             local_base,
             live,
         };

@@ -54,7 +54,7 @@ impl<'e> Worker<'e> {
             stack_limit: launch.options.stack_limit,
             output: Vec::new(),
             owner: kernel.image().owner,
-            strong_loads: 0,
+            live: 0,
             steps: 0,
             block_start: 0,
             clock_reads: 0,

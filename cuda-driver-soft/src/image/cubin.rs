@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let sources = vec![
+        let sources = [
             ("a.ptx".to_owned(), b".version 1".to_vec()),
             (String::new(), Vec::new()),
         ];

@@ -81,9 +81,9 @@ fn with_a_configuration() {
     unsafe {
         check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
         assert_eq!(words.read(), [3; 32]);
-        (config.attrs, config.numAttrs) = (&mut attribute, 1);
-        attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        attribute.value.cooperative = 1;
+        (config.attrs, config.numAttrs) = (&raw mut attribute, 1);
+        (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        (*config.attrs).value.cooperative = 1;
         check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
         config.gridDimX = 1 << 20;
         expect(
@@ -91,10 +91,10 @@ fn with_a_configuration() {
             720,
         );
         config.gridDimX = 2;
-        attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-        attribute.value.clusterDim.x = 9;
-        attribute.value.clusterDim.y = 1;
-        attribute.value.clusterDim.z = 1;
+        (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        (*config.attrs).value.clusterDim.x = 9;
+        (*config.attrs).value.clusterDim.y = 1;
+        (*config.attrs).value.clusterDim.z = 1;
         expect(
             cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()),
             912,

@@ -22,7 +22,7 @@ fn allocation() {
         // Not sticky.
         let one = alloc(1);
         let two = alloc(1);
-        assert!(one.abs_diff(two) >= 512 && one % 512 == 0);
+        assert!(one.abs_diff(two) >= 512 && one.is_multiple_of(512));
         let (mut base, mut size) = (0, 0);
         check(cuda.cuMemGetAddressRange(&mut base, &mut size, one));
         assert_eq!((base, size), (one, 1));

@@ -69,7 +69,8 @@ pub(crate) unsafe fn hide(
     }
     let exported = |function: &Function| library.look_up(opened, function.symbol());
     let variants: Vec<Function> = Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|function| function.base().as_bytes() == name.to_bytes())
         .collect();
     let found = variants

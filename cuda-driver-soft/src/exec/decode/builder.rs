@@ -249,6 +249,22 @@ impl<'b> Builder<'b> {
         self.push(control::act(), line, |inst| inst.aux = index);
     }
 
+    /// Adds an instruction that its handler runs if it can, else the scheduler.
+    pub(super) fn push_with_action(
+        &mut self,
+        handlers: Handlers,
+        action: Action,
+        line: u32,
+        set: impl FnOnce(&mut Inst),
+    ) {
+        let index = self.actions.len() as u32;
+        self.actions.push(action);
+        self.push(handlers, line, |inst| {
+            set(inst);
+            inst.aux = index;
+        });
+    }
+
     /// Puts a guard before each instruction from `start` on.
     pub(super) fn guard_from(&mut self, start: u32, guard: (Slot, bool), line: u32) {
         let guarded = self.insts.split_off(start as usize);

@@ -13,6 +13,7 @@ mod order;
 
 use super::code::Code;
 use super::isa::Isa;
+use super::ops::collective::Collective;
 use super::ops::control;
 use super::program::Image;
 use crate::ir::{Body, FuncId, Inst, Op, Reg};
@@ -149,7 +150,7 @@ fn is_control(op: &Op) -> bool {
     matches!(
         op,
         Op::Brx { .. } | Op::Call { .. } | Op::Ret { .. } | Op::Exit | Op::Bar { .. }
-    )
+    ) || Collective::of(op).is_some()
 }
 
 /// The steps of a body, and for each instruction the step that it begins with (one more for the end).

@@ -27,6 +27,11 @@ pub(crate) fn trap() -> Handlers {
     Rare::compile::<Trap>()
 }
 
+/// `fence`, `membar`
+pub(crate) fn fence() -> Handlers {
+    Rare::compile::<Fence>()
+}
+
 /// What the scheduler does.
 pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
@@ -129,5 +134,20 @@ impl Body for Act {
         _mask: Mask,
     ) -> Flow {
         Flow::Act
+    }
+}
+
+struct Fence;
+
+impl Body for Fence {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        Flow::Next
     }
 }

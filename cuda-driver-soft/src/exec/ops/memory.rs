@@ -376,7 +376,7 @@ impl Body for LoadAny {
     ) -> Flow {
         // SAFETY: as promised by the caller.
         unsafe {
-            let addresses = addresses(regs, inst);
+            let addresses = widened(regs, inst);
             load_slow(m, regs, inst, &addresses, mask)
         }
     }
@@ -395,15 +395,17 @@ impl Body for StoreAny {
     ) -> Flow {
         // SAFETY: as promised by the caller.
         unsafe {
-            let addresses = addresses(regs, inst);
+            let addresses = widened(regs, inst);
             store_slow(m, regs, inst, &addresses, mask)
         }
     }
 }
 
+/// The addresses of an access.
+///
 /// # Safety
 /// See [`Regs`].
-unsafe fn addresses(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
+pub(super) unsafe fn widened(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
     if Access::unpack(inst.mods).wide_address {
         // SAFETY: as promised by the caller.
         u64::widen(unsafe { u64::read(regs, inst.a) }, inst.imm)
@@ -414,7 +416,7 @@ unsafe fn addresses(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
 }
 
 /// The places of all lanes on the host, each valid for the access. `None`: the fault is recorded.
-fn places(
+pub(super) fn places(
     m: &mut Machine<'_>,
     inst: &Inst,
     access: &Access,
@@ -469,7 +471,6 @@ unsafe fn load_slow(
     mask: Mask,
 ) -> Flow {
     let access = Access::unpack(inst.mods);
-    m.strong_loads += u64::from(access.strong);
     let Some(places) = places(m, inst, &access, addresses, mask, false) else {
         return Flow::Fault;
     };

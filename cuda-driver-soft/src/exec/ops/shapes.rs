@@ -105,6 +105,7 @@ macro_rules! shape {
             }
         }
 
+        #[allow(dead_code)]
         struct $with_mods<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
 
         impl<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure> Body for $with_mods<$($ty,)* D, F> {
@@ -150,6 +151,7 @@ macro_rules! shape {
         }
 
         #[doc = concat!($doc, ", for what is rare or slow; the function looks at its modifiers when it runs")]
+        #[allow(dead_code)]
         pub(crate) fn $rare<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(
             mods: Mods,
             _f: F,

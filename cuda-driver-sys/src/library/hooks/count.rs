@@ -49,7 +49,7 @@ impl Counter {
 
     /// The functions that were called.
     pub fn called(&self) -> impl Iterator<Item = Function> + '_ {
-        let all = Function::ALL.into_iter();
+        let all = Function::ALL.iter().copied();
         all.filter(|function| self.calls(*function) > 0)
     }
 

@@ -2,7 +2,6 @@
 
 use core::ffi::c_int;
 use core::fmt;
-use std::collections::BTreeSet;
 
 use crate::library::{Call, Interposer};
 use crate::{CUresult, Function};
@@ -14,38 +13,40 @@ use crate::{CUresult, Function};
 ///
 /// [`supports`]: crate::Library::supports
 #[derive(Clone)]
-pub struct Hide(BTreeSet<Function>);
+pub struct Hide(Box<[bool; Function::COUNT]>);
 
 impl Hide {
     /// Hides these functions.
     #[must_use]
     pub fn functions(functions: impl IntoIterator<Item = Function>) -> Self {
-        let functions = functions.into_iter();
-        Self(
-            functions
-                .flat_map(|function| [Some(function), function.per_thread()])
-                .flatten()
-                .collect(),
-        )
+        let mut hidden = Box::new([false; Function::COUNT]);
+        for function in functions {
+            hidden[function.index()] = true;
+            if let Some(twin) = function.per_thread() {
+                hidden[twin.index()] = true;
+            }
+        }
+        Self(hidden)
     }
 
     /// Hides every function that is newer than a CUDA version, 12020 for 12.2.
     #[must_use]
     pub fn newer_than(version: u32) -> Self {
-        let all = Function::ALL.into_iter();
-        Self(all.filter(|function| function.since() > version).collect())
+        let all = Function::ALL.iter().copied();
+        Self::functions(all.filter(|function| function.since() > version))
     }
 }
 
 impl Interposer for Hide {
     fn hides(&self, function: Function) -> bool {
-        self.0.contains(&function)
+        self.0[function.index()]
     }
 }
 
 impl fmt::Debug for Hide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hide({} functions)", self.0.len())
+        let hidden = self.0.iter().filter(|hidden| **hidden).count();
+        write!(f, "Hide({hidden} functions)")
     }
 }
 
