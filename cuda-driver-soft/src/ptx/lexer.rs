@@ -164,7 +164,7 @@ impl<'a> Lexer<'a> {
         let b = self.byte(start);
         let kind = if start >= self.text.len() {
             Kind::End
-        } else if is(b, START) {
+        } else if is(b, START) && (b != b'%' || is(self.byte(start + 1), IDENT)) {
             self.at += 1;
             self.run(IDENT);
             Kind::Word
@@ -312,19 +312,20 @@ impl<'a> Lexer<'a> {
 
     fn integer(&mut self, from: usize, radix: u64) -> Kind {
         let mut value = 0u64;
-        let mut overflow = false;
+        let mut large = false;
         let mut end = from;
         while let Some(digit) = (self.byte(end) as char).to_digit(radix as u32) {
+            // What does not fit is cut off, as ptxas does.
             let wide = u128::from(value) * u128::from(radix) + u128::from(digit);
-            overflow |= wide > u128::from(u64::MAX);
-            value = if overflow { u64::MAX } else { wide as u64 };
+            large |= wide > i64::MAX as u128;
+            value = wide as u64;
             end += 1;
         }
-        let suffix = matches!(self.byte(end), b'U' | b'u');
+        let suffix = self.byte(end) == b'U';
         self.at = end + usize::from(suffix);
         Kind::Int {
             bits: value,
-            unsigned: suffix || value > i64::MAX as u64,
+            unsigned: suffix || large,
         }
     }
 }

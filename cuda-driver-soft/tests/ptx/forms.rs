@@ -228,30 +228,25 @@ fn instructions(family: &Family) -> Vec<String> {
     all
 }
 
-const LINES_BEFORE: u32 = 4;
-
-fn module(instructions: &[String]) -> String {
-    let mut text =
-        format!(".version 9.5\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\n");
-    for instruction in instructions {
-        let _ = writeln!(text, "{instruction}");
-    }
-    // An error at the end: without any, ptxas would go on and compile.
-    text + "no_such_instruction;\n}\n"
-}
-
-/// Which of the instructions are accepted.
-fn accepted(instructions: &[String], judge: impl Fn(&str) -> referee::Verdict) -> Vec<bool> {
+/// Which of the instructions are accepted in a kernel that begins with `head`.
+pub(crate) fn accepted_lines(
+    head: &str,
+    instructions: &[String],
+    judge: impl Fn(&str) -> referee::Verdict,
+) -> Vec<bool> {
+    let before = head.matches('\n').count() as u32;
     let mut all = Vec::with_capacity(instructions.len());
     for part in instructions.chunks(20_000) {
-        let verdict = judge(&module(part));
-        all.extend((0..part.len() as u32).map(|i| !verdict.contains_key(&(i + LINES_BEFORE + 1))));
+        // An error at the end: without any, ptxas would go on and compile.
+        let text = format!("{head}{}\nno_such_instruction;\n}}\n", part.join("\n"));
+        let verdict = judge(&text);
+        all.extend((0..part.len() as u32).map(|i| !verdict.contains_key(&(i + before + 1))));
     }
     all
 }
 
 /// Number and FNV-1a hash of the accepted instructions.
-fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64) {
+pub(crate) fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64) {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut count = 0;
     for (instruction, _) in instructions
@@ -270,15 +265,19 @@ fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64) {
 #[test]
 fn what_there_is() {
     let ptxas = referee::ptxas("forms");
+    let head =
+        format!(".version 9.5\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\n");
     let mut wrong = String::new();
     let mut total = 0;
     for (number, family) in FAMILIES.iter().enumerate() {
         let instructions = instructions(family);
         total += instructions.len();
-        let ours = accepted(&instructions, referee::ours);
+        let ours = accepted_lines(&head, &instructions, referee::ours);
         let mut expected = (family.accepted, family.hash);
         if let Some(ptxas) = &ptxas {
-            let theirs = accepted(&instructions, |text| referee::theirs(ptxas, "forms", text));
+            let theirs = accepted_lines(&head, &instructions, |text| {
+                referee::theirs(ptxas, "forms", text)
+            });
             let fresh = digest(&instructions, &theirs);
             if fresh != expected {
                 println!(

@@ -85,6 +85,52 @@ fn constants_have_the_bits_of_the_type() {
 }
 
 #[test]
+fn constant_expressions_are_as_ptxas_computes_them() {
+    // The values are those that ptxas 13.5 puts into a variable's initial value.
+    let cases: &[(&str, u64)] = &[
+        ("18446744073709551617", 1),
+        ("0x10000000000000001", 1),
+        ("-1 >> 1", u64::MAX),
+        ("-1U >> 1", u64::MAX >> 1),
+        ("(.u64)-16 >> 2", 0x3fff_ffff_ffff_fffc),
+        ("(.s64)0xFFFFFFFFFFFFFFF0 >> 2", -4i64 as u64),
+        ("1 << 70", 0x40),
+        ("1 << -1", 1 << 63),
+        ("8 >> -1", 0),
+        ("(-5) / 2", -2i64 as u64),
+        ("-8 / 3U", 0x5555_5555_5555_5552),
+        ("-9223372036854775808 / -1", 0),
+        ("-7 % 3", 0),
+        ("7 % -3", 7),
+        ("-1 > 1U", 1),
+        ("-1 > 1", 0),
+        ("1 - 2U > 0", 1),
+        ("~0 < 0", 0),
+        ("1 - 2 < 0", 1),
+        ("2 + 3 * 4 << 1 | 1", 0x1d),
+        ("6 & 3 == 3", 0),
+        ("1 || 0 && 0", 1),
+        ("0 ? 1 : 2 ? 3 : 4", 3),
+        ("(0 ? -1 : 1U) - 2 < 0", 0),
+        ("100 / 10 / 5", 2),
+        ("077 + 0b11 + 0XfF + WARP_SZ", 63 + 3 + 255 + 32),
+        ("- -5", 5),
+        ("!-1", 0),
+    ];
+    for (expression, value) in cases {
+        let module = load(&format!(".global .u64 x = {expression};"));
+        let found = u64::from_le_bytes(
+            module.variables[0]
+                .init
+                .clone()
+                .try_into()
+                .expect("8 bytes"),
+        );
+        assert_eq!(found, *value, "{expression}");
+    }
+}
+
+#[test]
 fn addresses_of_variables_frames_and_parameters() {
     let text = ".global .u32 g[8]; .shared .u32 s; .entry k(.param .u32 a, .param .u64 b) { .reg .b64 %d<2>; .reg .b32 %r<2>;
         .local .align 8 .b8 x[16]; .local .u32 y;";

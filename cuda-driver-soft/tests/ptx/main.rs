@@ -5,6 +5,7 @@
 
 mod forms;
 mod lowering;
+mod operands;
 mod referee;
 mod robustness;
 mod verdicts;

@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Row] = &[
     row("brev<bits3264> d, a", 20, 20, |m| op(Op::Brev { ty: m.ty(0) })),
     row("clz<bits3264> d:u32, a", 20, 20, |m| op(Op::Clz { ty: m.ty(0) })),
     row("popc<bits3264> d:u32, a", 20, 20, |m| op(Op::Popc { ty: m.ty(0) })),
-    row("fns.b32 d, a:b32, b:b32, c:s32", 60, 30, |_| op(Op::Fns)),
+    row("fns.b32 d, a:b32, b:b32, c:b32", 60, 30, |_| op(Op::Fns)),
     row("lop3.b32 d, a, b, c, #i:u32", 43, 50, |_| Ok(Made::Lop3(None))),
     row("lop3(.and|.or).b32 d|p?&, a, b, c, #i:u32, !c", 82, 70, |m| Ok(Made::Lop3(m.bool_op()))),
     row("prmt.b32{.f4e|.b4e|.rc8|.ecl|.ecr|.rc16} d, a, b, c", 20, 20, |m| op(Op::Prmt { mode: m.prmt_mode() })),

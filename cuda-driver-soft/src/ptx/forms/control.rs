@@ -30,8 +30,8 @@ pub(super) const ROWS: &[Row] = &[
     row("barrier{.cta}.red(.and|.or){.aligned}.pred p, a:u32, b:u32, !c", 60, 30, |m| barrier(m, red(m))),
     // --- across the lanes of a warp
     row("bar.warp.sync a:u32", 60, 30, |_| op(Op::BarWarpSync)),
-    row("shfl(.up|.down|.bfly|.idx).b32 d|p, a, b:b32, c:u32", 30, 30, |m| shfl(m, false)),
-    row("shfl.sync(.up|.down|.bfly|.idx).b32 d|p, a, b:b32, c:u32, f:u32", 60, 30, |m| shfl(m, true)),
+    row("shfl(.up|.down|.bfly|.idx).b32 d|p, a, b:b32, c:b32", 30, 30, |m| shfl(m, false)),
+    row("shfl.sync(.up|.down|.bfly|.idx).b32 d|p, a, b:b32, c:b32, f:u32", 60, 30, |m| shfl(m, true)),
     row("vote(.all|.any|.uni).pred p, !c", 12, 0, |m| vote(m, false)),
     row("vote.ballot.b32 d, !c", 20, 20, |m| vote(m, false)),
     row("vote.sync(.all|.any|.uni).pred p, !c, a:u32", 60, 30, |m| vote(m, true)),

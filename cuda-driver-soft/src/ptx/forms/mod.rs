@@ -141,6 +141,8 @@ pub(super) struct Spec {
     pub(super) sink: bool,
     /// Number of elements; more than one: a vector operand.
     pub(super) vec: u8,
+    /// May be written as a vector, if only of one element: `{a}`.
+    pub(super) braces: bool,
 }
 
 impl Spec {
@@ -609,6 +611,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
         wider: flags.contains('~'),
         sink: flags.contains('?'),
         vec,
+        braces: flags.contains('*'),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::ptx::ast::Operand as Source;
 use crate::ptx::forms::Spec;
 use crate::ptx::symbols;
 
-impl Walker<'_> {
+impl<'u> Walker<'u> {
     pub(super) fn mov(&mut self, inst: &Inst, operands: &[Source], ty: Type, vec: u8) {
         let [to, from] = operands else {
             self.faults.mismatch = true;
@@ -15,9 +15,14 @@ impl Walker<'_> {
         if vec > 1 {
             return self.mov_vector(inst, to, from, ty, vec);
         }
+        // `mov.b32 {a}, b`: braces around one register mean nothing.
+        let (to, from) = match (self.only_element(to), self.only_element(from)) {
+            (Some(element), None) => (element, from),
+            (None, Some(element)) => (to, element),
+            _ => (to, from),
+        };
         match (to.kind, from.kind) {
-            (OperandKind::Vector(to), OperandKind::Vector(from)) => {
-                let _ = (to, from);
+            (OperandKind::Vector(_), OperandKind::Vector(_)) => {
                 let message = "Illegal vector-vector operands for vector-scalar or scalar-vector mov instruction";
                 self.say(inst.pos, message.to_owned());
             }
@@ -54,6 +59,15 @@ impl Walker<'_> {
                 self.emit(inst, Op::Pack { ty });
             }
             _ => self.mov_plain(inst, to, from, ty),
+        }
+    }
+
+    fn only_element(&self, operand: &Source) -> Option<&'u Source> {
+        match operand.kind {
+            OperandKind::Vector(span) if span.len == 1 => {
+                self.unit.ast.operands.get(span.start as usize)
+            }
+            _ => None,
         }
     }
 
@@ -107,24 +121,37 @@ impl Walker<'_> {
                 ..dest(ty, true)
             },
         );
-        let special = match from.kind {
-            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => {
-                self.unit.specials.get(&name)
+        let vector = match from.kind {
+            OperandKind::Vector(_) => true,
+            OperandKind::Name(name, Selector::None) => {
+                matches!(self.resolve(name), Some(Symbol::Reg { vec: 2.., .. }))
             }
+            _ => false,
+        };
+        let special = match from.kind {
+            OperandKind::Name(name, Selector::None) if self.resolve(name).is_none() => self
+                .unit
+                .specials
+                .get(&name)
+                .filter(|special| special.vector),
             _ => None,
         };
         match special {
-            Some(special) if special.vector && vec == 4 => {
+            Some(special) if vec == 4 => {
                 self.faults.mismatch |= !fits(ty, special.ty, false);
                 let elements = (0..vec).map(|i| symbols::element(special.register, i));
                 self.srcs
                     .extend(elements.map(|e| e.map_or(Operand::Imm(0), Operand::Special)));
             }
-            Some(_) => {
-                let message = "Argument vector size mismatch for instruction 'mov'";
-                self.say(inst.pos, message.to_owned());
+            Some(_) => self.refuse(inst.pos, "Argument vector size mismatch"),
+            None if vector => self.operand(1, from, &Spec { vec, ..source(ty) }),
+            None => {
+                // One value for all elements.
+                self.mov_source(inst, from, ty);
+                if let [value] = self.srcs[..] {
+                    self.srcs.resize(usize::from(vec), value);
+                }
             }
-            None => self.operand(1, from, &Spec { vec, ..source(ty) }),
         }
         if !self.faults.is_empty() || self.srcs.len() != self.dsts.len() {
             return;

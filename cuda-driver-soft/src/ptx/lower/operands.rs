@@ -35,6 +35,7 @@ pub(super) fn source(ty: Type) -> Spec {
         wider: false,
         sink: false,
         vec: 1,
+        braces: false,
     }
 }
 
@@ -46,6 +47,7 @@ pub(super) fn dest(ty: Type, sink: bool) -> Spec {
         wider: false,
         sink,
         vec: 1,
+        braces: false,
     }
 }
 
@@ -201,7 +203,8 @@ impl Walker<'_> {
 
     /// Takes one operand as the table says: into the destinations or the sources.
     pub(super) fn operand(&mut self, index: usize, operand: &Source, spec: &Spec) {
-        if spec.vec > 1 {
+        let braces = spec.braces && matches!(operand.kind, OperandKind::Vector(_));
+        if spec.vec > 1 || braces {
             return self.vector(index, operand, spec);
         }
         match (spec.role, operand.kind) {
@@ -249,6 +252,7 @@ impl Walker<'_> {
                 self.report(Severity::Fatal, operand.pos, message);
             }
             OperandKind::Pair(_) => self.refuse(operand.pos, "Predicate output not allowed"),
+            OperandKind::Vector(_) => self.refuse(operand.pos, "Vector operand is not allowed"),
             OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
                 self.refuse(operand.pos, "Result register required");
             }
@@ -315,6 +319,7 @@ impl Walker<'_> {
                     self.refuse(operand.pos, "Operand negation not allowed");
                 }
             }
+            OperandKind::Vector(_) => self.refuse(operand.pos, "Vector operand is not allowed"),
             _ => {
                 self.faults.mismatch = true;
                 self.note_unknown(std::slice::from_ref(operand));
@@ -353,6 +358,7 @@ impl Walker<'_> {
         let unit = self.unit;
         let element = Spec {
             vec: 1,
+            braces: false,
             sink: true,
             ..*spec
         };

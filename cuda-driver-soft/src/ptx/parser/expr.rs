@@ -1,7 +1,7 @@
 //! Constant expressions, with C's operators and precedence.
 //!
-//! Integers are `.s64`, or `.u64` when one of the operands is; floating-point constants know only `+ - * /` and
-//! comparisons.
+//! Integers are `.s64`, or `.u64` when one of the operands is, or where the operator makes them so (as seen in what
+//! ptxas computes); floating-point constants know only `+ - * /` and comparisons.
 
 use super::{Parser, Result};
 use crate::ptx::lexer::Kind;
@@ -185,7 +185,7 @@ impl Parser<'_> {
                     (b'+', value) => Ok(value),
                     (b'-', Value::F64(v)) => Ok(Value::F64(-v)),
                     (b'-', Value::Int { bits, unsigned }) => Ok(int(bits.wrapping_neg(), unsigned)),
-                    (b'~', Value::Int { bits, unsigned }) => Ok(int(!bits, unsigned)),
+                    (b'~', Value::Int { bits, .. }) => Ok(int(!bits, true)),
                     (b'!', value @ Value::Int { .. }) => Ok(truth(!is_true(value))),
                     _ => self.fatal(pos, "Integer constant expression expected".to_owned()),
                 }
@@ -233,7 +233,7 @@ fn apply(
             },
         ) => integers(operator, (a, ua), (b, ub)),
         (Value::F64(a), Value::F64(b)) => floats(operator, a, b),
-        _ => Err("Operands of a constant expression differ in type"),
+        _ => Err("Constant expression type mismatch"),
     }
 }
 
@@ -256,21 +256,21 @@ fn integers(
         (b'<', b'=') => return Ok(truth(less || a == b)),
         (b'>', 0) => return Ok(truth(!less && a != b)),
         (b'>', b'=') => return Ok(truth(!less)),
-        // The type of a shift is that of its left operand.
-        (b'<', b'<') => return Ok(int(if b < 64 { a << b } else { 0 }, ua)),
-        (b'>', b'>') if ua => return Ok(int(if b < 64 { a >> b } else { 0 }, ua)),
-        (b'>', b'>') => return Ok(int((sa >> b.min(63)) as u64, ua)),
-        (b'|', 0) => a | b,
-        (b'^', 0) => a ^ b,
-        (b'&', 0) => a & b,
+        // The type of a shift is that of its left operand; of the distance six bits count.
+        (b'<', b'<') => return Ok(int(a << (b & 63), ua)),
+        (b'>', b'>') if ua => return Ok(int(a >> (b & 63), ua)),
+        (b'>', b'>') => return Ok(int((sa >> (b & 63)) as u64, ua)),
+        // Bits have no sign, and neither has a remainder.
+        (b'|', 0) => return Ok(int(a | b, true)),
+        (b'^', 0) => return Ok(int(a ^ b, true)),
+        (b'&', 0) => return Ok(int(a & b, true)),
         (b'+', 0) => a.wrapping_add(b),
         (b'-', 0) => a.wrapping_sub(b),
         (b'*', 0) => a.wrapping_mul(b),
         (b'/' | b'%', 0) if b == 0 => return Err("Constant expression has division by zero"),
         (b'/', 0) if unsigned => a / b,
         (b'/', 0) => sa.wrapping_div(sb) as u64,
-        (b'%', 0) if unsigned => a % b,
-        (b'%', 0) => sa.wrapping_rem(sb) as u64,
+        (b'%', 0) => return Ok(int(a % b, true)),
         _ => return Err("Unknown operator in a constant expression"),
     };
     Ok(int(value, unsigned))
