@@ -9,4 +9,3 @@ cargo test --package cuda-driver-sys --test abi_headers --no-run
 start=$SECONDS
 cargo test --package cuda-driver-sys --test abi_headers -- --include-ignored --nocapture
 echo "the check took $((SECONDS - start)) s"
-[ $((SECONDS - start)) -lt 60 ]

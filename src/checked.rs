@@ -12,9 +12,13 @@
 //! - What C asks for in two calls, first how many and then which, is one call that returns a `Vec`.
 //! - Untyped pointers, callbacks and flags are passed on as they are.
 //!
+//! Where a driver lacks an export, the error says which CUDA version has it. Six functions that C knows by a plain name and
+//! that CUDA 12.0 replaced (`cuGetProcAddress`, `cuGraphAddKernelNode` and its like) do with the older export instead.
+//!
 //! The calls go to [`sys::DEFAULT`](crate::sys::DEFAULT). All are `unsafe`, as each says under *Safety*: handles and
 //! pointers are the caller's to answer for, and the driver does not check all of them.
 
+mod fallback;
 #[rustfmt::skip]
 mod generated;
 mod give;

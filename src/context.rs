@@ -5,6 +5,7 @@ use core::mem;
 use std::sync::Arc;
 
 use crate::error::{Error, released};
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Device, Result, checked};
 
@@ -394,9 +395,10 @@ impl Current {
         };
         if !on_top {
             self.keep();
-            return Err(Error::unasked(
+            return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_CONTEXT,
                 Function::cuCtxPopCurrent,
+                Refusal::NotOnTop,
             ));
         }
         // SAFETY: the current context is live.

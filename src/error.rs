@@ -5,12 +5,14 @@ use core::panic::Location;
 use std::sync::OnceLock;
 
 use crate::error_table;
+use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function, Library};
 
 /// The result of a driver call.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// A driver call that failed: 16 bytes, `Copy`, and printable without asking the driver.
+/// A driver call that failed: 16 bytes, `Copy`, and printable without asking the driver for anything but, where it lacks
+/// the function, its version.
 ///
 /// ```text
 /// cuMemAlloc_v2 failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory (src/main.rs:12)
@@ -22,11 +24,16 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 #[must_use]
 pub struct Error {
     code: u32,
+    /// The function's index, and above [`FUNCTION_BITS`] the number of a [`Refusal`].
     function: u16,
     library: u16,
     location: &'static Location<'static>,
 }
 
+/// How many bits a function's index takes.
+const FUNCTION_BITS: u32 = 10;
+
+const _: () = assert!(Function::ALL.len() <= 1 << FUNCTION_BITS);
 const _: () = assert!(size_of::<Error>() == 16);
 const _: () = assert!(size_of::<Result<u64>>() == 16);
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
@@ -65,7 +72,7 @@ impl Error {
     ) -> Self {
         let error = Self {
             code: code.0,
-            // There are 685 functions: sys checks its table.
+            // There are no more than 2^10, as is asserted above.
             #[allow(clippy::cast_possible_truncation)]
             function: function.index() as u16,
             library: crate::sys::DEFAULT.number(),
@@ -84,6 +91,15 @@ impl Error {
         Self::new(code, function, Location::caller())
     }
 
+    /// The same, with the reason in place of the code's text.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn refused(code: CUresult, function: Function, reason: Refusal) -> Self {
+        let mut error = Self::unasked(code, function);
+        error.function |= reason.number() << FUNCTION_BITS;
+        error
+    }
+
     /// The result code, known to these bindings or not.
     pub const fn code(&self) -> CUresult {
         CUresult(self.code)
@@ -93,7 +109,8 @@ impl Error {
     #[must_use]
     pub fn function(&self) -> Function {
         // The index came from a `Function`.
-        Function::from_index(usize::from(self.function)).unwrap_or(Function::cuInit)
+        let index = self.function & ((1 << FUNCTION_BITS) - 1);
+        Function::from_index(usize::from(index)).unwrap_or(Function::cuInit)
     }
 
     /// The line that made the call.
@@ -159,7 +176,10 @@ impl Error {
             }
         }
         match error_table::find(self.code) {
-            Some(entry) => write!(f, "{} ({}): {}", entry.name, self.code, entry.text)?,
+            Some(entry) => {
+                let text = Refusal::text(self.function >> FUNCTION_BITS).unwrap_or(entry.text);
+                write!(f, "{} ({}): {text}", entry.name, self.code)?;
+            }
             None => write!(f, "unknown error code {}", self.code)?,
         }
         if self.is_fault() {
@@ -168,6 +188,13 @@ impl Error {
                 Some(first) if first.code == self.code && !first.is_same_call(self) => {
                     write!(f, "{} at {}", first.function(), Place(first.location))?;
                 }
+                Some(first) if first.code != self.code => write!(
+                    f,
+                    "{} at {}, as code {}",
+                    first.function(),
+                    Place(first.location),
+                    first.code
+                )?,
                 _ => f.write_str("this call")?,
             }
         }
@@ -252,7 +279,9 @@ impl core::error::Error for Error {}
 /// Two errors are equal when code, function and library are; the line may differ.
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
-        self.code == other.code && self.function == other.function && self.library == other.library
+        self.code == other.code
+            && self.function() == other.function()
+            && self.library == other.library
     }
 }
 

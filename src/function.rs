@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::fmt;
 
+use crate::context::Entered;
 use crate::launch::{ArgumentError, KernelArgs, LaunchConfig};
 use crate::sys::{self, CUresult};
 use crate::{Module, Result, Stream, checked};
@@ -99,9 +100,10 @@ impl Function {
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         if !extra.is_null() {
-            return Err(crate::Error::unasked(
+            return Err(crate::Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,
                 sys::Function::cuLaunchCooperativeKernel,
+                crate::refusal::Refusal::Packed,
             ));
         }
         let LaunchConfig {
@@ -210,6 +212,7 @@ impl Function {
     /// 1 for a value that the driver does not know.
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
+        let _current = self.enter()?;
         // SAFETY: the function is live as long as its module.
         unsafe { checked::func_set_cache_config(self.raw, config) }
     }
@@ -237,6 +240,7 @@ impl Function {
         dynamic_shared: usize,
     ) -> Result<u32> {
         let block_size = i32::try_from(block_size).unwrap_or(i32::MAX);
+        let _current = self.enter()?;
         // SAFETY: the function is live as long as its module.
         let blocks = unsafe {
             checked::occupancy_max_active_blocks_per_multiprocessor(
@@ -246,6 +250,15 @@ impl Function {
             )
         }?;
         Ok(blocks.unsigned_abs())
+    }
+
+    /// Makes the module's context current for one call, if it is known.
+    #[track_caller]
+    fn enter(&self) -> Result<Option<Entered>> {
+        match self.module.as_ref().and_then(Module::context) {
+            Some(context) => context.enter().map(Some),
+            None => Ok(None),
+        }
     }
 
     /// C's handle, live as long as `self`.

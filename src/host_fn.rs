@@ -6,7 +6,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use crate::{Result, checked, sys};
+use crate::refusal::Refusal;
+use crate::sys::{self, CUresult, CUstreamCaptureStatus};
+use crate::{Error, Result, checked};
 
 /// A panic that waits for someone to tell, and the stream that it happened in.
 struct Waiting {
@@ -47,11 +49,22 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
         }
     }
 
+    // A captured call would run as often as its graph, and the function can run once.
+    // SAFETY: the stream is live, or a default one.
+    let capture = unsafe { checked::stream_is_capturing(stream) }?;
+    if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
+        return Err(Error::refused(
+            CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+            sys::Function::cuLaunchHostFunc,
+            Refusal::Captured,
+        ));
+    }
     let task = Box::into_raw(Box::new(Task {
         stream: stream.addr(),
         function,
     }));
-    // SAFETY: `run` is of this task's type and is called at most once, on some thread: the function is `Send`.
+    // SAFETY: `run` is of this task's type and, as nothing is captured, is called at most once, on some thread: the
+    // function is `Send`.
     let result =
         unsafe { checked::launch_host_func(stream, Some(run::<F>), task.cast::<c_void>()) };
     if result.is_err() {
@@ -69,7 +82,7 @@ pub(crate) fn resume(stream: sys::CUstream) {
     }
 }
 
-/// Forgets the panics of a stream that ends.
+/// Forgets the panics of a stream that ends, or of one that ended before its handle was given to another.
 pub(crate) fn forget(stream: sys::CUstream) {
     while take(stream).is_some() {}
 }

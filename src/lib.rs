@@ -54,6 +54,7 @@ mod memory;
 mod module;
 mod pending;
 mod primary_context;
+mod refusal;
 mod stream;
 pub mod vector;
 

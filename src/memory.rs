@@ -1,5 +1,6 @@
 //! Device memory and page-locked host memory.
 
+mod borrowed;
 mod device;
 mod host;
 
@@ -9,7 +10,8 @@ pub use host::HostBuffer;
 /// What may be copied to a device and back, byte for byte.
 ///
 /// # Safety
-/// Any bytes are a value of the type: a device writes what it likes. So no `bool`, `char`, reference or `enum` inside.
+/// Any bytes are a value of the type: a device writes what it likes. So no `bool`, `char`, reference or `enum` inside. And
+/// all its bytes are initialised, for they are copied as they are: no padding.
 pub unsafe trait DeviceCopy: Copy + 'static {}
 
 macro_rules! device_copy {

@@ -13,6 +13,7 @@ pub use error::JitError;
 pub use jit::JitOptions;
 
 use crate::error::{Error, released};
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked};
 
@@ -38,6 +39,7 @@ struct Inner {
     raw: sys::CUmodule,
     /// `None` for a module that belongs to someone else.
     context: Option<Context>,
+    info_log: String,
 }
 
 // SAFETY: the driver takes a module's handle on every thread.
@@ -64,10 +66,15 @@ impl Drop for Inner {
 
 impl Module {
     fn new(raw: sys::CUmodule, context: &Context) -> Self {
+        Self::compiled(raw, context, String::new())
+    }
+
+    fn compiled(raw: sys::CUmodule, context: &Context, info_log: String) -> Self {
         Self {
             inner: Arc::new(Inner {
                 raw,
                 context: Some(context.clone()),
+                info_log,
             }),
         }
     }
@@ -82,9 +89,10 @@ impl Module {
         let at = |error: Error| JitError::new(error).at(path);
         let Some(name) = c_path(path) else {
             // No file's name holds a zero byte.
-            return Err(at(Error::unasked(
+            return Err(at(Error::refused(
                 CUresult::CUDA_ERROR_FILE_NOT_FOUND,
                 sys::Function::cuModuleLoad,
+                Refusal::Path,
             )));
         };
         let _current = match context.enter() {
@@ -127,17 +135,14 @@ impl Module {
         options: &JitOptions,
     ) -> Result<Self, JitError> {
         let text = ptx.trim_end_matches('\0');
-        match CString::new(text) {
+        match image::text(text.as_bytes()) {
             Ok(text) => Self::from_text(context, &text, options),
-            Err(error) => Err(JitError::refused(
+            Err(reason) => Err(JitError::refused(
                 Error::unasked(
                     CUresult::CUDA_ERROR_INVALID_IMAGE,
                     sys::Function::cuModuleLoadDataEx,
                 ),
-                format!(
-                    "the PTX holds a zero byte at {}, where it would end for the driver",
-                    error.nul_position()
-                ),
+                reason,
             )),
         }
     }
@@ -152,9 +157,8 @@ impl Module {
     pub fn from_image(context: &Context, image: &[u8]) -> Result<Self, JitError> {
         let options = JitOptions::default();
         match image::check(image) {
-            Ok(image::Kind::Binary) => {
-                jit::load(context, image.as_ptr(), &options).map(|raw| Self::new(raw, context))
-            }
+            Ok(image::Kind::Binary) => jit::load(context, image.as_ptr(), &options)
+                .map(|(raw, log)| Self::compiled(raw, context, log)),
             Ok(image::Kind::Text(text)) => Self::from_text(context, &text, &options),
             Err(reason) => Err(JitError::refused(
                 Error::unasked(
@@ -169,22 +173,30 @@ impl Module {
     #[track_caller]
     fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
         match jit::load(context, text.as_ptr().cast(), options) {
-            Ok(raw) => Ok(Self::new(raw, context)),
+            Ok((raw, log)) => Ok(Self::compiled(raw, context, log)),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the compiler said when it made this module of PTX: with [`JitOptions::verbose`], what each kernel uses. Empty
+    /// if it said nothing, and for a module that came from a file or from C.
+    #[must_use]
+    pub fn info_log(&self) -> &str {
+        &self.inner.info_log
     }
 
     /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
     ///
     /// # Errors
-    /// 500 if there is none of that name.
+    /// 500 if there is none of that name, 1 if the name is empty.
     #[track_caller]
     pub fn function(&self, name: &str) -> Result<Function> {
         let Ok(name) = CString::new(name) else {
             // No kernel's name holds a zero byte.
-            return Err(Error::unasked(
+            return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetFunction,
+                Refusal::ZeroByte,
             ));
         };
         // SAFETY: the module is live.
@@ -195,14 +207,15 @@ impl Module {
     /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).
     ///
     /// # Errors
-    /// 500 if there is none of that name.
+    /// 500 if there is none of that name, 1 if the name is empty.
     #[track_caller]
     pub fn global(&self, name: &str) -> Result<Global> {
         let Ok(name) = CString::new(name) else {
             // No variable's name holds a zero byte.
-            return Err(Error::unasked(
+            return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetGlobal,
+                Refusal::ZeroByte,
             ));
         };
         // SAFETY: the module is live.
@@ -254,7 +267,11 @@ impl Module {
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUmodule) -> Self {
         Self {
-            inner: Arc::new(Inner { raw, context: None }),
+            inner: Arc::new(Inner {
+                raw,
+                context: None,
+                info_log: String::new(),
+            }),
         }
     }
 
@@ -325,7 +342,11 @@ impl Global {
     #[track_caller]
     fn check<T>(&self, function: sys::Function) -> Result<()> {
         if size_of::<T>() > self.size {
-            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function));
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                function,
+                Refusal::Variable,
+            ));
         }
         Ok(())
     }

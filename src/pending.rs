@@ -26,13 +26,14 @@ impl<T> Pending<T> {
             settled: false,
         };
         if let Err(error) = pending.event.record(stream) {
-            // The work is queued and no event tells when it is done: the stream itself can. If that fails too, the
-            // value stays where it is for good.
+            // The work is queued and no event tells when it is done: the stream itself can. If that fails too, or
+            // panics with what a host function left, the value stays where it is for good: the event, which was never
+            // recorded, would say that the work is done.
+            pending.settled = true;
             if stream.synchronize().is_ok() {
                 // SAFETY: the work is done, and the value is not used again.
                 unsafe { ManuallyDrop::drop(&mut pending.value) };
             }
-            pending.settled = true;
             return Err(error);
         }
         Ok(pending)

@@ -53,6 +53,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::stream_create(flags.0) }?;
+        host_fn::forget(raw);
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -71,6 +72,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
+        host_fn::forget(raw);
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -149,13 +151,17 @@ impl Stream {
         Ok(sys::CUstream_flags(flags))
     }
 
-    /// Queues a call of a function on the host ([`cuLaunchHostFunc`](checked::launch_host_func)). In it every call into
-    /// the driver that could wait answers 800. It does not run if earlier work of the stream faults.
+    /// Queues a call of a function on the host ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the
+    /// stream faults it does not run, and is leaked.
+    ///
+    /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
+    /// this crate that is dropped there is leaked.
     ///
     /// A panic in it does not reach the driver: the stream's next [`synchronize`](Self::synchronize) panics with it.
     ///
     /// # Errors
-    /// 201 on the null stream with no context current.
+    /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
+    /// once: [`checked::graph_add_host_node`] and [`checked::launch_host_func`] are for that.
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
         host_fn::launch(self.raw, function)

@@ -43,14 +43,15 @@ macro_rules! vector {
                 }
             }
 
-            // SAFETY: size and alignment are the device's, and it has no padding.
+            // SAFETY: size and alignment are the device's.
             unsafe impl KernelArg for $name {}
 
             // SAFETY: any bytes are numbers.
             unsafe impl DeviceCopy for $name {}
 
             const _: () = assert!(
-                size_of::<$name>() == size_of::<$element>() * [$(stringify!($field)),+].len() && align_of::<$name>() == $align
+                size_of::<$name>() == (size_of::<$element>() * [$(stringify!($field)),+].len()).next_multiple_of($align)
+                    && align_of::<$name>() == $align
             );
         )*
     };

@@ -12,7 +12,11 @@ pub(crate) fn on() -> bool {
 macro_rules! log {
     ($($arg:tt)*) => {
         if $crate::log::on() {
-            eprintln!("cuda-driver-soft: {}", format_args!($($arg)*));
+            // Not `eprintln!`, which panics where standard error cannot be written.
+            let _ = std::io::Write::write_fmt(
+                &mut std::io::stderr(),
+                format_args!("cuda-driver-soft: {}\n", format_args!($($arg)*)),
+            );
         }
     };
 }

@@ -214,6 +214,7 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
         _ => return None,
     };
     Some(Entry {
+        group: words.next()?.trim_matches('"').to_owned(),
         symbol,
         base: base.to_owned(),
         since: since.parse().ok()?,

@@ -25,7 +25,11 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
             )
         });
     }
-    let found = holds_header(&from_pkg_config(), &mut tried)
+    let from_pkg_config = from_pkg_config();
+    if from_pkg_config.is_empty() {
+        tried.push("what pkg-config knows (it knows no CUDA)".to_owned());
+    }
+    let found = holds_header(&from_pkg_config, &mut tried)
         .or_else(|| holds_header(&usual(), &mut tried))
         .or_else(|| holds_header(&from_pip(), &mut tried));
     found.ok_or_else(|| {

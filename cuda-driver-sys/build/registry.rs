@@ -30,6 +30,8 @@ pub(crate) struct Entry {
     pub(crate) aliases: Vec<String>,
     /// Its own name is a plain name that means another export.
     pub(crate) legacy: bool,
+    /// The group of the manual, for instance `CUDA_MEM`; empty where nobody said it.
+    pub(crate) group: String,
     /// Names and Rust types.
     pub(crate) parameters: Vec<(String, String)>,
 }
@@ -161,6 +163,7 @@ pub(crate) fn entry(
             .map(|(name, _)| name.clone())
             .collect(),
         legacy: plain.get(symbol).is_some_and(|target| target != symbol),
+        group: String::new(),
         parameters: declaration.parameters.clone(),
     }
 }

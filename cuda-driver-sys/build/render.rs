@@ -214,6 +214,15 @@ fn parameters(entry: &Entry) -> String {
     list.join(", ")
 }
 
+/// What the manual's page of a group is called, without `.html`: doxygen doubles the underscores.
+fn page(group: &str) -> String {
+    if group.is_empty() {
+        "index".to_owned()
+    } else {
+        format!("group__{}", group.replace('_', "__"))
+    }
+}
+
 fn functions(registry: &[Entry]) -> String {
     let symbols: Vec<&str> = registry.iter().map(|e| e.symbol.as_str()).collect();
     let line = |entry: &Entry| {
@@ -229,17 +238,19 @@ fn functions(registry: &[Entry]) -> String {
             }
         };
         format!(
-            "            {}({}) {} {} {stream};\n",
+            "            {}({}) {} {} {stream} \"{}\" \"{}\";\n",
             entry.symbol,
             parameters(entry),
             entry.base,
-            entry.since
+            entry.since,
+            entry.group,
+            page(&entry.group)
         )
     };
     let mut out = String::from(
-        "// The table of exported functions: `symbol(parameters) base-name since stream-mode;`.\n//\n\
+        "// The table of exported functions: `symbol(parameters) base-name since stream-mode group page;`.\n//\n\
          // `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
-         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters);`.\n\n\
+         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters) page;`.\n\n\
          /// Calls `$callback!` with the table; what follows the semicolon is passed on first, in brackets.\n\
          #[doc(hidden)]\n#[macro_export]\nmacro_rules! api_table {\n    \
          ($callback:path; $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n        own {\n",
@@ -262,9 +273,10 @@ fn functions(registry: &[Entry]) -> String {
     for (name, entry) in plain {
         _ = writeln!(
             out,
-            "            {name} = {}({});",
+            "            {name} = {}({}) \"{}\";",
             entry.symbol,
-            parameters(entry)
+            parameters(entry),
+            page(&entry.group)
         );
     }
     out.push_str("        }\n        }\n    };\n}\n");

@@ -60,7 +60,7 @@ macro_rules! call {
 
 /// The documentation of one call.
 macro_rules! call_doc {
-    ($name:expr, $rest:expr) => {
+    ($name:expr, $rest:expr, $page:literal) => {
         concat!(
             "Calls `",
             $name,
@@ -69,7 +69,9 @@ macro_rules! call_doc {
             ".\n\nWithout a driver the answer is 303 \
              ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this export 302 \
              ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n\
-             [CUDA Driver API](https://docs.nvidia.com/cuda/cuda-driver-api/index.html)\n\n\
+             [In the manual](https://docs.nvidia.com/cuda/cuda-driver-api/",
+            $page,
+            ".html)\n\n\
              # Safety\nAs in C: pointers, handles and sizes must be what the manual asks for."
         )
     };
@@ -77,9 +79,9 @@ macro_rules! call_doc {
 
 macro_rules! define {
     ([]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))?;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))?;)* }
-        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*);)* }
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
+        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $ppage:literal;)* }
     ) => {
         /// One method per name. An unsuffixed name follows the library's
         /// [per-thread option](crate::library::Options::per_thread_default_stream) where it has a per-thread twin;
@@ -87,14 +89,14 @@ macro_rules! define {
         #[allow(non_snake_case, clippy::too_many_arguments)]
         impl Library {
             $(
-                #[doc = call_doc!(stringify!($own), concat!(", exported since CUDA version ", $osince))]
+                #[doc = call_doc!(stringify!($own), concat!(", exported since CUDA version ", $osince), $opage)]
                 #[inline]
                 pub unsafe fn $own(&self, $($op: $ot),*) -> CUresult {
                     call!(self, Function::$own, ($($op: $ot),*))
                 }
             )*
             $(
-                #[doc = call_doc!(stringify!($target), concat!(", which C programs call `", stringify!($plain), "`"))]
+                #[doc = call_doc!(stringify!($target), concat!(", which C programs call `", stringify!($plain), "`"), $ppage)]
                 #[inline]
                 pub unsafe fn $plain(&self, $($pp: $pt),*) -> CUresult {
                     // SAFETY: the caller keeps the contract of the call.
@@ -107,7 +109,7 @@ macro_rules! define {
         #[allow(non_snake_case, clippy::too_many_arguments)]
         impl Legacy {
             $(
-                #[doc = call_doc!(stringify!($old), concat!(", exported since CUDA version ", $lsince))]
+                #[doc = call_doc!(stringify!($old), concat!(", exported since CUDA version ", $lsince), $lpage)]
                 #[inline]
                 pub unsafe fn $old(&self, $($lp: $lt),*) -> CUresult {
                     call!(&self.0, crate::legacy::Function::$old, ($($lp: $lt),*))
@@ -121,7 +123,7 @@ macro_rules! define {
             use super::*;
             use crate::library::DEFAULT;
             $(
-                #[doc = call_doc!(stringify!($own), concat!(", exported since CUDA version ", $osince))]
+                #[doc = call_doc!(stringify!($own), concat!(", exported since CUDA version ", $osince), $opage)]
                 #[inline]
                 pub unsafe fn $own($($op: $ot),*) -> CUresult {
                     // SAFETY: the caller keeps the contract of the call.
@@ -129,7 +131,7 @@ macro_rules! define {
                 }
             )*
             $(
-                #[doc = call_doc!(stringify!($target), concat!(", which C programs call `", stringify!($plain), "`"))]
+                #[doc = call_doc!(stringify!($target), concat!(", which C programs call `", stringify!($plain), "`"), $ppage)]
                 #[inline]
                 pub unsafe fn $plain($($pp: $pt),*) -> CUresult {
                     // SAFETY: the caller keeps the contract of the call.
@@ -144,7 +146,7 @@ macro_rules! define {
             use super::*;
             use crate::library::DEFAULT;
             $(
-                #[doc = call_doc!(stringify!($old), concat!(", exported since CUDA version ", $lsince))]
+                #[doc = call_doc!(stringify!($old), concat!(", exported since CUDA version ", $lsince), $lpage)]
                 #[inline]
                 pub unsafe fn $old($($lp: $lt),*) -> CUresult {
                     // SAFETY: the caller keeps the contract of the call.

@@ -37,6 +37,12 @@ macro_rules! enumeration {
                 crate::enumeration::debug(f, stringify!($name), Self::NAMES, self.0)
             }
         }
+
+        impl crate::parameters::Show for $name {
+            fn show(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Debug::fmt(self, f)
+            }
+        }
     };
 }
 pub(crate) use enumeration;
@@ -112,7 +118,7 @@ pub(crate) fn debug(
     }
 }
 
-/// `Default` by zeros, which the driver takes as "not set" in every record.
+/// What every record has: `Default` by zeros, which the driver takes as "not set", and how an argument is printed.
 macro_rules! zeroed_default {
     ($($name:ident)*) => {
         $(
@@ -122,6 +128,13 @@ macro_rules! zeroed_default {
                     // SAFETY: a record of the C API is made of integers, floats, raw pointers, optional function
                     // pointers and arrays, structs and unions of these: zeros are a value of each.
                     unsafe { core::mem::zeroed() }
+                }
+            }
+
+            impl crate::parameters::Show for $name {
+                #[inline]
+                fn show(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                    f.write_str(concat!(stringify!($name), " { .. }"))
                 }
             }
         )*

@@ -20,8 +20,15 @@ macro_rules! for_each_function {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __flatten_table {
-    ([$callback:ident $($extra:tt)*] own { $($own:tt)* } legacy { $($legacy:tt)* } plain { $($plain:tt)* }) => {
-        $callback! { [$($extra)*] $($own)* $($legacy)* }
+    ([$callback:ident $($extra:tt)*]
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
+        plain { $($plain:tt)* }
+    ) => {
+        $callback! { [$($extra)*]
+            $($own ($($op: $ot),*) $obase $osince $ostream $(($otwin))?;)*
+            $($old ($($lp: $lt),*) $lbase $lsince $lstream $(($ltwin))?;)*
+        }
     };
 }
 
@@ -51,6 +58,7 @@ struct Facts {
     since: u32,
     stream: StreamMode,
     twin: Option<Function>,
+    group: &'static str,
 }
 
 macro_rules! stream_mode {
@@ -84,9 +92,9 @@ const fn c_string(bytes: &'static [u8]) -> &'static CStr {
 
 macro_rules! define {
     ([]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))?;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))?;)* }
-        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*);)* }
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
+        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $ppage:literal;)* }
     ) => {
         /// Positions in the table: exports that go by their own name first, each part sorted by name.
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
@@ -100,6 +108,7 @@ macro_rules! define {
                 since: $osince,
                 stream: stream_mode!($ostream),
                 twin: twin!($($otwin)?),
+                group: $ogroup,
             },)*
             $(Facts {
                 symbol: c_string(concat!(stringify!($old), "\0").as_bytes()),
@@ -107,6 +116,7 @@ macro_rules! define {
                 since: $lsince,
                 stream: stream_mode!($lstream),
                 twin: twin!($($ltwin)?),
+                group: $lgroup,
             },)*
         ];
 
@@ -204,6 +214,14 @@ impl Function {
     #[must_use]
     pub const fn since(self) -> u32 {
         self.facts().since
+    }
+
+    /// The group of the manual that it is in, for instance `CUDA_MEM`; `None` for a function of a header newer than
+    /// these bindings.
+    #[must_use]
+    pub const fn group(self) -> Option<&'static str> {
+        let group = self.facts().group;
+        if group.is_empty() { None } else { Some(group) }
     }
 
     /// How it treats the default stream.

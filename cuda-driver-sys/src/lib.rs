@@ -32,34 +32,50 @@
 //! - **C enumerations** are newtypes: a value that these bindings do not know is data like any other.
 //! - **[`Function`]** is the registry: every export with its base name, version and default-stream mode.
 //!
+//! # Features
+//!
+//! Any two dependents may choose any of them: each adds, and none changes what the others do.
+//!
+//! - `loader` (default) finds and loads the driver at run time, by `libloading`. Without it and without `link` the crate
+//!   is types, constants and registry, and has no dependency.
+//! - `link` adds [`Library::linked`], for programs that are to start with the driver, as a C program does that is linked
+//!   with `-lcuda`. It needs no toolkit, and changes nothing until `linked` is asked for.
+//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer; it needs
+//!   libclang.
+//!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without the loader there is nothing behind the names that the text above speaks of.
-#![cfg_attr(not(feature = "loader"), allow(rustdoc::broken_intra_doc_links))]
+// Without these features there is nothing behind some names that the text above speaks of.
+#![cfg_attr(
+    not(all(feature = "loader", feature = "link")),
+    allow(rustdoc::broken_intra_doc_links)
+)]
 
 // First: the others use its macro.
 #[macro_use]
 mod generated;
 
-#[cfg(feature = "loader")]
+#[cfg(any(feature = "loader", feature = "link"))]
 mod calls;
 mod constants;
 mod enumeration;
 mod function;
-#[cfg(feature = "loader")]
+#[cfg(any(feature = "loader", feature = "link"))]
 pub mod library;
 mod locations;
+mod parameters;
 mod retired;
 
-#[cfg(feature = "loader")]
+#[cfg(any(feature = "loader", feature = "link"))]
 pub use calls::free::*;
 pub use constants::*;
 pub use function::{Function, StreamMode};
 pub use generated::constants::*;
 pub use generated::enumerations::*;
 pub use generated::records::*;
-#[cfg(feature = "loader")]
+#[cfg(any(feature = "loader", feature = "link"))]
 pub use library::{DEFAULT, Library, default_library, set_default};
+pub use parameters::Parameter;
 pub use retired::*;
 
 /// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.
@@ -67,7 +83,7 @@ pub use retired::*;
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
 /// is `cuMemAlloc_v2`, as in C.
 pub mod legacy {
-    #[cfg(feature = "loader")]
+    #[cfg(any(feature = "loader", feature = "link"))]
     pub use crate::calls::old::*;
     pub use crate::function::old::Function;
 }

@@ -1,23 +1,34 @@
 //! The driver's library: found, loaded and called at run time.
 //!
 //! ```no_run
+//! # #[cfg(feature = "loader")] {
 //! use cuda_driver_sys::{CUresult, Library};
 //!
 //! let library = Library::load()?;
 //! // SAFETY: cuInit takes no pointers.
 //! let code = unsafe { library.cuInit(0) };
 //! assert_eq!(code, CUresult::CUDA_SUCCESS);
+//! # }
 //! # Ok::<(), cuda_driver_sys::library::LoadError>(())
 //! ```
 
+mod arguments;
 mod default;
 mod error;
+pub mod hooks;
 mod interposer;
+#[cfg(feature = "link")]
+mod linked;
+mod nested;
+#[cfg(feature = "loader")]
 mod object;
 mod open;
+mod proc_address;
 mod resolve;
+#[cfg(feature = "loader")]
 mod search;
 mod source;
+mod whence;
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -26,10 +37,11 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, MissingSymbol};
 pub use interposer::{Call, Interposer};
-use open::State;
+use open::{Opened, State};
 pub use source::{Options, Resolver, Source};
 
 pub use crate::calls::Legacy;
@@ -61,10 +73,23 @@ impl Library {
         }
     }
 
+    /// Takes the driver that the program is linked against.
+    ///
+    /// # Errors
+    /// As [`Source::linked`].
+    #[cfg(feature = "link")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
+    #[inline]
+    pub fn linked() -> Result<&'static Self, LoadError> {
+        Self::new(Source::linked(), Options::new())
+    }
+
     /// Finds and loads the system's driver, in the order that [`Source::search`] documents.
     ///
     /// # Errors
     /// Every place that was tried, with the system's words.
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub fn load() -> Result<&'static Self, LoadError> {
         Self::new(Source::search(), Options::new())
     }
@@ -76,6 +101,8 @@ impl Library {
     ///
     /// # Errors
     /// Why the file could not be loaded, or that it is no CUDA driver.
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub unsafe fn load_from(path: impl AsRef<Path>) -> Result<&'static Self, LoadError> {
         // SAFETY: the caller keeps the contract.
         Self::new(unsafe { Source::path(path.as_ref()) }, Options::new())
@@ -147,13 +174,13 @@ impl Library {
     /// What the library is, for messages: its path or its resolver's name; `None` where nothing is loaded.
     #[must_use]
     pub fn description(&self) -> Option<String> {
-        let opened = self.opened().ok()?;
-        Some(
-            opened
-                .path
-                .as_ref()
-                .map_or_else(|| opened.name.clone(), |path| path.display().to_string()),
-        )
+        self.opened().ok().map(Opened::description)
+    }
+
+    /// The same, without opening anything.
+    pub(crate) fn described(&self) -> Option<String> {
+        let opened = self.state.peek()?.as_ref().ok()?;
+        Some(opened.description())
     }
 
     /// Why there is no driver behind this library, or `None` if there is one. Only [`DEFAULT`] can lack one.
@@ -182,20 +209,23 @@ impl Library {
         self.get(function).is_some()
     }
 
-    /// What to say of a function that this library does not export; `None` if it does, and where nothing is loaded.
+    /// What to say of a function that this library does not export (for a per-thread library: of the export that the
+    /// call would go to); `None` if it does, and where nothing is loaded.
     #[must_use]
     pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
-        if self.opened().is_err() || self.supports(function) {
+        let opened = self.opened().ok()?;
+        if !self.find(opened, function).is_null() {
             return None;
         }
         Some(MissingSymbol {
-            function,
+            function: Self::export_of(opened, function),
             driver_version: self.version(),
             library: self.description(),
         })
     }
 
-    /// The export that a call to `function` goes to, past any interposer; `None` where there is none.
+    /// The export that a call to `function` goes to, past any interposer; `None` where there is none, or
+    /// an interposer hides it.
     #[must_use]
     pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
         let opened = self.opened().ok()?;
@@ -206,7 +236,13 @@ impl Library {
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
         let opened = self.opened().ok()?;
-        NonNull::new(opened.origin.symbol(name).cast_mut())
+        let function = name.to_str().ok().and_then(Function::by_symbol);
+        if let (Some(function), Some(interposed)) = (function, &opened.interposed) {
+            if interposed.hides(function) {
+                return None;
+            }
+        }
+        NonNull::new(self.look_up(opened, name).cast_mut())
     }
 
     /// Whether this driver says of itself that it runs on the CPU.

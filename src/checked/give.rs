@@ -4,6 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Error, Result};
 
@@ -36,7 +37,11 @@ pub(super) const fn slice_mut<T>(slice: &mut [T]) -> *mut T {
 pub(super) fn count<C: TryFrom<usize>>(length: usize, function: Function) -> Result<C> {
     match C::try_from(length) {
         Ok(count) => Ok(count),
-        Err(_) => Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function)),
+        Err(_) => Err(Error::refused(
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            function,
+            Refusal::Count,
+        )),
     }
 }
 
@@ -47,7 +52,11 @@ pub(super) fn same_length(one: usize, other: usize, function: Function) -> Resul
     if one == other {
         Ok(())
     } else {
-        Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function))
+        Err(Error::refused(
+            CUresult::CUDA_ERROR_INVALID_VALUE,
+            function,
+            Refusal::Lengths,
+        ))
     }
 }
 
@@ -97,4 +106,13 @@ pub(super) unsafe fn text(text: *const c_char) -> String {
 pub(super) fn string(buffer: &[u8]) -> String {
     let text = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
     String::from_utf8_lossy(text).into_owned()
+}
+
+/// What an older function gave in place of one that is missing. Where that is missing too, the first error says more.
+#[cold]
+pub(super) fn or_older<T>(error: Error, older: Result<T>) -> Result<T> {
+    match older {
+        Err(older) if older.is_missing_function() => Err(error),
+        answer => answer,
+    }
 }

@@ -25,6 +25,10 @@ use crate::{DevicePtr, ParamInfo, sys};
 /// unsafe impl KernelArg for Ray {}
 /// ```
 ///
+/// A [`CUtensorMap`](sys::CUtensorMap) is aligned to 128 here and by CUDA 13's compilers, but to 64 by CUDA 12's. In a tuple
+/// that makes no difference; for a [`ParamBuffer`] see [`Function::check_args`](crate::Function::check_args) and
+/// [`push_bytes`](ParamBuffer::push_bytes).
+///
 /// # Safety
 /// Size and alignment are those of the parameter on the device, and its bytes mean there what they mean here.
 pub unsafe trait KernelArg: Copy + 'static {}
@@ -100,6 +104,11 @@ unsafe impl KernelArgs for &ParamBuffer {
 
     #[inline]
     fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
+        if self.is_empty() {
+            // A driver takes a list that is too short as it is. It refuses to run a kernel that has parameters with
+            // nothing at all.
+            return (ptr::null_mut(), ptr::null_mut());
+        }
         (ptr::null_mut(), storage.as_mut_ptr())
     }
 

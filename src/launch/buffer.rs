@@ -43,32 +43,51 @@ impl ParamBuffer {
     /// Adds the next argument.
     #[inline]
     pub fn push<T: KernelArg>(&mut self, value: T) -> &mut Self {
-        let value = ptr::from_ref(&value).cast::<MaybeUninit<u8>>();
-        // SAFETY: so many bytes are there, initialised or not.
-        let bytes = unsafe { core::slice::from_raw_parts(value, size_of::<T>()) };
-        self.append(bytes, align_of::<T>());
+        let place = self.make_room(size_of::<T>(), align_of::<T>());
+        // SAFETY: `make_room` gives so many bytes of our own. They may lie anywhere, so the alignment is not Rust's.
+        unsafe { place.cast::<T>().write_unaligned(value) };
         self
     }
 
     /// Adds bytes as the next argument, at a multiple of `align` from the start. This is for layouts that Rust's types
-    /// do not tell; an alignment of 0 counts as 1.
+    /// do not tell; an alignment of 0 counts as 1, and one above 4096, which no parameter has, as 4096.
     pub fn push_bytes(&mut self, bytes: &[u8], align: usize) -> &mut Self {
-        // SAFETY: initialised bytes are bytes that may be initialised or not.
-        let bytes = unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) };
-        self.append(bytes, align);
+        // Without the upper limit the place could wrap around and lie outside the buffer.
+        let place = self.make_room(bytes.len(), align.clamp(1, 4096));
+        // SAFETY: `make_room` gives so many bytes of our own, and the slice lies elsewhere.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
         self
     }
 
+    /// Room for the next argument: so many bytes, at the next multiple of `align`, which is an alignment of a type of
+    /// Rust's or at most 4096, and not 0. What is skipped is zero.
     #[inline]
-    fn append(&mut self, bytes: &[MaybeUninit<u8>], align: usize) {
-        let offset = self.bytes.len().next_multiple_of(align.max(1));
-        self.bytes.resize(offset, MaybeUninit::new(0));
-        self.bytes.extend_from_slice(bytes);
-        self.parameters.push(ParamInfo {
-            offset,
-            size: bytes.len(),
-        });
-        self.size = self.bytes.len();
+    fn make_room(&mut self, size: usize, align: usize) -> *mut u8 {
+        let len = self.bytes.len();
+        // Neither overflows: `len` and `size` are sizes of what is in memory, so each is less than half the addresses,
+        // and an alignment is far less than the rest.
+        let offset = len.next_multiple_of(align);
+        let end = offset + size;
+        if end > self.bytes.capacity() {
+            // More than is asked for: a buffer that is filled again and again grows once.
+            self.bytes.reserve((end - len).max(128));
+        }
+        // SAFETY: the capacity is at least `end`, which is at least `offset`.
+        let place = unsafe { self.bytes.as_mut_ptr().add(offset) };
+        for skipped in len..offset {
+            // SAFETY: as above.
+            unsafe {
+                self.bytes
+                    .as_mut_ptr()
+                    .add(skipped)
+                    .write(MaybeUninit::new(0))
+            };
+        }
+        // SAFETY: the capacity suffices, and a byte may be uninitialised.
+        unsafe { self.bytes.set_len(end) };
+        self.parameters.push(ParamInfo { offset, size });
+        self.size = end;
+        place.cast()
     }
 
     /// Removes all arguments.

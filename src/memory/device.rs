@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 use core::{fmt, mem};
 
 use crate::error::{Error, released};
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked};
 
@@ -56,8 +57,11 @@ impl fmt::Debug for DevicePtr {
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Copies without a stream are done when they return, and come after all work of the null stream and of the streams that
-/// wait for it. Indices and lengths count values, unless a name says bytes.
+/// Copies without a stream come after all earlier work of the null stream and of the streams that wait for it, and are
+/// done with the host's memory when they return. A copy *to* a device may reach it a little later, if the slice is not
+/// page-locked: before any later work of those streams, but not before that of a
+/// [non-blocking](Stream::non_blocking) one, which must be made to wait ([`Context::synchronize`], or an [`Event`](crate::Event)
+/// recorded in the null stream). Indices and lengths count values, unless a name says bytes.
 pub struct DeviceBuffer<T: DeviceCopy> {
     raw: sys::CUdeviceptr,
     len: usize,
@@ -91,17 +95,19 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         })
     }
 
-    /// Allocates room for `len` values and sets all bytes to zero.
+    /// Allocates room for `len` values, sets all bytes to zero, and waits until they are: so also for earlier work of
+    /// the null stream and of the streams that it waits for.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc).
+    /// As [`alloc`](Self::alloc); a fault of the work that was waited for.
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
+        let _current = context.enter()?;
         let mut buffer = Self::alloc(context, len)?;
         buffer.fill_u8(0)?;
         // Setting is only queued. A stream that does not wait for the null stream would see it half done.
-        let _current = context.enter()?;
-        Stream::null().synchronize()?;
+        // SAFETY: the null stream of the context, which is current.
+        unsafe { checked::stream_synchronize(core::ptr::null_mut()) }?;
         Ok(buffer)
     }
 
@@ -111,6 +117,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// As [`alloc`](Self::alloc).
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
+        let _current = context.enter()?;
         let mut buffer = Self::alloc(context, values.len())?;
         buffer.copy_from(values)?;
         Ok(buffer)
@@ -153,7 +160,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     #[track_caller]
     fn range(&self, index: usize, len: usize, function: Function) -> Result<sys::CUdeviceptr> {
         if index > self.len || len > self.len - index {
-            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function));
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                function,
+                Refusal::Range,
+            ));
         }
         Ok(self.raw + (index * size_of::<T>()) as sys::CUdeviceptr)
     }
@@ -175,7 +186,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()> {
         let to = self.range(index, values.len(), Function::cuMemcpyHtoD)?;
         let _current = self.enter()?;
-        // SAFETY: the range is inside the allocation, and the copy is done on return.
+        // SAFETY: the range is inside the allocation, and the slice was read on return.
         unsafe { checked::memcpy_htod(to, values) }
     }
 
@@ -203,10 +214,17 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// All values, on the host.
     ///
     /// # Errors
-    /// A fault of the work that was waited for.
+    /// 2 if the host has not so much memory; a fault of the work that was waited for.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut values: Vec<T> = Vec::with_capacity(self.len);
+        let mut values: Vec<T> = Vec::new();
+        if values.try_reserve_exact(self.len).is_err() {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+                Function::cuMemcpyDtoH,
+                Refusal::HostMemory,
+            ));
+        }
         let _current = self.enter()?;
         // SAFETY: the room is as long as the buffer.
         unsafe { checked::memcpy_dtoh(&mut values.spare_capacity_mut()[..self.len], self.raw) }?;
@@ -266,7 +284,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     #[track_caller]
     fn units(&self, bytes: usize, function: Function) -> Result<usize> {
         if self.size_bytes() % bytes != 0 {
-            return Err(Error::unasked(CUresult::CUDA_ERROR_INVALID_VALUE, function));
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                function,
+                Refusal::Unit,
+            ));
         }
         Ok(self.size_bytes() / bytes)
     }

@@ -2,12 +2,14 @@
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
-use core::{fmt, slice};
+use core::{fmt, mem, slice};
 
-use crate::error::released;
+use crate::error::{Error, released};
+use crate::refusal::Refusal;
+use crate::sys::{CUresult, Function};
 use crate::{Context, DeviceCopy, Result, checked};
 
-/// So many values in page-locked host memory, which a device copies from and to without the host's help.
+/// So many values in page-locked (pinned) host memory, which a device copies from and to without the host's help.
 ///
 /// It is a slice.
 pub struct HostBuffer<T: DeviceCopy> {
@@ -26,7 +28,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
     /// Allocates `len` values, all bytes zero ([`cuMemHostAlloc`](checked::mem_host_alloc)).
     ///
     /// # Errors
-    /// 2 if there is not so much memory.
+    /// 2 if there is not so much memory, 1 if the driver does not align it as far as `T` needs (more than a page).
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
         let _current = context.enter()?;
@@ -35,11 +37,21 @@ impl<T: DeviceCopy> HostBuffer<T> {
         if bytes > 0 {
             // SAFETY: the driver checks the size; 0 are no flags.
             let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
-            if let Some(memory) = NonNull::new(memory) {
-                // SAFETY: the allocation is of so many bytes, and page-locked memory is aligned to a page.
-                unsafe { ptr::write_bytes(memory.as_ptr(), 0, len) };
-                values = memory;
-            }
+            values = match NonNull::new(memory) {
+                Some(memory) if memory.is_aligned() => memory,
+                // A page is not enough for the type, or this is no driver.
+                _ => {
+                    // SAFETY: the allocation is ours, and this is its last use.
+                    released(unsafe { checked::mem_free_host(memory.cast()) });
+                    return Err(Error::refused(
+                        CUresult::CUDA_ERROR_INVALID_VALUE,
+                        Function::cuMemHostAlloc,
+                        Refusal::Alignment,
+                    ));
+                }
+            };
+            // SAFETY: the allocation is of so many bytes, and aligned.
+            unsafe { ptr::write_bytes(values.as_ptr(), 0, len) };
         }
         Ok(Self {
             values,
@@ -57,6 +69,49 @@ impl<T: DeviceCopy> HostBuffer<T> {
         let mut buffer = Self::zeroed(context, values.len())?;
         buffer.copy_from_slice(values);
         Ok(buffer)
+    }
+
+    /// Frees the memory ([`cuMemFreeHost`](checked::mem_free_host)), waiting for work that uses it; dropping does the
+    /// same.
+    ///
+    /// # Errors
+    /// A fault of earlier work.
+    #[track_caller]
+    pub fn free(mut self) -> Result<()> {
+        let len = mem::take(&mut self.len);
+        if len == 0 || size_of::<T>() == 0 {
+            return Ok(());
+        }
+        // SAFETY: the allocation is ours; with a length of 0 `drop` frees nothing.
+        unsafe { checked::mem_free_host(self.values.as_ptr().cast()) }
+    }
+
+    /// The address of the first value, good as long as `self`.
+    #[must_use]
+    pub const fn as_raw(&self) -> *mut T {
+        self.values.as_ptr()
+    }
+
+    /// Takes over page-locked memory that C allocated in `context`.
+    ///
+    /// # Safety
+    /// The address is that of an allocation of page-locked memory with `len` initialised values, aligned for them, and
+    /// nobody else frees it. With `len` 0 it is not freed.
+    #[must_use]
+    pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {
+        Self {
+            values: raw,
+            len,
+            context: context.clone(),
+        }
+    }
+
+    /// Gives the memory away; the context that it needs is kept alive for good.
+    #[must_use]
+    pub fn into_raw(self) -> *mut T {
+        let raw = self.values.as_ptr();
+        mem::forget(self);
+        raw
     }
 
     /// The context that the memory belongs to.

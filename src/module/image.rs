@@ -41,19 +41,21 @@ pub(super) fn check(image: &[u8]) -> Result<Kind, String> {
         .iter()
         .position(|&byte| byte == 0)
         .unwrap_or(image.len());
-    // A header of a kind that is not known here could tell the driver to read on: only what is text is passed.
-    if let Some(at) = image[..end]
+    text(&image[..end]).map(Kind::Text)
+}
+
+/// Text for the driver. It would take other content by its first bytes for an image, and read on as far as that says.
+pub(super) fn text(text: &[u8]) -> Result<CString, String> {
+    if let Some(at) = text
         .iter()
-        .position(|&byte| byte < b' ' && !byte.is_ascii_whitespace() && byte != 0x0b)
+        .position(|&byte| byte.is_ascii_control() && !byte.is_ascii_whitespace() && byte != 0x0b)
     {
         return Err(format!(
-            "this is neither PTX, a cubin nor a fat binary: byte {at} is {:#04x}",
-            image[at]
+            "this is no text, which PTX is: byte {at} is {:#04x}",
+            text[at]
         ));
     }
-    CString::new(&image[..end])
-        .map(Kind::Text)
-        .map_err(|error| error.to_string())
+    CString::new(text).map_err(|error| error.to_string())
 }
 
 fn check_fat_binary(image: &[u8]) -> Result<(), String> {
@@ -76,6 +78,10 @@ fn check_elf(image: &[u8]) -> Result<(), String> {
     let (segments, sections) = (word(0x20)?, word(0x28)?);
     let (segment_size, segment_count) = (half(0x36)?, half(0x38)?);
     let (section_size, section_count) = (half(0x3a)?, half(0x3c)?);
+    // ELF's way to say that the count does not fit here: it would be in the first section, which is not looked at.
+    if segment_count == 0xffff || (section_count == 0 && sections != 0) {
+        return Err("the cubin has more segments or sections than are checked here".to_owned());
+    }
     inside(
         image,
         segments,
@@ -162,6 +168,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
+        assert!(text(b"\x7fELF\x02\x01").is_err());
+        assert!(text(b"one\0two").is_err());
         // Letters beyond ASCII are the compiler's to refuse.
         assert!(matches!(check("// é".as_bytes()), Ok(Kind::Text(_))));
         assert!(matches!(check(b""), Ok(Kind::Text(_))));
@@ -169,6 +177,8 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_refused() {
+        // The head of a format that is not known here, whose first zero byte is part of it.
+        assert!(check(b"\x7fTileIR\0\x0d\x01").is_err());
         let error = check(b"BC\xc0\xde\x01\x02\x03\x04").unwrap_err();
         assert!(error.contains("byte 4 is 0x01"), "{error}");
         let wrapper = FAT_BINARY_WRAPPER.to_le_bytes();
@@ -230,6 +240,9 @@ mod tests {
                 .contains("section table")
         );
         assert!(check(b"\x7fELF").is_err());
+        let mut uncounted = elf(0, 0);
+        uncounted[0x3c] = 0;
+        assert!(check(&uncounted).is_err());
         for cut in 4..0x80 {
             assert!(check(&elf(0, 0)[..cut]).is_err(), "{cut}");
         }

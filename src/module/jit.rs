@@ -22,7 +22,7 @@ pub struct JitOptions {
     pub debug_info: bool,
     /// Whether to keep line numbers.
     pub line_info: bool,
-    /// Whether the info log says what each kernel uses.
+    /// Whether the [info log](crate::Module::info_log) says what each kernel uses.
     pub verbose: bool,
     /// Room for each of the two logs, in bytes. With 0 there are none.
     pub log_bytes: u32,
@@ -72,7 +72,7 @@ impl List {
     }
 }
 
-/// Loads an image.
+/// Loads an image, and gives what the compiler said besides.
 ///
 /// `image` is a whole one, or text that ends in a zero byte.
 #[track_caller]
@@ -80,7 +80,7 @@ pub(super) fn load(
     context: &Context,
     image: *const u8,
     options: &JitOptions,
-) -> Result<sys::CUmodule, JitError> {
+) -> Result<(sys::CUmodule, String), JitError> {
     let mut errors = vec![0u8; options.log_bytes as usize];
     let mut infos = vec![0u8; options.log_bytes as usize];
     let mut list = List::default();
@@ -128,7 +128,7 @@ pub(super) fn load(
     let loaded =
         unsafe { checked::module_load_data_ex(image.cast(), &list.options, &mut list.values) };
     match loaded {
-        Ok(raw) => Ok(raw),
+        Ok(raw) => Ok((raw, text(&infos))),
         Err(error) => Err(JitError::with_logs(error, text(&errors), text(&infos))),
     }
 }

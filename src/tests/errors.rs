@@ -2,7 +2,7 @@
 
 use super::fake;
 use crate::sys::{self, CUresult, Function};
-use crate::{Context, Device, Error, Module, checked, error_table};
+use crate::{Context, Device, DeviceBuffer, Error, Module, checked, error_table};
 
 /// The message, and the line that it must name.
 fn alloc_message(code: u32) -> (Error, u32) {
@@ -175,6 +175,13 @@ fn a_fault_names_the_call_that_saw_it_first() {
         ),
         "{text}"
     );
+    // The fault that came first is named also by a later one of another kind.
+    let later = text.lines().find(|line| line.contains("(719)"));
+    assert!(
+        later.is_some_and(|line| line.contains("first seen by cuCtxSynchronize at")
+            && line.contains(", as code 700 (")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -185,6 +192,7 @@ fn fault_child() {
     // SAFETY: it takes nothing.
     println!("{}", unsafe { checked::ctx_synchronize() }.unwrap_err());
     println!("{}", alloc_message(700).0);
+    println!("{}", alloc_message(719).0);
 }
 
 #[test]
@@ -223,11 +231,14 @@ fn the_compilers_words_are_kept() {
         )
     );
     assert_eq!(error.error_log(), "line 1; error : nonsense");
+    assert_eq!(error.info_log(), "4 registers");
+    let module = Module::from_ptx(&context, "sense").unwrap();
+    assert_eq!(module.info_log(), "4 registers");
     assert!(fake::calls().contains(&"cuModuleLoadDataEx(nonsense)".to_owned()));
 
     let error = Module::from_ptx(&context, "one\0two").unwrap_err();
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_IMAGE);
-    assert!(error.to_string().contains("zero byte at 3"), "{error}");
+    assert!(error.to_string().contains("byte 3 is 0x00"), "{error}");
     let error = Module::from_image(&context, b"\x7fELF").unwrap_err();
     assert!(
         error.to_string().contains("the cubin is no 64-bit"),
@@ -237,6 +248,39 @@ fn the_compilers_words_are_kept() {
         fake::calls()
             .iter()
             .all(|call| !call.starts_with("cuModuleLoad"))
+    );
+}
+
+#[test]
+fn what_the_driver_was_not_asked_says_why() {
+    fake::install();
+    let context = Context::create(Device::from_raw(0)).unwrap();
+    let mut buffer = DeviceBuffer::<u16>::alloc(&context, 3).unwrap();
+    let error = buffer.copy_from(&[0; 4]).unwrap_err();
+    let line = line!() - 1;
+    assert_eq!(error.function(), Function::cuMemcpyHtoD);
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cuMemcpyHtoD_v2 failed: CUDA_ERROR_INVALID_VALUE (1): the values do not lie inside the buffer: their index \
+             or number is too large (src/tests/errors.rs:{line})"
+        )
+    );
+    fake::fail("cuMemcpyHtoD_v2", 1);
+    let asked = buffer.copy_from(&[0; 3]).unwrap_err();
+    assert_eq!(asked, error);
+    assert!(
+        asked
+            .to_string()
+            .contains("(1): an argument is not allowed (")
+    );
+    let error = buffer.fill_u32(0).unwrap_err().to_string();
+    assert!(error.contains("no multiple"), "{error}");
+    let module = Module::from_ptx(&context, "").unwrap();
+    let error = module.function("a\0b").unwrap_err().to_string();
+    assert!(
+        error.contains("(500): no name holds a zero byte"),
+        "{error}"
     );
 }
 

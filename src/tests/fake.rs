@@ -1,6 +1,8 @@
 //! The driver of the tests: a resolver as the default library of the test process.
 
 #![allow(non_snake_case)]
+// Every pointer that a fake follows is one that the crate under test passes for that parameter.
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -20,6 +22,8 @@ thread_local! {
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     /// The next handle or address.
     static HANDLE: Cell<usize> = const { Cell::new(0x1000) };
+    /// Whether this thread's streams say that they are captured.
+    static CAPTURED: Cell<bool> = const { Cell::new(false) };
     /// How many devices there are.
     static DEVICES: Cell<c_int> = const { Cell::new(1) };
 }
@@ -48,6 +52,11 @@ pub(super) fn calls() -> Vec<String> {
 /// The next call of `function` answers `code`.
 pub(super) fn fail(function: &'static str, code: u32) {
     NEXT.set(Some((function, code)));
+}
+
+/// Streams say whether they are captured.
+pub(super) fn captured(captured: bool) {
+    CAPTURED.set(captured);
 }
 
 /// There are so many devices for this thread.
@@ -196,6 +205,9 @@ fakes! {
     }
     fn cuStreamSynchronize(_stream: sys::CUstream) no_detail() => {}
     fn cuStreamQuery(_stream: sys::CUstream) no_detail() => {}
+    fn cuStreamIsCapturing(_stream: sys::CUstream, status: *mut sys::CUstreamCaptureStatus) no_detail() => {
+        unsafe { give(status, sys::CUstreamCaptureStatus(u32::from(CAPTURED.get()) as _)) }
+    }
     fn cuStreamDestroy_v2(_stream: sys::CUstream) no_detail() => {}
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) format!("({flags})") => {
         unsafe { give(event, ptr::without_provenance_mut(handle())) }
@@ -222,7 +234,7 @@ fakes! {
     }
 }
 
-/// Writes a complaint into the error log, and gives the image as text.
+/// Writes a complaint into the error log and a remark into the other, and gives the image as text.
 unsafe fn image_and_log(
     image: *const c_void,
     count: c_uint,
@@ -232,6 +244,11 @@ unsafe fn image_and_log(
     for index in 0..count as usize {
         // SAFETY: so many options and values are there.
         let (option, value) = unsafe { (options.add(index).read(), values.add(index).read()) };
+        if option == sys::CUjit_option::CU_JIT_INFO_LOG_BUFFER {
+            let text = b"4 registers\n\0";
+            // SAFETY: the buffer is larger.
+            unsafe { ptr::copy_nonoverlapping(text.as_ptr(), value.cast(), text.len()) };
+        }
         if option == sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER {
             let text = b"line 1; error : nonsense\n\0";
             // SAFETY: the buffer is larger.

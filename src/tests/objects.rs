@@ -125,11 +125,11 @@ fn what_is_given_away_is_not_destroyed() {
     fake::calls();
     // SAFETY: the handles are the fake driver's.
     unsafe {
-        drop((
-            Stream::borrow_raw(stream),
-            Event::borrow_raw(event),
-            DeviceBuffer::<u8>::borrow_raw(buffer, 1),
-        ));
+        {
+            let _stream = Stream::borrow_raw(stream);
+            let _event = Event::borrow_raw(event);
+            let _buffer = DeviceBuffer::<u8>::borrow_raw(buffer, 1);
+        }
         drop(Context::borrow_raw(context.as_raw()));
         assert_eq!(fake::calls(), [""; 0]);
         drop((
@@ -280,8 +280,73 @@ fn a_panic_in_a_host_function_reaches_the_next_synchronise() {
     let token = std::sync::Arc::new(());
     let inside = std::sync::Arc::clone(&token);
     fake::fail("cuLaunchHostFunc", 201);
-    stream.launch_host_fn(move || drop(inside)).unwrap_err();
+    assert!(stream.launch_host_fn(move || drop(inside)).is_err());
     assert_eq!(std::sync::Arc::strong_count(&token), 1);
+
+    // A graph would run it again and again.
+    fake::captured(true);
+    fake::calls();
+    let error = stream.launch_host_fn(|| ()).unwrap_err();
+    fake::captured(false);
+    assert_eq!(
+        error.code(),
+        CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+    );
+    assert_eq!(fake::calls(), ["cuStreamIsCapturing"]);
+}
+
+#[test]
+fn a_panic_that_nobody_was_told_of_keeps_queued_buffers() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let host = HostBuffer::from_slice(&context, &[1u32, 2]).unwrap();
+    let device = DeviceBuffer::<u32>::alloc(&context, 2).unwrap();
+    stream.launch_host_fn(|| panic!("first")).unwrap();
+    fake::calls();
+    fake::fail("cuEventRecord", 400);
+    let panic = catch_unwind(AssertUnwindSafe(|| stream.upload(host, device))).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"first"));
+    // The event was never recorded, so it must not be asked.
+    let calls = fake::calls();
+    assert!(
+        !calls
+            .iter()
+            .any(|call| call == "cuEventSynchronize" || call.starts_with("cuMemFree")),
+        "{calls:?}"
+    );
+}
+
+#[test]
+fn borrowed_memory_is_written_and_not_freed() {
+    let context = context();
+    fake::calls();
+    {
+        // SAFETY: the fake driver takes any address.
+        let mut borrowed = unsafe { DeviceBuffer::<u32>::borrow_raw(0x5000, 2) };
+        borrowed.copy_from(&[1, 2]).unwrap();
+        borrowed.fill_u32(7).unwrap();
+        assert!(borrowed.copy_from(&[1, 2, 3]).is_err());
+    }
+    drop(context);
+    assert_eq!(
+        fake::calls(),
+        [
+            "cuMemcpyHtoD_v2(8)",
+            "cuMemsetD32_v2(7, 2)",
+            "cuCtxDestroy_v2"
+        ]
+    );
+}
+
+#[test]
+fn packed_arguments_have_a_possible_alignment() {
+    let mut buffer = ParamBuffer::new();
+    buffer
+        .push(1u8)
+        .push_bytes(&[2; 8], usize::MAX)
+        .push_bytes(&[3], 0);
+    let places: Vec<_> = buffer.parameters().iter().map(|at| at.offset).collect();
+    assert_eq!((places, buffer.len()), (vec![0, 4096, 4104], 4105));
 }
 
 #[test]

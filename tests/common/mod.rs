@@ -105,6 +105,7 @@ pub(crate) fn ptx(name: &str) -> Vec<u8> {
 #[derive(Default)]
 pub(crate) struct Codes {
     wrong: String,
+    differ: usize,
     count: usize,
 }
 
@@ -126,6 +127,7 @@ impl Codes {
     pub(crate) fn that(&mut self, held: bool, text: impl FnOnce() -> String) {
         self.count += 1;
         if !held {
+            self.differ += 1;
             let at = std::panic::Location::caller();
             let _ = writeln!(self.wrong, "  {}:{}: {}", at.file(), at.line(), text());
         }
@@ -135,12 +137,7 @@ impl Codes {
 impl Drop for Codes {
     fn drop(&mut self) {
         if !self.wrong.is_empty() && !std::thread::panicking() {
-            panic!(
-                "{} of {} differ:\n{}",
-                self.wrong.lines().count(),
-                self.count,
-                self.wrong
-            );
+            panic!("{} of {} differ:\n{}", self.differ, self.count, self.wrong);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Which calls wait for work that is under way, and which return at once. The work is a host function that waits for a
-//! gate: a call that returns while the gate is shut did not wait.
+//! gate: a call that returns while the gate is shut did not wait. Each test is alone in its process: contexts of other
+//! tests make calls wait that else would not.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -10,7 +11,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, ptx};
-use crate::{call, is, ok};
+use crate::{call, child, is, ok};
 
 #[derive(Default)]
 struct Gate {
@@ -74,6 +75,10 @@ fn stream(flags: u32) -> CUstream {
 
 #[test]
 fn calls_that_wait() {
+    child!("calls_that_wait", { calls_that_wait_alone() });
+}
+
+fn calls_that_wait_alone() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let s = stream(0);
@@ -113,6 +118,12 @@ fn calls_that_wait() {
 
 #[test]
 fn calls_that_return_at_once() {
+    child!("calls_that_return_at_once", {
+        calls_that_return_at_once_alone()
+    });
+}
+
+fn calls_that_return_at_once_alone() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let s = stream(0);
@@ -188,6 +199,12 @@ fn calls_that_return_at_once() {
 
 #[test]
 fn the_null_stream_and_the_others() {
+    child!("the_null_stream_and_the_others", {
+        the_null_stream_and_the_others_alone()
+    });
+}
+
+fn the_null_stream_and_the_others_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (blocking, beside) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
@@ -227,6 +244,10 @@ fn the_null_stream_and_the_others() {
 
 #[test]
 fn events_of_pending_work() {
+    child!("events_of_pending_work", { events_of_pending_work_alone() });
+}
+
+fn events_of_pending_work_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let s = stream(0);

@@ -126,11 +126,11 @@ fn destroyed_while_on_the_stack_twice() {
     let mut address = 0;
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 709, cuCtxSynchronize());
-    is!(c, 201, cuCtxDestroy(a));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
     c.that(current().is_null(), || {
         "the stale handle was not popped".to_owned()
     });
+    is!(c, 201, cuCtxDestroy(a));
 }
 
 #[test]

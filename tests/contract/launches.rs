@@ -175,7 +175,15 @@ fn arguments_missing() {
             none
         )
     );
-    let mut both: [*mut c_void; 1] = [CU_LAUNCH_PARAM_END];
+    let mut packed = [data, 4];
+    let mut bytes = 16_usize;
+    let mut both: [*mut c_void; 5] = [
+        CU_LAUNCH_PARAM_BUFFER_POINTER,
+        packed.as_mut_ptr().cast(),
+        CU_LAUNCH_PARAM_BUFFER_SIZE,
+        (&raw mut bytes).cast(),
+        CU_LAUNCH_PARAM_END,
+    ];
     is!(
         c,
         1,

@@ -7,7 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, ptx, ptx_path};
-use crate::{arguments, is, ok};
+use crate::{arguments, child, is, ok};
 
 #[test]
 fn loading_a_file() {
@@ -28,7 +28,6 @@ fn loading_a_file() {
         301,
         cuModuleLoad(&raw mut module, c"/no/such/file.ptx".as_ptr())
     );
-    is!(c, 1, cuModuleLoad(&raw mut module, ptr::null()));
     is!(c, 1, cuModuleLoad(ptr::null_mut(), path.as_ptr()));
     drop(gpu);
 }
@@ -58,11 +57,6 @@ fn wrong_arguments() {
     is!(
         c,
         1,
-        cuModuleGetFunction(&raw mut function, module, ptr::null())
-    );
-    is!(
-        c,
-        1,
         cuModuleGetFunction(ptr::null_mut(), module, c"vector_add".as_ptr())
     );
     is!(
@@ -75,51 +69,95 @@ fn wrong_arguments() {
 
 #[test]
 fn handles_after_unload() {
-    let gpu = Gpu::new();
-    let mut c = Codes::new();
-    let text = ptx("registers.ptx");
-    let (mut module, mut function, mut again) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
-    ok!(cuModuleGetFunction(
-        &raw mut function,
-        module,
-        c"registers".as_ptr()
-    ));
-    ok!(cuModuleGetFunction(
-        &raw mut again,
-        module,
-        c"registers".as_ptr()
-    ));
-    c.that(function == again, || {
-        "the same function has two handles".to_owned()
+    // Alone in its process: a handle that another thread makes may have the place of an unloaded one.
+    child!("handles_after_unload", {
+        let gpu = Gpu::new();
+        let mut c = Codes::new();
+        let text = ptx("registers.ptx");
+        let (mut module, mut function, mut again) =
+            (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+        ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+        ok!(cuModuleGetFunction(
+            &raw mut function,
+            module,
+            c"registers".as_ptr()
+        ));
+        ok!(cuModuleGetFunction(
+            &raw mut again,
+            module,
+            c"registers".as_ptr()
+        ));
+        c.that(function == again, || {
+            "the same function has two handles".to_owned()
+        });
+        is!(c, 0, cuModuleUnload(module));
+        is!(c, 400, cuModuleUnload(module));
+        is!(
+            c,
+            400,
+            cuModuleGetFunction(&raw mut function, module, c"registers".as_ptr())
+        );
+        let out = gpu.alloc(4096);
+        let mut arguments = arguments![out];
+        let mut pointers = arguments.pointers();
+        is!(
+            c,
+            400,
+            cuLaunchKernel(
+                again,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                ptr::null_mut(),
+                pointers.as_mut_ptr(),
+                ptr::null_mut()
+            )
+        );
     });
-    is!(c, 0, cuModuleUnload(module));
-    is!(c, 400, cuModuleUnload(module));
-    is!(
-        c,
-        400,
-        cuModuleGetFunction(&raw mut function, module, c"registers".as_ptr())
-    );
-    let out = gpu.alloc(4096);
-    let mut arguments = arguments![out];
-    let mut pointers = arguments.pointers();
-    is!(
-        c,
-        400,
-        cuLaunchKernel(
-            again,
+}
+
+#[test]
+fn null_file_name() {
+    child!("null_file_name", {
+        let _gpu = Gpu::new();
+        let mut c = Codes::new();
+        let mut module = ptr::null_mut();
+        is!(c, 1, cuModuleLoad(&raw mut module, ptr::null()));
+    });
+}
+
+#[test]
+fn null_function_name() {
+    child!("null_function_name", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let module = gpu.module("vector_add.ptx");
+        let mut function = ptr::null_mut();
+        is!(
+            c,
             1,
+            cuModuleGetFunction(&raw mut function, module, ptr::null())
+        );
+    });
+}
+
+#[test]
+fn null_variable_name() {
+    child!("null_variable_name", {
+        let mut gpu = Gpu::new();
+        let mut c = Codes::new();
+        let module = gpu.module("globals.ptx");
+        let (mut address, mut bytes) = (0, 0);
+        is!(
+            c,
             1,
-            1,
-            1,
-            1,
-            1,
-            0,
-            ptr::null_mut(),
-            pointers.as_mut_ptr(),
-            ptr::null_mut()
-        )
-    );
+            cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, ptr::null())
+        );
+    });
 }
 
 #[test]
@@ -172,9 +210,10 @@ fn globals() {
             c"no_such_variable".as_ptr()
         )
     );
+    // A kernel's name is no variable's, and is not merely unknown.
     is!(
         c,
-        500,
+        1,
         cuModuleGetGlobal(
             &raw mut address,
             &raw mut bytes,
@@ -186,11 +225,6 @@ fn globals() {
         c,
         1,
         cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, c"".as_ptr())
-    );
-    is!(
-        c,
-        1,
-        cuModuleGetGlobal(&raw mut address, &raw mut bytes, module, ptr::null())
     );
     is!(
         c,

@@ -223,6 +223,9 @@ impl Nvrtc {
             "// Written by `cargo xtask kernels` from tests/kernels/{name} with NVRTC {VERSION} ({}). Do not edit.",
             options.join(" ")
         );
+        // With line information NVRTC writes the folder it ran in before the name of the source.
+        let here = std::env::current_dir().map_err(|e| format!("{name}: {e}"))?;
+        let ptx = ptx.replace(&format!("\"{}/", here.display()), "\"");
         let body: Vec<_> = ptx
             .lines()
             .skip_while(|line| line.is_empty() || line.starts_with("//"))

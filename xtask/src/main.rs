@@ -1,8 +1,11 @@
 //! `cargo xtask …`: the only writer of committed generated files.
 
+mod annotations;
 mod api;
+mod api_md;
 mod bindings;
 mod checked;
+mod directions;
 mod every_header;
 // Written for the older compiler that the binding crates support, which has no let-chains.
 #[allow(clippy::collapsible_if)]
@@ -31,7 +34,21 @@ const TASKS: &[Task] = &[
         "fetch the header packages of CUDA 11.7 to 13.5 into .cache/",
         every_header::run,
     ),
-    ("api", "write cuda-driver-sys/api/functions.toml", api::run),
+    (
+        "api",
+        "write cuda-driver-sys/api/functions.toml; with --check, check annotations.toml",
+        api::run,
+    ),
+    (
+        "api-md",
+        "write API.md from the registry and the sources",
+        api_md::run,
+    ),
+    (
+        "directions",
+        "compare annotations.toml with NVIDIA's Python bindings",
+        directions::run,
+    ),
     (
         "bindings",
         "write cuda-driver-sys/src/generated/",
@@ -41,6 +58,11 @@ const TASKS: &[Task] = &[
         "checked",
         "write src/checked/generated/ from cuda-driver-sys/api/",
         checked::run,
+    ),
+    (
+        "directions",
+        "compare the annotations with NVIDIA's Python bindings",
+        checked::directions::run,
     ),
     (
         "kernels",

@@ -3,10 +3,12 @@
 use cuda_driver_sys as cu;
 use std::ffi::{CString, c_void};
 
-/// A context on the first device, with one module.
-pub(crate) struct Driver {
-    module: cu::CUmodule,
-}
+/// A context on the first device, current.
+pub(crate) struct Driver {}
+
+/// A loaded module.
+#[derive(Clone, Copy)]
+pub(crate) struct Module(cu::CUmodule);
 
 fn check(code: cu::CUresult, call: &str) -> Result<(), String> {
     if code == cu::CUresult::CUDA_SUCCESS {
@@ -20,38 +22,47 @@ fn check(code: cu::CUresult, call: &str) -> Result<(), String> {
 }
 
 impl Driver {
-    /// Initialises the driver and loads `ptx`.
-    pub(crate) fn start(ptx: &str) -> Result<Self, String> {
-        let ptx = CString::new(ptx).map_err(|e| e.to_string())?;
-        let (mut device, mut context, mut module) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: every pointer is to a local of the right type, and the text ends with a NUL.
+    /// Initialises the driver and makes a context.
+    pub(crate) fn start() -> Result<Self, String> {
+        let (mut device, mut context) = (0, std::ptr::null_mut());
+        // SAFETY: every pointer is to a local of the right type.
         unsafe {
             check(cu::cuInit(0), "cuInit")?;
             check(cu::cuDeviceGet(&raw mut device, 0), "cuDeviceGet")?;
             check(cu::cuCtxCreate(&raw mut context, 0, device), "cuCtxCreate")?;
-            check(
-                cu::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()),
-                "cuModuleLoadData",
-            )?;
         }
-        Ok(Driver { module })
+        Ok(Driver {})
+    }
+
+    /// Loads PTX; modules are not unloaded.
+    pub(crate) fn load(&self, ptx: &str) -> Result<Module, String> {
+        let ptx = CString::new(ptx).map_err(|e| e.to_string())?;
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the pointer is to a local of the right type, and the text ends with a NUL.
+        let code = unsafe { cu::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) };
+        check(code, "cuModuleLoadData")?;
+        Ok(Module(module))
     }
 
     /// Version and device.
-    pub(crate) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> Result<String, String> {
         let (mut version, mut name) = (0, [0u8; 100]);
-        // SAFETY: the name's buffer has the length that is passed.
-        let codes = unsafe {
-            [
+        // SAFETY: the pointers are to locals, and the name's buffer has the length that is passed.
+        unsafe {
+            check(
                 cu::cuDriverGetVersion(&raw mut version),
+                "cuDriverGetVersion",
+            )?;
+            check(
                 cu::cuDeviceGetName(name.as_mut_ptr().cast(), 100, 0),
-            ]
-        };
+                "cuDeviceGetName",
+            )?;
+        }
         let name = String::from_utf8_lossy(&name);
-        format!(
-            "driver {version}, {} ({codes:?})",
+        Ok(format!(
+            "CUDA {version} driver, {}",
             name.trim_end_matches('\0')
-        )
+        ))
     }
 
     /// Device memory that lives as long as the process.
@@ -73,9 +84,10 @@ impl Driver {
         Ok(address)
     }
 
-    /// Runs one entry function over `count` operands and returns its results.
+    /// Runs one entry function of a module over `count` operands and returns its results.
     pub(crate) fn launch(
         &self,
+        module: Module,
         name: &str,
         input: u64,
         output: u64,
@@ -98,7 +110,7 @@ impl Driver {
         // SAFETY: the parameters are those of every entry function of the module, and both buffers hold `count` items.
         unsafe {
             check(
-                cu::cuModuleGetFunction(&raw mut function, self.module, symbol.as_ptr()),
+                cu::cuModuleGetFunction(&raw mut function, module.0, symbol.as_ptr()),
                 name,
             )?;
             let code = cu::cuLaunchKernel(

@@ -1,9 +1,11 @@
 //! Runs every instruction form on a driver and compares the results, bit by bit, with the scalar semantics.
 //!
-//! `cargo run --release --example referee [-- --ptx | FILTER]`: on the driver that the loader finds (`CUDA_DRIVER_LIBRARY`
-//! names another). `--ptx` prints the module instead, for `ptxas`. A filter runs the forms whose text contains it.
-//! Each line is a form: how many results differ, the largest difference in units of the last place, a fingerprint of
-//! the driver's results, and the first operands that show a difference. Exit code 1 if a form that should not differ does.
+//! `cargo run --release --example referee -- [--ptx] [--record FILE] [FILTER]`, on the driver that the loader finds
+//! (`CUDA_DRIVER_LIBRARY` names another). `--ptx` prints the module instead, for `ptxas`. `--record` writes a fingerprint
+//! of the driver's results for each form, for `tests/recorded.rs`. A filter takes the forms whose text contains it.
+//!
+//! Each line is a form: how many results differ, the largest difference in units of the last place, and the first
+//! operands that show one. Exit code 1 if a form that should not differ does, or if the driver refuses one.
 
 mod driver;
 mod forms;
@@ -15,20 +17,32 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::process::ExitCode;
 
+/// What the command line asks for.
+#[derive(Default)]
+struct Options {
+    filter: Option<String>,
+    record: Option<String>,
+}
+
 fn main() -> ExitCode {
-    let argument = std::env::args().nth(1);
-    let mut forms = forms::all();
-    if argument.as_deref() == Some("--ptx") {
-        print!("{}", module(&forms));
-        return ExitCode::SUCCESS;
+    let (mut options, mut arguments) = (Options::default(), std::env::args().skip(1));
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--ptx" => {
+                print!("{}", module(&forms::all().iter().collect::<Vec<_>>()));
+                return ExitCode::SUCCESS;
+            }
+            "--record" => options.record = arguments.next(),
+            _ => options.filter = Some(argument),
+        }
     }
-    if let Some(filter) = argument {
-        forms.retain(|form| form.text.contains(&filter));
-    }
-    match run(&forms) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(n) => {
-            println!("{n} of {} forms differ", forms.len());
+    match run(&options) {
+        Ok(Counts {
+            differ: 0,
+            refused: 0,
+        }) => ExitCode::SUCCESS,
+        Ok(Counts { differ, refused }) => {
+            println!("{differ} forms differ, {refused} were refused");
             ExitCode::FAILURE
         }
         Err(error) => {
@@ -38,8 +52,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// One entry function per form: it loads three 64-bit operands, computes, and stores 64 bits.
-fn module(forms: &[Form]) -> String {
+/// One entry function per form: it loads three operands, computes, and stores 64 bits. The narrow ones are loaded and not
+/// cut from the wide: `ptxas` 13.0 takes the wrong half of a cut operand of `atom.shared.add.noftz.f16x2`.
+fn module(forms: &[&Form]) -> String {
     let mut ptx = String::from(".version 8.4\n.target sm_90\n.address_size 64\n");
     for (i, form) in forms.iter().enumerate() {
         let body = form
@@ -62,8 +77,8 @@ fn module(forms: &[Form]) -> String {
              \x20 setp.ge.u32 %P, %x, %n; @%P ret;\n\
              \x20 mul.wide.u32 %t, %x, 24; add.u64 %i, %i, %t; mul.wide.u32 %t, %x, 8; add.u64 %o, %o, %t;\n\
              \x20 ld.global.b64 %d0, [%i]; ld.global.b64 %d1, [%i+8]; ld.global.b64 %d2, [%i+16];\n\
-             \x20 cvt.u32.u64 %w0, %d0; cvt.u32.u64 %w1, %d1; cvt.u32.u64 %w2, %d2;\n\
-             \x20 cvt.u16.u64 %h0, %d0; cvt.u16.u64 %h1, %d1; cvt.u16.u64 %h2, %d2;\n\
+             \x20 ld.global.b32 %w0, [%i]; ld.global.b32 %w1, [%i+8]; ld.global.b32 %w2, [%i+16];\n\
+             \x20 ld.global.b16 %h0, [%i]; ld.global.b16 %h1, [%i+8]; ld.global.b16 %h2, [%i+16];\n\
              \x20 and.b32 %V, %w2, 1; setp.ne.u32 %q2, %V, 0;\n\
              {body}{pack}  st.global.b64 [%o], %D;\n  ret;\n}}\n"
         );
@@ -71,12 +86,29 @@ fn module(forms: &[Form]) -> String {
     ptx
 }
 
-fn run(forms: &[Form]) -> Result<usize, String> {
-    let driver = driver::Driver::start(&module(forms))?;
-    println!("{}", driver.description());
-    let mut inputs: HashMap<Kind, (Vec<[u64; 3]>, u64)> = HashMap::new();
+/// Forms that went wrong.
+struct Counts {
+    differ: usize,
+    refused: usize,
+}
+
+fn run(options: &Options) -> Result<Counts, String> {
+    let mut forms = forms::all();
+    if let Some(filter) = &options.filter {
+        forms.retain(|form| form.text.contains(filter));
+    }
+    let driver = driver::Driver::start()?;
+    let description = driver.description()?;
+    println!("{description}");
     let output = driver.allocate(COUNT * 8)?;
-    let mut differing = 0;
+    let mut inputs: HashMap<Kind, (Vec<[u64; 3]>, u64)> = HashMap::new();
+    let mut record = format!("# Written by `referee --record` on: {description}\n");
+    let mut counts = Counts {
+        differ: 0,
+        refused: 0,
+    };
+    // One module for all, or, where the driver refuses that, one for each.
+    let whole = driver.load(&module(&forms.iter().collect::<Vec<_>>()));
     for (i, form) in forms.iter().enumerate() {
         let (operands, address) = match inputs.entry(form.kind) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -86,10 +118,30 @@ fn run(forms: &[Form]) -> Result<usize, String> {
                 entry.insert((operands, address))
             }
         };
-        let results = driver.launch(&format!("f{i}"), *address, output, operands.len())?;
-        differing += usize::from(!compare(form, operands, &results));
+        let results = match &whole {
+            Ok(whole) => driver.launch(*whole, &format!("f{i}"), *address, output, COUNT),
+            Err(_) => driver
+                .load(&module(&[form]))
+                .and_then(|alone| driver.launch(alone, "f0", *address, output, COUNT)),
+        };
+        match results {
+            Ok(results) => {
+                counts.differ += usize::from(!compare(form, operands, &results));
+                if form.expect == Expect::Same {
+                    let hash = forms::fingerprint(results.into_iter());
+                    record += &format!("{hash:016x} {}\n", form.text);
+                }
+            }
+            Err(error) => {
+                counts.refused += 1;
+                println!("refused ({error}): {}", form.text);
+            }
+        }
     }
-    Ok(differing)
+    if let Some(path) = &options.record {
+        std::fs::write(path, record).map_err(|error| format!("{path}: {error}"))?;
+    }
+    Ok(counts)
 }
 
 /// Prints the line of a form; true if nothing differs that should not.
@@ -125,9 +177,8 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         (_, Expect::Apart) => "apart",
         (_, Expect::Same) => "DIFFERS",
     };
-    let hash = forms::fingerprint(results.iter().copied());
     println!(
-        "{verdict} {count}/{} worst {worst} fingerprint {hash:016x}: {}",
+        "{verdict} {count}/{} worst {worst}: {}",
         operands.len(),
         form.text
     );

@@ -1,6 +1,8 @@
 //! What `libcuda.so.1` exports, as the system's loader sees it.
 
 #![cfg(target_os = "linux")]
+// Calls of a C API with arguments of this test's own.
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -225,8 +225,7 @@ exports! {
         if kind.0 != 0 {
             return Err(Error::UNSUPPORTED_EXEC_AFFINITY);
         }
-        let mut param = CUexecAffinityParam::default();
-        param.type_ = kind;
+        let mut param = CUexecAffinityParam { type_: kind, ..CUexecAffinityParam::default() };
         param.param.smCount.val = device.limit(crate::driver::profile::MULTIPROCESSOR_COUNT);
         out.set(param);
         Ok(())

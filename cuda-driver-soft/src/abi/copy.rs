@@ -55,7 +55,7 @@ fn any(address: u64) -> impl Fn(Caller, usize) -> Result<Place> {
 }
 
 /// Contexts of a peer copy must live. What they are does not matter: all memory is in one address space.
-fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
+pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     driver_without_fault()?;
     for handle in [to, from] {
         if handle.is_null() {

@@ -62,7 +62,8 @@ exports! {
     fn cuDeviceGetLuid [c] (luid: *mut c_char, mask: *mut c_uint, ordinal: CUdevice) {
         // A number of the Windows display driver model, which no device here is part of.
         driver()?;
-        (c.out(luid)?, c.out(mask)?);
+        c.out(luid)?;
+        c.out(mask)?;
         device::get(ordinal)?;
         Err(Error::NOT_SUPPORTED)
     }

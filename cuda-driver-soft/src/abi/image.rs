@@ -63,13 +63,14 @@ fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
         }
     }
     let header = c.array(bytes, ELF_HEADER)?;
-    let length = crate::image::elf_length(&header).unwrap_or(ELF_HEADER);
+    let length = crate::image::cubin::length(&header).unwrap_or(ELF_HEADER);
     Ok(Image::Elf(c.array(bytes, length)?))
 }
 
 /// A buffer for a log, and the option whose value says its size and gets the length written.
 struct LogBuffer {
-    buffer: *mut c_char,
+    /// Address of the buffer. Addresses, not pointers: a linker keeps them for later calls on any thread.
+    buffer: usize,
     size: usize,
     size_option: usize,
 }
@@ -77,7 +78,8 @@ struct LogBuffer {
 /// Compiler options of one call, and where its logs go.
 pub(super) struct Jit {
     pub(super) options: Options,
-    values: *mut *mut c_void,
+    /// Address of the array of values.
+    values: usize,
     info: Option<LogBuffer>,
     error: Option<LogBuffer>,
     wall_time: Option<usize>,
@@ -96,7 +98,7 @@ impl Jit {
         let raw: Vec<*mut c_void> = c.array(values.cast_const(), count as usize)?;
         let mut jit = Jit {
             options: Options::default(),
-            values,
+            values: values as usize,
             info: None,
             error: None,
             wall_time: None,
@@ -139,7 +141,7 @@ impl Jit {
         let [info, error] = [0, 1].map(|i| match (buffers[i], sizes[i]) {
             (None, None) => Ok(None),
             (Some(buffer), Some((size, size_option))) => Ok(Some(LogBuffer {
-                buffer: buffer.cast(),
+                buffer: buffer as usize,
                 size,
                 size_option,
             })),
@@ -153,8 +155,8 @@ impl Jit {
     pub(super) fn report(&self, c: Caller, log: &Log) {
         for (buffer, text) in [(&self.info, &log.info), (&self.error, &log.error)] {
             let Some(buffer) = buffer else { continue };
-            c.set_text(buffer.buffer, buffer.size, text.as_bytes());
-            let length = if buffer.buffer.is_null() {
+            c.set_text(buffer.buffer as *mut c_char, buffer.size, text.as_bytes());
+            let length = if buffer.buffer == 0 {
                 0
             } else {
                 text.len().min(buffer.size.saturating_sub(1))
@@ -169,6 +171,12 @@ impl Jit {
 
     /// Results of 32 bits go into the option's value itself, not behind it.
     fn set_value(&self, c: Caller, option: usize, value: u32) {
-        c.set_at(self.values.wrapping_add(option).cast::<u32>(), 0, value);
+        c.set_at(
+            (self.values as *mut *mut c_void)
+                .wrapping_add(option)
+                .cast::<u32>(),
+            0,
+            value,
+        );
     }
 }

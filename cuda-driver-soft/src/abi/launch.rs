@@ -25,11 +25,17 @@ fn arguments(
     extra: *mut *mut c_void,
 ) -> Result<Vec<u8>> {
     let layout = launch.params();
-    match (params.is_null(), extra.is_null()) {
-        (false, false) => Err(Error::INVALID_VALUE),
-        (true, true) if !layout.is_empty() => Err(Error::INVALID_VALUE),
-        (true, true) => Ok(Vec::new()),
-        (false, true) => {
+    let packed = if extra.is_null() {
+        None
+    } else {
+        packed(c, extra)?
+    };
+    match packed {
+        Some(_) if !params.is_null() => Err(Error::INVALID_VALUE),
+        Some(buffer) => Ok(buffer),
+        None if layout.is_empty() => Ok(Vec::new()),
+        None if params.is_null() => Err(Error::INVALID_VALUE),
+        None => {
             let pointers = c.array(params.cast_const(), layout.len())?;
             let mut buffer = vec![0; launch.param_bytes()];
             for (pointer, (offset, size)) in pointers.into_iter().zip(layout) {
@@ -38,12 +44,11 @@ fn arguments(
             }
             Ok(buffer)
         }
-        (true, false) => packed(c, extra),
     }
 }
 
-/// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key.
-fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Vec<u8>> {
+/// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key. An empty list names none.
+fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     const POINTER: usize = 1;
     const SIZE: usize = 2;
     let (mut buffer, mut size) = (None, None);
@@ -58,9 +63,9 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Vec<u8>> {
         at = at.wrapping_add(2);
     }
     match (buffer, size) {
-        (None, None) => Ok(Vec::new()),
+        (None, None) => Ok(None),
         (Some(buffer), Some(size)) if size <= MOST_PARAMS => {
-            c.array(buffer.cast_const().cast::<u8>(), size)
+            c.array(buffer.cast_const().cast::<u8>(), size).map(Some)
         }
         (Some(_), Some(_)) => Err(Error::LAUNCH_OUT_OF_RESOURCES),
         _ => Err(Error::INVALID_VALUE),

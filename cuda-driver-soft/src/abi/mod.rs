@@ -15,12 +15,14 @@ mod function;
 mod image;
 mod launch;
 mod library;
+mod link;
 mod memory;
 mod memset;
 mod module;
 mod occupancy;
 mod process;
 mod real;
+mod rect;
 mod stream;
 mod table;
 
@@ -47,7 +49,9 @@ pub(crate) enum When {
 #[inline]
 pub(crate) fn guard(name: &str, when: When, body: impl FnOnce() -> Result<()>) -> CUresult {
     let mut body = Some(body);
-    guard_dyn(name, when, &mut || body.take().map_or(Ok(()), |body| body()))
+    guard_dyn(name, when, &mut || {
+        body.take().map_or(Ok(()), |body| body())
+    })
 }
 
 /// [`guard`], once for all exports: it is most of what an export compiles to.

@@ -78,12 +78,15 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
     })
 }
 
-static EXPORTED: OnceLock<fn() -> Vec<(&'static str, usize)>> = OnceLock::new();
+/// A symbol and its address.
+type Address = (&'static str, usize);
+
+static EXPORTED: OnceLock<fn() -> Vec<Address>> = OnceLock::new();
 
 /// Tells which addresses the symbols have for the system's loader, so that `cuGetProcAddress` gives the same, and where the
 /// marker is. For the library that exports them, when it is loaded.
 #[doc(hidden)]
-pub fn set_exports(exported: fn() -> Vec<(&'static str, usize)>, marker: &'static crate::Marker) {
+pub fn set_exports(exported: fn() -> Vec<Address>, marker: &'static crate::Marker) {
     let _ = EXPORTED.set(exported);
     crate::marker::set(marker);
 }

@@ -73,12 +73,21 @@ pub(crate) fn current_handle() -> usize {
     stack(|s| s.last().copied().unwrap_or(0))
 }
 
-/// The living context of this handle: 201 for what is no context, 709 for a destroyed one.
+/// The living context of this handle: 201 for what is no context, or is no more; 709 for a destroyed one that is still
+/// current on this thread.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     match driver_in_host_function()?.contexts.get(handle) {
         Ok(context) if context.is_alive() => Ok(context),
-        Ok(_) | Err(Missing::Destroyed) => Err(Error::CONTEXT_IS_DESTROYED),
-        Err(Missing::Unknown) => Err(Error::INVALID_CONTEXT),
+        _ => Err(gone(handle)),
+    }
+}
+
+/// What calls answer that name a context, or something of a context, that does not live.
+pub(crate) fn gone(handle: usize) -> Error {
+    if handle != 0 && current_handle() == handle {
+        Error::CONTEXT_IS_DESTROYED
+    } else {
+        Error::INVALID_CONTEXT
     }
 }
 
@@ -136,10 +145,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         return Err(Error::INVALID_VALUE);
     }
     let driver = driver()?;
-    let context = driver
-        .contexts
-        .get(handle)
-        .map_err(|_| Error::INVALID_CONTEXT)?;
+    let context = driver.contexts.get(handle).map_err(|_| gone(handle))?;
     if context.primary {
         return Err(Error::INVALID_CONTEXT);
     }
@@ -176,7 +182,11 @@ pub(crate) fn set_current(handle: usize) -> Result<()> {
         stack(Vec::pop);
         return Ok(());
     }
-    if by_handle(handle) == Err(Error::INVALID_CONTEXT) {
+    if driver()?
+        .contexts
+        .get(handle)
+        .is_err_and(|why| why == Missing::Unknown)
+    {
         return Err(Error::INVALID_CONTEXT);
     }
     stack(|s| {

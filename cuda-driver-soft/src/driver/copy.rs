@@ -8,7 +8,7 @@ use super::memory::Place;
 use super::process::observe_fault;
 use super::stream::StreamRef;
 use super::work::Work;
-use crate::memory::{BadRange, space};
+use crate::memory::{BadRange, Kind, space};
 
 /// Copies from pageable memory up to this many bytes are taken at once and written later.
 const STAGED: u64 = 64 << 10;
@@ -23,13 +23,13 @@ pub(crate) enum Waits {
 }
 
 /// A guess of how long it takes to move this many bytes, in nanoseconds.
-fn cost(bytes: u64) -> u64 {
+pub(crate) fn cost(bytes: u64) -> u64 {
     bytes / 8
 }
 
 /// A range that was valid when it was checked is freed only after the work that uses it, so a failure here is rare:
 /// memory that another thread unregistered.
-fn report(result: std::result::Result<(), BadRange>) {
+pub(crate) fn report(result: std::result::Result<(), BadRange>) {
     if let Err(error) = result {
         crate::log!("a copy or fill was left out: {error}");
     }
@@ -68,10 +68,7 @@ pub(crate) fn copy(
             Ok(())
         }
         _ => {
-            let pageable = to.is_pageable() || from.is_pageable();
-            // Page-locked memory on both or one side: the synchronous calls wait for it all the same.
-            let touches_host = pageable || is_host(&to) || is_host(&from);
-            let wait = pageable || (touches_host && waits == Waits::Synchronous);
+            let wait = host_waits(&to, &from, waits);
             let task = move || {
                 report(match (to, from) {
                     (Place::Device(_, to), Place::Device(_, from)) => space().copy(to, from, bytes),
@@ -86,6 +83,13 @@ pub(crate) fn copy(
             run(task, cost(bytes), stream, wait)
         }
     }
+}
+
+/// Whether the host waits for a copy: if pageable memory is on one side, and in the synchronous calls if page-locked memory
+/// is.
+pub(crate) fn host_waits(to: &Place, from: &Place, waits: Waits) -> bool {
+    let pageable = to.is_pageable() || from.is_pageable();
+    pageable || (waits == Waits::Synchronous && (is_host(to) || is_host(from)))
 }
 
 fn is_host(place: &Place) -> bool {
@@ -145,12 +149,20 @@ pub(crate) fn fill(
     let row = width
         .checked_mul(value.bytes())
         .ok_or(Error::INVALID_VALUE)?;
-    if address % value.bytes() != 0 || (height > 1 && (pitch < row || pitch % value.bytes() != 0)) {
+    if !address.is_multiple_of(value.bytes())
+        || (height > 1 && (pitch < row || !pitch.is_multiple_of(value.bytes())))
+    {
         return Err(Error::INVALID_VALUE);
     }
     let before_last = pitch.checked_mul(height - 1).ok_or(Error::INVALID_VALUE)?;
     let all = before_last.checked_add(row).ok_or(Error::INVALID_VALUE)?;
-    Place::device(address, all)?;
+    let Place::Device(allocation, _) = Place::device(address, all)? else {
+        return Err(Error::INVALID_VALUE);
+    };
+    // As recorded: page-locked memory of the host is not filled by the device.
+    if matches!(allocation.kind, Kind::Pinned | Kind::Registered) {
+        return Err(Error::INVALID_VALUE);
+    }
     let task = move || {
         for y in 0..height {
             let at = address + y * pitch;

@@ -20,6 +20,7 @@ const BLOCKING_SYNC: u32 = 1;
 /// An event.
 pub(crate) struct Event {
     context: Weak<Context>,
+    context_handle: usize,
     flags: u32,
     record: Mutex<Option<Record>>,
 }
@@ -52,6 +53,7 @@ pub(crate) fn create(flags: u32) -> Result<usize> {
         created = handle;
         Event {
             context: Arc::downgrade(&context),
+            context_handle: context.handle,
             flags,
             record: Mutex::default(),
         }
@@ -85,10 +87,8 @@ pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
 
 impl Event {
     fn context(&self) -> Result<Arc<Context>> {
-        self.context
-            .upgrade()
-            .filter(|c| c.is_alive())
-            .ok_or(Error::CONTEXT_IS_DESTROYED)
+        let alive = self.context.upgrade().filter(|c| c.is_alive());
+        alive.ok_or_else(|| context::gone(self.context_handle))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Record>> {

@@ -4,9 +4,10 @@
 //! found out by a look into a table, and nothing is ever read through it. Serial numbers are not reused, so that a
 //! destroyed handle can be told from one that never existed, and never names a newer object.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+
+use super::hash::IdMap;
 
 /// What a handle names. The number is part of the handle, so that a stream cannot pass for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub(crate) enum Missing {
 pub(crate) struct Table<T> {
     kind: Kind,
     next: AtomicU64,
-    objects: RwLock<HashMap<usize, Arc<T>>>,
+    objects: RwLock<IdMap<usize, Arc<T>>>,
 }
 
 impl<T> Table<T> {

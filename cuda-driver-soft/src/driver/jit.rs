@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::error::{Error, Result};
+use crate::image::cubin::{self, Source};
+use crate::image::link::{self, Input};
 use crate::image::{Image, fatbin};
 use crate::{ir, ptx, settings};
 
 /// What a real driver's log says of an image that is neither PTX nor machine code.
 const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
+
+/// Bytes of an ELF header; an image that breaks off before its end is none.
+const ELF_HEADER: usize = 64;
 
 /// What the options ask of the compiler.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,47 +38,106 @@ pub(crate) fn compile(
     device: &Device,
     log: &mut Log,
 ) -> Result<Arc<ir::Module>> {
-    if options.target.is_some_and(|sm| sm != device.profile.sm) {
-        return Err(Error::INVALID_SOURCE);
-    }
-    if options.sm3x {
-        return Err(Error::INVALID_PTX);
-    }
+    check_target(options, device)?;
     match image {
-        Image::Text(text) => text_module(text, device, log),
-        Image::FatBinary(binary) => match fatbin::ptx(binary, device.profile.sm) {
-            Ok(text) => text_module(&text, device, log),
-            Err(failure) => {
-                let (code, reason) = match failure {
-                    fatbin::Failure::Malformed(what) => (
-                        Error::INVALID_IMAGE,
-                        format!("the fat binary is malformed: {what}"),
-                    ),
-                    fatbin::Failure::NoPtx => (
-                        Error::NO_BINARY_FOR_GPU,
-                        format!(
-                            "no PTX for sm_{} or below: build with code=compute_XX",
-                            device.profile.sm
-                        ),
-                    ),
-                    fatbin::Failure::Compressed(how) => (
-                        Error::NO_BINARY_FOR_GPU,
-                        format!("its PTX cannot be decompressed ({how})"),
-                    ),
-                };
-                fail(log, code, &reason)
-            }
-        },
-        Image::Elf(bytes) => match crate::image::soft_cubin(bytes) {
-            Some(text) => text_module(&text, device, log),
-            None if bytes.len() < 64 => fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED),
+        Image::Elf(bytes) => match cubin::read(bytes) {
+            Some(sources) => linked(&sources, device, log),
+            None if bytes.len() < ELF_HEADER => fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED),
             None => fail(
                 log,
                 Error::NO_BINARY_FOR_GPU,
                 "SASS cannot be run; build with code=compute_XX",
             ),
         },
+        _ => text_module(&text(image, device, log)?, false, device, log),
     }
+}
+
+/// Whether the options ask for this device.
+pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
+    if options.target.is_some_and(|sm| sm != device.profile.sm) {
+        return Err(Error::INVALID_SOURCE);
+    }
+    if options.sm3x {
+        Err(Error::INVALID_PTX)
+    } else {
+        Ok(())
+    }
+}
+
+/// The PTX text of an image that has one.
+fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
+    match image {
+        Image::Text(text) => Ok(text.clone()),
+        Image::FatBinary(binary) => fatbin::ptx(binary, device.profile.sm).or_else(|failure| {
+            let (code, reason) = match failure {
+                fatbin::Failure::Malformed(what) => (
+                    Error::INVALID_IMAGE,
+                    format!("the fat binary is malformed: {what}"),
+                ),
+                fatbin::Failure::NoPtx => (
+                    Error::NO_BINARY_FOR_GPU,
+                    format!(
+                        "no PTX for sm_{} or below: build with code=compute_XX",
+                        device.profile.sm
+                    ),
+                ),
+            };
+            fail(log, code, &reason)
+        }),
+        Image::Elf(_) => fail(
+            log,
+            Error::NO_BINARY_FOR_GPU,
+            "SASS cannot be linked; build with code=compute_XX",
+        ),
+    }
+}
+
+/// The sources that a linker takes from an image, each with its module. Functions may be defined elsewhere.
+pub(crate) fn sources(
+    name: &str,
+    image: &Image,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Vec<(Source, Input)>> {
+    let sources = match image {
+        Image::Elf(bytes) => match cubin::read(bytes) {
+            Some(sources) => sources,
+            None => vec![(name.to_owned(), text(image, device, log)?)],
+        },
+        _ => vec![(name.to_owned(), text(image, device, log)?)],
+    };
+    let compile = |source: Source| {
+        let module = text_module(&source.1, true, device, log)?;
+        let input = Input {
+            name: source.0.clone(),
+            module,
+        };
+        Ok((source, input))
+    };
+    sources.into_iter().map(compile).collect()
+}
+
+/// Links modules; each reference that nothing defines is a line of the log.
+pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
+    link::link(inputs).map_err(|undefined| {
+        for line in undefined {
+            let _: Result<()> = fail(log, Error::INVALID_SOURCE, &line);
+        }
+        Error::INVALID_SOURCE
+    })
+}
+
+fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
+    let input = |(name, text): &Source| {
+        let module = text_module(text, true, device, log)?;
+        Ok(Input {
+            name: name.clone(),
+            module,
+        })
+    };
+    let inputs: Vec<Input> = sources.iter().map(input).collect::<Result<_>>()?;
+    link(&inputs, log)
 }
 
 fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
@@ -82,11 +146,16 @@ fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
     Err(code)
 }
 
-fn text_module(text: &[u8], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
+fn text_module(
+    text: &[u8],
+    unresolved: bool,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Arc<ir::Module>> {
     let limits = ptx::Limits {
         max_version: settings::newest_ptx(settings::version()),
         sm: device.profile.sm,
-        unresolved: false,
+        unresolved,
     };
     match ptx::load(text, &limits) {
         Ok(loaded) => {

@@ -8,7 +8,7 @@ use super::occupancy;
 use super::process::driver_without_fault;
 use super::profile;
 use super::stream::StreamRef;
-use super::work::{Divisible, Work};
+use super::work::{Divisible, Fault, Work};
 use crate::exec::{Execution, Launch, Options, Progress};
 
 /// Instructions of a warp that a thread runs before it looks for other work.
@@ -47,13 +47,13 @@ impl Divisible for Execution {
         self.is_finished()
     }
 
-    fn fault(&self) -> Option<u32> {
+    fn fault(&self) -> Option<Fault> {
         let fault = Execution::fault(self)?;
-        if let Some(line) = fault.assertion() {
-            eprintln!("{line}");
-        }
-        crate::log!("{fault}");
-        Some(fault.code())
+        Some(Fault {
+            code: fault.code(),
+            message: fault.to_string(),
+            stderr: fault.assertion(),
+        })
     }
 }
 

@@ -134,6 +134,9 @@ impl Module {
         if name.is_empty() {
             return Err(Error::INVALID_VALUE);
         }
+        if self.program.kernel(name).is_some() {
+            return Err(Error::INVALID_VALUE);
+        }
         self.program.global(name).ok_or_else(|| {
             crate::log!("the module has no variable `{name}`");
             Error::NOT_FOUND

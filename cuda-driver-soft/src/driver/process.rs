@@ -44,11 +44,6 @@ pub(crate) fn mark_exiting() {
     EXITING.store(true, Relaxed);
 }
 
-/// Whether this process is a child that was forked after initialisation.
-pub(crate) fn forked() -> bool {
-    FORKED.load(Relaxed)
-}
-
 /// `CUDA_ERROR_DEINITIALIZED` once the process has begun to exit.
 pub(crate) fn check_exit() -> Result<()> {
     if EXITING.load(Relaxed) {

@@ -68,11 +68,8 @@ pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
         (PER_THREAD, _) | (0, Mode::PerThread) => default(Lane::of_this_thread()),
         _ => {
             let stream = created(handle)?;
-            let context = stream
-                .context
-                .upgrade()
-                .filter(|c| c.is_alive())
-                .ok_or(Error::CONTEXT_IS_DESTROYED)?;
+            let alive = stream.context.upgrade().filter(|c| c.is_alive());
+            let context = alive.ok_or_else(|| context::gone(stream.context_handle))?;
             Ok(StreamRef {
                 context,
                 lane: Lane::Stream(handle),

@@ -6,9 +6,13 @@
 //! kernels), and a pool of workers (see [`super::workers`]) takes what is large, or what nobody has waited for.
 //! Host functions alone run on one thread of their own.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::error::Error;
+use super::hash::IdMap;
 
 /// A node's sequence number, from 1; never reused. 0 is a node that is always done.
 pub(crate) type NodeId = u64;
@@ -19,8 +23,19 @@ pub(crate) trait Divisible: Send + Sync {
     fn piece(&self) -> bool;
     /// All of it is done, or it has failed.
     fn finished(&self) -> bool;
-    /// The code of its fault, once finished.
-    fn fault(&self) -> Option<u32>;
+    /// Its fault, once finished.
+    fn fault(&self) -> Option<Fault>;
+}
+
+/// Why work failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    /// The code that calls answer from now on.
+    pub(crate) code: u32,
+    /// What the log says.
+    pub(crate) message: String,
+    /// What goes to standard error whether or not there is a log: a failed assertion.
+    pub(crate) stderr: Option<String>,
 }
 
 /// What a node does.
@@ -58,7 +73,7 @@ impl Node {
 struct State {
     last: NodeId,
     /// Nodes that are not done.
-    nodes: HashMap<NodeId, Node>,
+    nodes: IdMap<NodeId, Node>,
     /// Nodes that any thread may start.
     ready: BTreeMap<NodeId, Work>,
     /// Host functions that may start.
@@ -182,8 +197,29 @@ impl Graph {
         }
     }
 
-    /// Runs what was taken; false if there was nothing to do in it.
+    /// Runs what was taken; false if there was nothing to do in it. A panic inside counts as a fault: the node must end, or
+    /// those who wait for it would wait for ever.
     fn run(&self, piece: Piece) -> bool {
+        let (Piece::Once(id, _) | Piece::Some(id, _)) = &piece;
+        let id = *id;
+        match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
+            Ok(progress) => progress,
+            Err(_) => {
+                let message = "a panic inside the driver's work, see above".into();
+                self.finish(
+                    id,
+                    Some(Fault {
+                        code: Error::UNKNOWN.0,
+                        message,
+                        stderr: None,
+                    }),
+                );
+                true
+            }
+        }
+    }
+
+    fn run_piece(&self, piece: Piece) -> bool {
         match piece {
             Piece::Once(id, Work::Task(task)) => {
                 task();
@@ -192,12 +228,33 @@ impl Graph {
             }
             Piece::Once(id, Work::Kernel(start)) => {
                 let kernel = start();
-                self.lock().running.push_back((id, kernel.clone()));
-                kernel.piece();
+                // Small kernels are done in one piece; large ones go at once where other threads find them.
+                let mut state = self.lock();
+                let shared = state
+                    .nodes
+                    .get(&id)
+                    .is_some_and(|node| node.cost >= WORTH_WAKING);
+                if shared {
+                    state.running.push_back((id, kernel.clone()));
+                }
+                drop(state);
+                let progress = kernel.piece();
                 if kernel.finished() {
                     self.finish(id, kernel.fault());
+                    return true;
                 }
-                true
+                if !shared {
+                    let mut state = self.lock();
+                    state.running.push_back((id, kernel));
+                    self.wake(
+                        &mut state,
+                        Wake {
+                            large: true,
+                            ..Wake::default()
+                        },
+                    );
+                }
+                progress
             }
             Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
                 self.finish(id, None);
@@ -214,11 +271,17 @@ impl Graph {
         }
     }
 
-    fn finish(&self, id: NodeId, fault: Option<u32>) {
+    fn finish(&self, id: NodeId, fault: Option<Fault>) {
         let mut state = self.lock();
+        // Of several threads that worked on it, the first to see its end reports it.
+        let fault = fault.filter(|_| state.nodes.contains_key(&id));
         let mut wake = state.finish(id);
-        if let Some(code) = fault {
-            state.fault.get_or_insert(code);
+        if let Some(fault) = fault {
+            if let Some(line) = &fault.stderr {
+                eprintln!("{line}");
+            }
+            crate::log!("{}", fault.message);
+            state.fault.get_or_insert(fault.code);
             // The device is lost to this process: what runs is given up, what waits is dropped when its turn comes.
             while let Some((other, _)) = state.running.pop_front() {
                 wake.add(state.finish(other));
@@ -237,7 +300,8 @@ impl Graph {
         if wake.large && state.workers.sleeping > 0 {
             self.work.notify_all();
         } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
-            self.work.notify_one();
+            // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
+            self.work.notify_all();
         }
         if (wake.small || wake.large || wake.host) && !state.workers.started {
             state.workers.started = true;
@@ -409,5 +473,198 @@ impl State {
             }
         }
         wake
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+    /// A kernel of so many pieces.
+    struct Pieces {
+        left: AtomicU32,
+        taken: AtomicU32,
+        fault: Option<u32>,
+    }
+
+    impl Pieces {
+        fn new(count: u32, fault: Option<u32>) -> Arc<Self> {
+            Arc::new(Pieces {
+                left: AtomicU32::new(count),
+                taken: AtomicU32::new(count),
+                fault,
+            })
+        }
+    }
+
+    impl Divisible for Pieces {
+        fn piece(&self) -> bool {
+            let taken = self
+                .taken
+                .fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
+            if taken.is_ok() {
+                std::thread::yield_now();
+                self.left.fetch_sub(1, SeqCst);
+            }
+            taken.is_ok()
+        }
+
+        fn finished(&self) -> bool {
+            self.left.load(SeqCst) == 0
+        }
+
+        fn fault(&self) -> Option<Fault> {
+            self.fault.map(|code| Fault {
+                code,
+                message: String::new(),
+                stderr: None,
+            })
+        }
+    }
+
+    fn kernel(pieces: &Arc<Pieces>) -> Work {
+        let pieces = pieces.clone();
+        Work::Kernel(Box::new(move || pieces))
+    }
+
+    fn task(f: impl FnOnce() + Send + 'static) -> Work {
+        Work::Task(Box::new(f))
+    }
+
+    /// A small generator of numbers that are the same in each run.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+    }
+
+    #[test]
+    fn every_node_runs_after_those_that_it_waits_for() {
+        const NODES: usize = 2000;
+        let graph = Graph::default();
+        let clock = Arc::new(AtomicU64::new(1));
+        let times: Arc<Vec<AtomicU64>> = Arc::new((0..NODES).map(|_| AtomicU64::new(0)).collect());
+        let mut numbers = Numbers(7);
+        let mut edges: Vec<Vec<usize>> = Vec::new();
+        let ids = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for node in 0..NODES {
+                let count = if node == 0 { 0 } else { numbers.below(4) };
+                let before: Vec<usize> = (0..count)
+                    .map(|_| node - 1 - numbers.below(node.min(50) as u64) as usize)
+                    .collect();
+                let after: Vec<NodeId> = before.iter().map(|b| ids.lock().unwrap()[*b]).collect();
+                let (clock, times) = (clock.clone(), times.clone());
+                let work = match numbers.below(3) {
+                    0 => {
+                        times[node].store(u64::MAX, SeqCst);
+                        Work::Join
+                    }
+                    _ => task(move || times[node].store(clock.fetch_add(1, SeqCst), SeqCst)),
+                };
+                let id = graph.submit(&after, work, numbers.below(2) * WORTH_WAKING);
+                ids.lock().unwrap().push(id);
+                edges.push(before);
+                if node % 500 == 499 {
+                    // Several threads wait, and so work, at once.
+                    scope.spawn(|| {
+                        let all = ids.lock().unwrap().clone();
+                        graph.wait_all(&all);
+                    });
+                }
+            }
+            graph.wait_all(&ids.lock().unwrap().clone());
+        });
+        for (node, before) in edges.iter().enumerate() {
+            let time = times[node].load(SeqCst);
+            assert_ne!(time, 0, "node {node} did not run");
+            for b in before {
+                let earlier = times[*b].load(SeqCst);
+                assert!(
+                    earlier == u64::MAX || earlier < time,
+                    "node {node} ran before {b}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_chain_of_joins_needs_no_stack() {
+        let graph = Graph::default();
+        let gate = graph.submit(&[], task(|| {}), 0);
+        let mut last = gate;
+        for _ in 0..200_000 {
+            last = graph.submit(&[last], Work::Join, 0);
+        }
+        assert!(!graph.is_done(last));
+        graph.wait(gate);
+        assert!(graph.is_done(last));
+    }
+
+    #[test]
+    fn several_threads_share_a_kernel() {
+        let graph = Graph::default();
+        let pieces = Pieces::new(10_000, None);
+        let id = graph.submit(&[], kernel(&pieces), WORTH_WAKING);
+        let behind = graph.submit(&[id], Work::Join, 0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| graph.wait(behind));
+            }
+        });
+        assert!(pieces.finished() && graph.are_done(&[id, behind]));
+    }
+
+    #[test]
+    fn after_a_fault_what_waits_is_dropped() {
+        let graph = Graph::default();
+        let ran = Arc::new(AtomicU32::new(0));
+        let count = ran.clone();
+        let endless = Pieces::new(u32::MAX, None);
+        let other = graph.submit(&[], kernel(&endless), WORTH_WAKING);
+        let failing = graph.submit(&[], kernel(&Pieces::new(3, Some(719))), 0);
+        let behind = graph.submit(
+            &[failing],
+            task(move || {
+                count.fetch_add(1, SeqCst);
+            }),
+            0,
+        );
+        assert_eq!(graph.fault(), None);
+        graph.wait(behind);
+        // The kernel that would never end is given up.
+        graph.wait(other);
+        assert_eq!((graph.fault(), ran.load(SeqCst)), (Some(719), 0));
+    }
+
+    #[test]
+    fn a_panic_ends_its_node_as_a_fault() {
+        let graph = Graph::default();
+        let id = graph.submit(&[], task(|| panic!("on purpose")), 0);
+        graph.wait(id);
+        assert_eq!(graph.fault(), Some(Error::UNKNOWN.0));
+    }
+
+    #[test]
+    fn a_stamp_is_the_time_of_the_last_that_it_waits_for() {
+        let graph = Graph::default();
+        let time = Arc::new(OnceLock::new());
+        let id = graph.submit(
+            &[],
+            task(|| std::thread::sleep(Duration::from_millis(20))),
+            0,
+        );
+        let began = Instant::now();
+        let stamp = graph.submit(&[id], Work::Stamp(time.clone()), 0);
+        assert!(time.get().is_none());
+        graph.wait(stamp);
+        assert!(*time.get().unwrap() >= began + Duration::from_millis(20));
     }
 }

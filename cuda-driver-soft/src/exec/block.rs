@@ -21,6 +21,8 @@ pub(crate) struct Block {
     /// What each warp that waits asked for.
     waiting_for: Vec<BarOp>,
     barriers: [Barrier; BARRIERS],
+    /// Barriers at which somebody has arrived.
+    in_use: u32,
     shared: Buffer,
     /// Instructions that the block has run, for its clock.
     steps: u64,
@@ -89,6 +91,7 @@ impl Block {
             waiting_for: vec![BarOp::Sync; warps.len()],
             warps,
             barriers: [Barrier::default(); BARRIERS],
+            in_use: 0,
             shared: Buffer::new(shape.shared_bytes)?,
             steps: 0,
             clock_reads: 0,
@@ -114,7 +117,9 @@ impl Block {
             warp.reuse(frames, here, lanes_of(threads, here.warp))?;
         }
         self.states.fill(State::Ready);
-        self.barriers = [Barrier::default(); BARRIERS];
+        for id in lanes::iter(std::mem::take(&mut self.in_use)) {
+            self.barriers[id] = Barrier::default();
+        }
         self.shared.clear();
         (self.steps, self.clock_reads) = (0, 0);
         Some(())
@@ -152,7 +157,6 @@ impl Block {
         let end = m.steps.saturating_add(share);
         loop {
             let mut ran = false;
-            let mut moved = false;
             for w in 0..self.warps.len() {
                 if self.states[w] != State::Ready {
                     continue;
@@ -168,7 +172,9 @@ impl Block {
                     Pause::Done => {
                         self.states[w] = State::Done;
                         // A warp that is gone is not waited for, where no count is said.
-                        (0..BARRIERS).for_each(|id| self.complete(frames, id));
+                        for id in lanes::iter(self.in_use) {
+                            self.complete(frames, id);
+                        }
                     }
                     Pause::Barrier(arrival) => {
                         if let Err(report) = self.arrive(frames, w, &arrival) {
@@ -181,7 +187,6 @@ impl Block {
                         return self.fault(shape, kind, w, 1 << (lane % 32), line);
                     }
                 }
-                moved = true;
             }
             if self.states.iter().all(|s| *s == State::Done) {
                 return Outcome::Done;
@@ -189,7 +194,8 @@ impl Block {
             if !ran {
                 return self.deadlock(frames, shape);
             }
-            if !moved && m.steps >= end {
+            // Also where warps moved: a loop around a barrier moves for ever.
+            if m.steps >= end {
                 return Outcome::Share;
             }
         }
@@ -222,6 +228,7 @@ impl Block {
         }
         barrier.count = arrival.count;
         barrier.arrived += 32;
+        self.in_use |= 1 << id;
         barrier.holding += arrival.holds.count_ones();
         barrier.lanes += arrival.lanes.count_ones();
         if arrival.op == BarOp::Arrive {
@@ -242,6 +249,7 @@ impl Block {
             return;
         }
         self.barriers[id] = Barrier::default();
+        self.in_use &= !(1 << id);
         for w in 0..self.warps.len() {
             if self.states[w] == State::Waiting(id) {
                 self.states[w] = State::Ready;

@@ -1,6 +1,7 @@
 //! A function as the engine runs it.
 
 use super::isa::Handler;
+use super::ops::collective::{Collective, Operands};
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use crate::ir::{FuncId, Special, VarId};
 use std::fmt;
@@ -22,6 +23,8 @@ pub(crate) struct Inst {
     pub(crate) c: Slot,
     /// Fourth operand, or second destination.
     pub(crate) e: Slot,
+    /// Another destination: a carry.
+    pub(crate) f: Slot,
     /// Of a memory instruction its [`AccessCache`](crate::memory::warp::AccessCache), of a branch the target.
     pub(crate) aux: u32,
     /// Modifiers that are not compiled into the handler.
@@ -68,6 +71,8 @@ pub(crate) enum Action {
     Call(Box<Call>),
     /// `bar`, `barrier`
     Barrier(Barrier),
+    /// `shfl`, `vote` and the like, where not all lanes that take part are here.
+    Collective(Collective, Operands),
 }
 
 /// A call site.
@@ -119,8 +124,6 @@ pub(crate) enum Place {
         /// Bytes.
         size: u32,
     },
-    /// Nowhere: the sink.
-    Nowhere,
 }
 
 /// A block barrier instruction.
@@ -224,7 +227,7 @@ impl Code {
     /// Checks what the unsafe code of handlers relies on: every slot, read as the widest row, is inside the frame.
     pub(crate) fn check(self) -> Self {
         for inst in &self.insts {
-            for slot in [inst.d, inst.a, inst.b, inst.c, inst.e] {
+            for slot in [inst.d, inst.a, inst.b, inst.c, inst.e, inst.f] {
                 let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
                 let inside =
                     slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);

@@ -81,7 +81,7 @@ pub struct Execution {
     done: AtomicU64,
     finished: AtomicBool,
     /// Blocks that were put aside when a call had spent its budget.
-    parked: Mutex<VecDeque<block::Block>>,
+    parked: Mutex<VecDeque<Box<block::Block>>>,
     /// Held while a thread works, if only one may.
     turn: Mutex<()>,
     ordered: bool,
@@ -240,7 +240,7 @@ impl Execution {
     }
 
     /// Puts blocks aside for another call.
-    pub(super) fn park(&self, blocks: impl IntoIterator<Item = block::Block>) {
+    pub(super) fn park(&self, blocks: impl IntoIterator<Item = Box<block::Block>>) {
         lock(&self.parked).extend(blocks);
     }
 
@@ -302,7 +302,7 @@ impl Execution {
 /// What [`Execution::take`] gives.
 pub(super) enum Taken {
     /// A block that was put aside.
-    Parked(block::Block),
+    Parked(Box<block::Block>),
     /// A block that has not begun.
     New(u64),
 }

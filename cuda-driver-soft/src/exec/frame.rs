@@ -20,8 +20,6 @@ pub(crate) struct Frame {
     pub(crate) file: RegFile,
     /// Where it goes on when it returns; `None` for the kernel itself.
     pub(crate) caller: Option<Caller>,
-    /// Calls around it.
-    pub(crate) depth: u32,
     /// Where its local memory begins.
     pub(crate) local_base: u64,
     /// Lanes that are in it, or in something that it called.
@@ -96,7 +94,7 @@ impl<'e> Frames<'e> {
         &mut self,
         function: FuncId,
         here: Here,
-        caller: Option<(Caller, u32)>,
+        caller: Option<Caller>,
         local_base: u64,
         live: Mask,
     ) -> Frame {
@@ -105,15 +103,10 @@ impl<'e> Frames<'e> {
             Some(file) => (file, false),
             None => (RegFile::new(code.frame_bytes), true),
         };
-        let (caller, depth) = match caller {
-            Some((caller, depth)) => (Some(caller), depth + 1),
-            None => (None, 0),
-        };
         let mut frame = Frame {
             function,
             file,
             caller,
-            depth,
             local_base,
             live,
         };
@@ -158,15 +151,19 @@ impl<'e> Frames<'e> {
         for (slot, width, constant) in code.constants[first..].iter().chain(again) {
             let local_base = frame.local_base;
             match constant {
-                Constant::Special(special) => {
+                Constant::Special(special) if differs(*special) => {
                     frame.file.set(*slot, *width, FULL, |lane| {
                         self.special(*special, here, lane as u32)
                     });
                 }
-                constant => {
-                    let value = self.value(constant, local_base);
-                    frame.file.set(*slot, *width, FULL, |_| value);
+                Constant::Special(special) => {
+                    frame
+                        .file
+                        .set_all(*slot, *width, self.special(*special, here, 0));
                 }
+                constant => frame
+                    .file
+                    .set_all(*slot, *width, self.value(constant, local_base)),
             }
         }
     }
@@ -247,6 +244,15 @@ impl<'e> Frames<'e> {
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,
         })
     }
+}
+
+/// Whether a special register is not the same in all lanes of a warp.
+fn differs(special: Special) -> bool {
+    use Special::*;
+    matches!(
+        special,
+        Tid(_) | Laneid | LanemaskEq | LanemaskLt | LanemaskLe | LanemaskGt | LanemaskGe
+    )
 }
 
 /// The coordinates of a thread in its block.

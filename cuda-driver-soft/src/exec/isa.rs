@@ -103,31 +103,71 @@ pub(crate) trait Body {
     ) -> Flow;
 }
 
-/// Compiles a body for all instruction sets, for full and for partial masks.
-pub(crate) fn compiled<B: Body>() -> Handlers {
-    Handlers {
-        baseline: Entry {
-            full: baseline::<B, true>,
-            masked: baseline::<B, false>,
-        },
-        #[cfg(target_arch = "x86_64")]
-        wide: Entry {
-            full: wide::<B, true>,
-            masked: wide::<B, false>,
-        },
+/// How much code an instruction is worth: what is compiled more often runs faster, but takes longer to build.
+pub(crate) trait Worth {
+    /// Compiles a body.
+    fn compile<B: Body>() -> Handlers;
+}
+
+/// What programs are full of: for each instruction set, and for full masks apart.
+pub(crate) struct Hot;
+
+/// What is common: for each instruction set.
+pub(crate) struct Common;
+
+/// What is rare, or slow anyway: once.
+pub(crate) struct Rare;
+
+impl Worth for Hot {
+    fn compile<B: Body>() -> Handlers {
+        Handlers {
+            // Where there is a wider set, hardly a machine lacks it.
+            #[cfg(target_arch = "x86_64")]
+            baseline: Entry {
+                full: baseline::<B, false>,
+                masked: baseline::<B, false>,
+            },
+            #[cfg(not(target_arch = "x86_64"))]
+            baseline: Entry {
+                full: baseline::<B, true>,
+                masked: baseline::<B, false>,
+            },
+            #[cfg(target_arch = "x86_64")]
+            wide: Entry {
+                full: wide::<B, true>,
+                masked: wide::<B, false>,
+            },
+        }
     }
 }
 
-/// Compiles a body once, for what is rare or slow anyway.
-pub(crate) fn compiled_once<B: Body>() -> Handlers {
-    let entry = Entry {
-        full: baseline::<B, false>,
-        masked: baseline::<B, false>,
-    };
-    Handlers {
-        baseline: entry,
-        #[cfg(target_arch = "x86_64")]
-        wide: entry,
+impl Worth for Common {
+    fn compile<B: Body>() -> Handlers {
+        Handlers {
+            baseline: Entry {
+                full: baseline::<B, false>,
+                masked: baseline::<B, false>,
+            },
+            #[cfg(target_arch = "x86_64")]
+            wide: Entry {
+                full: wide::<B, false>,
+                masked: wide::<B, false>,
+            },
+        }
+    }
+}
+
+impl Worth for Rare {
+    fn compile<B: Body>() -> Handlers {
+        let entry = Entry {
+            full: baseline::<B, false>,
+            masked: baseline::<B, false>,
+        };
+        Handlers {
+            baseline: entry,
+            #[cfg(target_arch = "x86_64")]
+            wide: entry,
+        }
     }
 }
 

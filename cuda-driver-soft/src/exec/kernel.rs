@@ -1,6 +1,7 @@
 //! A kernel of a program, and what can be said of it before it runs.
 
 use super::isa::Isa;
+use super::ops::atomic::order_matters;
 use super::program::Image;
 use crate::ir::{
     Body, Callee, Directives, FuncId, Function, Op, Operand, Order, RegClass, RelocTarget, Space,
@@ -210,14 +211,19 @@ impl Info {
                 Some(Err(cannot)) => Some(cannot.to_string()),
                 _ => None,
             });
-        let strong = bodies
+        // Where a thread sees, or makes seen, in which order others did something.
+        let ordered = bodies
             .iter()
             .flat_map(|b| &b.insts)
             .filter_map(|i| match &i.op {
                 Op::Ld(m) if m.order != Order::Weak => Some(m.space),
+                Op::Atom { op, mem } | Op::Red { op, mem } => {
+                    let used = i.dsts.iter().any(Option::is_some);
+                    order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
+                }
                 _ => None,
             });
-        let strong: Vec<Space> = strong.collect();
+        let ordered: Vec<Space> = ordered.collect();
         let words = |c: &RegClass| match c {
             RegClass::Pred => 0,
             RegClass::B16 | RegClass::B32 => 1,
@@ -237,8 +243,8 @@ impl Info {
             functions,
             shared,
             unsupported,
-            spins: !strong.is_empty(),
-            sees_other_blocks: strong
+            spins: !ordered.is_empty(),
+            sees_other_blocks: ordered
                 .iter()
                 .any(|s| matches!(s, Space::Global | Space::Generic)),
         }

@@ -28,8 +28,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) output: Vec<u8>,
     /// The context that owns what threads allocate.
     pub(crate) owner: u64,
-    /// Loads that see what other threads do while they spin: volatile, relaxed, acquire.
-    pub(crate) strong_loads: u64,
+    /// Lanes of the running warp that have not exited.
+    pub(crate) live: Mask,
     /// Instructions of a warp that have been run, counted at branches.
     pub(crate) steps: u64,
     /// `steps` when the running block was last taken up, less what it had run before.

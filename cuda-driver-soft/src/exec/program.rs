@@ -19,6 +19,9 @@ pub struct Program {
     kernels: HashMap<String, Arc<Kernel>>,
 }
 
+/// A function's code for one instruction set, decoded when it is first needed.
+type Decoded = OnceLock<Result<Arc<Code>, CannotRun>>;
+
 /// What kernels need of their program.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -28,7 +31,7 @@ pub(crate) struct Image {
     /// By variable; `None` for what is not in device memory.
     globals: Vec<Option<Global>>,
     /// By instruction set and function.
-    codes: [Vec<OnceLock<Result<Arc<Code>, CannotRun>>>; 2],
+    codes: [Vec<Decoded>; 2],
     /// Memory instructions decoded so far.
     caches: AtomicU32,
 }

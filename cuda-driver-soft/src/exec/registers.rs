@@ -3,7 +3,7 @@
 //! This is one of the few places of the room with unsafe code: handlers run some 10^9 times a second, and a bounds
 //! check per operand would double what an instruction costs. What makes it sound is said at [`Regs`].
 
-use super::lanes::{self, Lanes, Mask};
+use super::lanes::{self, FULL, LANES, Lanes, Mask};
 use crate::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -80,6 +80,27 @@ impl RegFile {
         }
     }
 
+    /// Sets a row to one value in all lanes.
+    pub(crate) fn set_all(&mut self, slot: Slot, width: u8, value: u64) {
+        let start = slot.0 as usize;
+        let bytes = self.bytes_mut();
+        macro_rules! fill {
+            ($ty:ty, $bytes:literal) => {
+                if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
+                    let value = (value as $ty).to_le_bytes();
+                    row.chunks_exact_mut($bytes)
+                        .for_each(|lane| lane.copy_from_slice(&value));
+                }
+            };
+        }
+        match width {
+            2 => fill!(u16, 2),
+            4 => fill!(u32, 4),
+            8 => fill!(u64, 8),
+            _ => self.set(slot, width, FULL, |_| value),
+        }
+    }
+
     /// The value of one lane in a row of values of `width` bytes, or of a predicate.
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };
@@ -101,6 +122,9 @@ impl RegFile {
 
     /// Sets a part to zero.
     pub(crate) fn clear(&mut self, start: u32, bytes: u32) {
+        if bytes == 0 {
+            return;
+        }
         if let Some(part) = self
             .bytes_mut()
             .get_mut(start as usize..(start + bytes) as usize)
@@ -284,7 +308,11 @@ impl Lane for bool {
     unsafe fn read(regs: Regs<'_>, slot: Slot) -> Lanes<Self> {
         // SAFETY: as promised by the caller.
         let lanes = lanes::expand(unsafe { regs.mask(slot) });
-        lanes.map(|m| m != 0)
+        let mut out = [false; LANES];
+        for i in 0..LANES {
+            out[i] = lanes[i] != 0;
+        }
+        out
     }
 
     #[inline(always)]

@@ -10,10 +10,12 @@ use super::fault::FaultKind;
 use super::frame::{Caller, Frame, FrameId, Frames, Here};
 use super::lanes::{self, Mask};
 use super::machine::Machine;
+use super::ops::collective::{Collective, Operands, compute};
 use super::registers::Slot;
+use super::registers::bytes_of;
 use super::run::{Event, run};
 use super::{builtins, window};
-use crate::ir::{BarOp, FuncId};
+use crate::ir::{BarOp, FuncId, RegClass};
 use crate::memory::buffer::LocalMemory;
 
 /// Lanes at one place.
@@ -32,11 +34,13 @@ impl Split {
     }
 }
 
-/// Lanes that wait at a barrier; they go on behind it.
+/// Lanes that wait at a barrier, or for others to do something together; they go on behind it.
 #[derive(Clone, Copy, Debug)]
 struct Parked {
     split: Split,
     action: u32,
+    /// What they wait to do together with which lanes: wherever those come to the same, it is done.
+    together: Option<(Collective, Mask)>,
 }
 
 /// A warp of a block.
@@ -164,6 +168,7 @@ impl Warp {
     fn run_splits(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
         let mut share = share;
         let mut in_turn = false;
+        m.live = self.live;
         loop {
             let Some(mut split) = self.ready.pop() else {
                 return self.settle(m, frames);
@@ -273,7 +278,7 @@ impl Warp {
             ..split
         };
         match &code.actions[index as usize] {
-            Action::Exit => self.exit(frames, split),
+            Action::Exit => self.exit(m, frames, split),
             Action::Return => self.return_from(m, frames, code, split),
             Action::Branch { index, targets } => {
                 let values = self.values(split.frame, *index, 4);
@@ -299,18 +304,26 @@ impl Warp {
             Action::Barrier(_) => self.parked.push(Parked {
                 split: after,
                 action: index,
+                together: None,
             }),
+            Action::Collective(what, operands) => {
+                self.park_together(m, after, index, *what, operands)?;
+                self.do_together(frames);
+            }
             Action::Call(call) => return self.call(m, frames, call, split, index),
         }
         Ok(())
     }
 
-    fn exit(&mut self, frames: &mut Frames<'_>, split: Split) {
+    fn exit(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, split: Split) {
         self.live &= !split.mask;
+        m.live = self.live;
         let mut next = Some(split.frame);
         while let Some(id) = next {
             next = self.leave(frames, id, split.mask).map(|c| c.frame);
         }
+        // Those who waited for these lanes wait no longer.
+        self.do_together(frames);
     }
 
     /// Lanes leave a frame, which goes when it is empty. Says who called it.
@@ -338,7 +351,7 @@ impl Warp {
             .as_ref()
             .and_then(|f| f.caller)
         else {
-            self.exit(frames, split);
+            self.exit(m, frames, split);
             return;
         };
         let calling = self.frames[caller.frame as usize]
@@ -441,13 +454,7 @@ impl Warp {
             action,
         };
         let function = id;
-        let frame = frames.make(
-            function,
-            self.here,
-            Some((origin, split.depth)),
-            base,
-            lanes,
-        );
+        let frame = frames.make(function, self.here, Some(origin), base, lanes);
         let id = match self.frames.iter().position(Option::is_none) {
             Some(free) => {
                 self.frames[free] = Some(frame);
@@ -540,7 +547,6 @@ impl Warp {
                     bytes[..from.len()].copy_from_slice(from);
                 }
             }
-            Place::Nowhere => {}
         }
     }
 
@@ -579,7 +585,6 @@ impl Warp {
                     to.copy_from_slice(&bytes[..to.len()]);
                 }
             }
-            Place::Nowhere => {}
         }
     }
 
@@ -629,6 +634,122 @@ impl Warp {
             ..split
         });
         Ok(())
+    }
+
+    /// Keeps lanes until all that they are to do something together with have come.
+    fn park_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        split: Split,
+        action: u32,
+        what: Collective,
+        operands: &Operands,
+    ) -> Result<(), ()> {
+        let members = match operands.members {
+            Some(slot) => self.values(split.frame, slot, 4),
+            None => [u64::from(split.mask); 32],
+        };
+        // Lanes may name different lanes, as long as each names itself.
+        let mut rest = split.mask;
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let wanted = members[first] as Mask;
+            let lanes = lanes::iter(rest)
+                .filter(|i| members[*i] as Mask == wanted)
+                .fold(0, |m, i| m | 1 << i);
+            rest &= !lanes;
+            if wanted & lanes != lanes {
+                let report =
+                    format!("a lane takes part whose bit is not in its member mask {wanted:#010x}");
+                m.fault = Some((FaultKind::BarrierMisuse { report }, first));
+                return Err(());
+            }
+            self.parked.push(Parked {
+                split: Split {
+                    mask: lanes,
+                    ..split
+                },
+                action,
+                together: Some((what, wanted)),
+            });
+        }
+        Ok(())
+    }
+
+    /// Does what lanes wait to do together, wherever all have come.
+    fn do_together(&mut self, frames: &Frames<'_>) {
+        let mut next = 0;
+        while let Some(Parked { together, .. }) = self.parked.get(next).copied() {
+            next += 1;
+            let Some((what, members)) = together else {
+                continue;
+            };
+            let here = self.parked.iter().filter(|p| p.together == together);
+            let lanes = here.fold(0, |lanes, p| lanes | p.split.mask);
+            if members & self.live & !lanes != 0 {
+                continue;
+            }
+            let (group, rest) = std::mem::take(&mut self.parked)
+                .into_iter()
+                .partition(|p| p.together == together);
+            self.parked = rest;
+            self.together(frames, what, lanes, group);
+            next = 0;
+        }
+    }
+
+    fn together(&mut self, frames: &Frames<'_>, what: Collective, lanes: Mask, group: Vec<Parked>) {
+        let (mut a, mut b, mut c) = ([0; 32], [0; 32], [0; 32]);
+        for parked in &group {
+            let Some(operands) = self.operands(frames, parked) else {
+                continue;
+            };
+            let width = what.source().map_or(4, |class| {
+                if class == RegClass::Pred {
+                    0
+                } else {
+                    bytes_of(class) / 32
+                }
+            });
+            let frame = parked.split.frame;
+            let (from_a, from_b, from_c) = (
+                self.values(frame, operands.a, width as u8),
+                self.values(frame, operands.b, 4),
+                self.values(frame, operands.c, 4),
+            );
+            for i in lanes::iter(parked.split.mask) {
+                a[i] = from_a[i] ^ u64::from(operands.negated);
+                (b[i], c[i]) = (from_b[i] as u32, from_c[i] as u32);
+            }
+        }
+        let outcome = compute(what, lanes, &a, &b, &c);
+        for parked in group {
+            if let Some(operands) = self.operands(frames, &parked)
+                && let Some(frame) = self.frames[parked.split.frame as usize].as_mut()
+            {
+                let mask = parked.split.mask;
+                if let Some(class) = what.result() {
+                    let width = if class == RegClass::Pred { 0 } else { 4 };
+                    frame.file.set(operands.d, width, mask, |i| outcome.d[i]);
+                }
+                frame
+                    .file
+                    .set(operands.p, 0, mask, |i| u64::from(outcome.p >> i & 1));
+            }
+            self.push(parked.split);
+        }
+    }
+
+    fn operands<'e>(&self, frames: &Frames<'e>, parked: &Parked) -> Option<&'e Operands> {
+        let frame = self.frames[parked.split.frame as usize].as_ref()?;
+        match frames
+            .code(frame.function)
+            .actions
+            .get(parked.action as usize)?
+        {
+            Action::Collective(_, operands) => Some(operands),
+            _ => None,
+        }
     }
 
     /// No split can run: all have exited, or wait at barriers.
@@ -730,8 +851,11 @@ impl Warp {
         arrivals: &[Option<Arrival>],
     ) -> Pause {
         let places = self.parked.iter().zip(arrivals).map(|(p, arrival)| {
-            let which =
-                arrival.map_or("different barriers".into(), |a| format!("barrier {}", a.id));
+            let which = match (p.together, arrival) {
+                (Some((what, members)), _) => format!("{what:?} of lanes {members:#010x}"),
+                (None, Some(arrival)) => format!("barrier {}", arrival.id),
+                (None, None) => "different barriers".into(),
+            };
             format!(
                 "lanes {:#010x} wait at {which} in line {}",
                 p.split.mask,

@@ -16,9 +16,9 @@ pub(super) struct Worker<'e> {
     machine: Machine<'e>,
     frames: Frames<'e>,
     /// A block that is over, to be used again.
-    spare: Option<Block>,
+    spare: Option<Box<Block>>,
     /// Blocks that have begun and had their share.
-    begun: VecDeque<Block>,
+    begun: VecDeque<Box<Block>>,
 }
 
 /// Instructions that a block runs before others are looked after.
@@ -54,7 +54,7 @@ impl<'e> Worker<'e> {
             stack_limit: launch.options.stack_limit,
             output: Vec::new(),
             owner: kernel.image().owner,
-            strong_loads: 0,
+            live: 0,
             steps: 0,
             block_start: 0,
             clock_reads: 0,
@@ -115,18 +115,18 @@ impl<'e> Worker<'e> {
         self.execution.park(self.begun.drain(..));
     }
 
-    fn begin(&mut self, number: u64) -> Option<Block> {
+    fn begin(&mut self, number: u64) -> Option<Box<Block>> {
         let shape = &self.execution.shape;
         match self.spare.take() {
             Some(mut block) => {
                 block.reuse(&mut self.frames, shape, number)?;
                 Some(block)
             }
-            None => Block::new(&mut self.frames, shape, number),
+            None => Block::new(&mut self.frames, shape, number).map(Box::new),
         }
     }
 
-    fn run(&mut self, mut block: Block, share: u64) {
+    fn run(&mut self, mut block: Box<Block>, share: u64) {
         let number = block.number();
         if !self.execution.wants(number) {
             self.execution.count_done(1);

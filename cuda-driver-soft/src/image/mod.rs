@@ -1,6 +1,8 @@
 //! What a program hands over as a kernel image: PTX text, fat binaries, linked images.
 
+pub(crate) mod cubin;
 pub(crate) mod fatbin;
+pub(crate) mod link;
 
 /// A kernel image, by its first bytes.
 #[derive(Clone, Debug)]
@@ -9,7 +11,7 @@ pub(crate) enum Image {
     Text(Vec<u8>),
     /// A fat binary: header and entries.
     FatBinary(Vec<u8>),
-    /// Machine code, which cannot run here.
+    /// An ELF file: a linked image of ours, or machine code, which cannot run here.
     Elf(Vec<u8>),
 }
 
@@ -29,16 +31,4 @@ impl Image {
             _ => Image::Text(bytes),
         }
     }
-}
-
-/// The PTX inside an image that this driver's linker made; `None` for any other ELF file.
-pub(crate) fn soft_cubin(elf: &[u8]) -> Option<Vec<u8>> {
-    let _ = elf;
-    None
-}
-
-/// Length of an ELF file of ours: its section table is its end. `None` for any other.
-pub(crate) fn elf_length(header: &[u8]) -> Option<usize> {
-    let _ = header;
-    None
 }

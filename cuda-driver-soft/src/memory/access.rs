@@ -5,7 +5,9 @@
 //! of a warp and bulk copies through `asm!`, whose effect on memory the compiler does not reason about. On machines
 //! without such code, and under `--cfg cuda_soft_atomics` (for sanitizers), all goes through relaxed atomics.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed,
+};
 
 macro_rules! scalar {
     ($load:ident, $store:ident, $ty:ty, $atomic:ty) => {
@@ -35,6 +37,32 @@ scalar!(load8, store8, u8, AtomicU8);
 scalar!(load16, store16, u16, AtomicU16);
 scalar!(load32, store32, u32, AtomicU32);
 scalar!(load64, store64, u64, AtomicU64);
+
+/// Replaces a value of 2, 4 or 8 bytes by a function of it, as one step that no other thread comes between. Gives the
+/// old value.
+///
+/// # Safety
+/// `at` must be valid for reads and writes of the value and aligned to its size.
+pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -> u64 {
+    macro_rules! update {
+        ($ty:ty, $atomic:ty) => {{
+            // SAFETY: valid and aligned, as the caller promises; atomics may race with other accesses of this module.
+            let place = unsafe { &*at.cast::<$atomic>() };
+            let mut old = place.load(Relaxed);
+            while let Err(other) =
+                place.compare_exchange_weak(old, new(u64::from(old)) as $ty, AcqRel, Relaxed)
+            {
+                old = other;
+            }
+            u64::from(old)
+        }};
+    }
+    match bytes {
+        2 => update!(u16, AtomicU16),
+        4 => update!(u32, AtomicU32),
+        _ => update!(u64, AtomicU64),
+    }
+}
 
 /// Copies bytes; the ranges may overlap.
 ///

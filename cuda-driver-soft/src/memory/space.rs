@@ -353,7 +353,12 @@ impl AddressSpace {
         let index = self.index();
         let record = index
             .containing(address)
-            .or_else(|| index.records.get(&address));
+            .or_else(|| index.records.get(&address))
+            .or_else(|| match bytes {
+                // Nothing, at the end of an allocation.
+                0 => index.containing(address.wrapping_sub(1)),
+                _ => None,
+            });
         match record {
             Some(r)
                 if address - r.info.base <= r.info.bytes

@@ -58,6 +58,7 @@ pub(crate) struct AccessCache<'m> {
 
 /// Where the lanes of an access are on the host. Each place is valid for the access, and aligned.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant)] // A box would cost an allocation for each access.
 pub(crate) enum Placed {
     /// At this place, plus the pattern's delta.
     Pattern(*mut u8),
@@ -111,8 +112,8 @@ impl<'m> AccessCache<'m> {
             }
             let anchor = addresses[0].wrapping_sub(u64::from(self.deltas[0]));
             let mut differs = 0;
-            for i in 0..LANES {
-                differs |= addresses[i].wrapping_sub(anchor) ^ u64::from(self.deltas[i]);
+            for (address, delta) in addresses.iter().zip(&self.deltas) {
+                differs |= address.wrapping_sub(anchor) ^ u64::from(*delta);
             }
             (differs == 0).then_some(anchor)
         } else {

@@ -30,6 +30,10 @@ pub(super) struct Ast {
     pub(super) version: (u32, u32),
     pub(super) target: Target,
     pub(super) address_size: u32,
+    /// `texmode_independent` of `.target`.
+    pub(super) independent_textures: bool,
+    /// There is a `.section`.
+    pub(super) sections: bool,
     pub(super) names: Names,
     /// The opcode lexemes, by their number in [`Inst::opcode`].
     pub(super) opcodes: Names,
@@ -86,8 +90,10 @@ pub(super) enum DeclSpace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeclType {
     Scalar(Type),
-    /// `.texref`, `.samplerref`, `.surfref`
+    /// `.texref`, `.surfref`
     Opaque,
+    /// `.samplerref`
+    Sampler,
 }
 
 impl DeclType {
@@ -95,7 +101,7 @@ impl DeclType {
     pub(super) fn size(self) -> u32 {
         match self {
             DeclType::Scalar(ty) => ty.size(),
-            DeclType::Opaque => 8,
+            DeclType::Opaque | DeclType::Sampler => 8,
         }
     }
 }

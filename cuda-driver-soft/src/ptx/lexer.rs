@@ -127,8 +127,10 @@ impl<'a> Lexer<'a> {
                 self.at += 1;
             } else if is(b, SPACE) {
                 self.at += 1;
-            } else if (b == b'/' && self.byte(self.at + 1) == b'/') || b == b'#' {
-                self.to_line_end();
+            } else if (b == b'/' && self.byte(self.at + 1) == b'/')
+                || (b == b'#' && self.line_marker())
+            {
+                self.skip_to_line_end();
             } else if b == b'/' && self.byte(self.at + 1) == b'*' {
                 self.at += 2;
                 while self.at < self.text.len() && !self.text[self.at..].starts_with(b"*/") {
@@ -142,7 +144,14 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn to_line_end(&mut self) {
+    /// `# 12 "file"`: what a preprocessor leaves.
+    fn line_marker(&self) -> bool {
+        let rest = self.text.get(self.at + 1..).unwrap_or(&[]);
+        let next = rest.iter().find(|&&b| b != b' ' && b != b'\t');
+        next.is_some_and(|&b| is(b, DIGIT))
+    }
+
+    fn skip_to_line_end(&mut self) {
         let rest = self.text.get(self.at..).unwrap_or(&[]);
         self.at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
     }
@@ -222,7 +231,7 @@ impl<'a> Lexer<'a> {
     pub(super) fn skip_line(&mut self) {
         if self.token.line == self.line {
             self.at = self.token.end as usize;
-            self.to_line_end();
+            self.skip_to_line_end();
             self.bump();
         }
     }

@@ -3,7 +3,7 @@
 //! | step | file |
 //! |--|--|
 //! | text → lexemes | `lexer` |
-//! | lexemes → [`ast::Ast`], flat vectors; syntax errors stop here | `parser/` |
+//! | lexemes → `ast::Ast`, flat vectors; syntax errors stop here | `parser/` |
 //! | what opcodes, modifiers and operands there are | `forms/`, the instruction table |
 //! | module scope: variables, functions, initial values | `module` |
 //! | bodies → [`crate::ir::Body`], every name and type checked | `lower/` |
@@ -22,6 +22,7 @@ mod parser;
 mod symbols;
 
 pub use diagnostics::{Diagnostic, Severity};
+pub use forms::{TableRow, every_form, table_rows};
 
 use crate::ir;
 use diagnostics::Diagnostics;

@@ -100,6 +100,7 @@ pub(super) fn build(
         diagnostics,
         globals: FastMap::default(),
         variables: Vec::new(),
+        types: Vec::new(),
         functions: Vec::new(),
         statics: FastMap::default(),
     };
@@ -128,7 +129,28 @@ pub(super) fn build(
             lower::verify(&unit, FuncId(index as u32), text, diagnostics, &mut called);
         }
     }
+    let constants = variables.iter().filter(|v| v.space == Space::Const);
+    let bytes = constants.fold(0u64, |end, v| {
+        end.next_multiple_of(v.align.min(1 << 30))
+            .saturating_add(v.size)
+    });
+    if bytes > 0x10000 {
+        let message =
+            format!("File uses too much global constant data ({bytes:#x} bytes, 0x10000 max)");
+        diagnostics.push(Severity::Error, 0, 0, message);
+    }
+    if unit.ast.target.debug && !unit.ast.sections {
+        let message = "Debug information not found in presence of .target debug";
+        diagnostics.push(Severity::Error, 0, 0, message.to_owned());
+    }
     if !limits.unresolved {
+        for variable in variables
+            .iter()
+            .filter(|v| v.linkage == Linkage::Extern && v.space != Space::Shared)
+        {
+            let message = format!("Unresolved extern variable '{}'", variable.name);
+            diagnostics.push(Severity::Warning, 0, 0, message);
+        }
         for (signature, called) in unit.functions.iter().zip(&called) {
             let name = unit.ast.names.text(signature.name);
             if *called && !signature.defined && !PROVIDED.contains(&name.as_str()) {
@@ -192,7 +214,7 @@ pub(super) fn parameters(unit: &Unit, range: &std::ops::Range<u32>) -> Vec<ir::P
             align,
             ty: match var.ty {
                 DeclType::Scalar(ty) => ty,
-                DeclType::Opaque => Type::B64,
+                DeclType::Opaque | DeclType::Sampler => Type::B64,
             },
         };
         offset += size;
@@ -206,6 +228,8 @@ struct Builder<'a> {
     diagnostics: &'a mut Diagnostics,
     globals: FastMap<Name, Global>,
     variables: Vec<ir::Variable>,
+    /// The types they were declared with.
+    types: Vec<DeclType>,
     functions: Vec<Signature>,
     statics: FastMap<u32, VarId>,
 }
@@ -259,14 +283,23 @@ impl Builder<'_> {
         if u64::from(var.ty.size()) * u64::from(var.vec) > 16 {
             self.error(
                 var.pos,
-                format!(
-                    "Vector type of variable '{}' is larger than 128 bits",
-                    name()
-                ),
+                "Vector type too large, exceeds 128 bit limit".to_owned(),
             );
         }
         if var.size().is_none() {
             self.error(var.pos, format!("Variable '{}' is too large", name()));
+        }
+        if var.linkage == Linkage::Common && var.space != DeclSpace::Global {
+            let message = ".common variables must be declared in .global space";
+            self.error(var.pos, message.to_owned());
+        }
+        if var.ty == DeclType::Sampler && !ast.independent_textures {
+            let message = "Instruction or declaration violates .target texmode_unified setting";
+            self.error(var.pos, message.to_owned());
+        }
+        if var.managed && var.space != DeclSpace::Global {
+            let message = format!("Illegal attribute '.managed' for symbol '{}'", name());
+            self.error(var.pos, message);
         }
     }
 
@@ -298,76 +331,65 @@ impl Builder<'_> {
         };
         self.check(ast, var);
         let Some(count) = var.count else {
-            let variable = self.variable(ast, var, space, name);
-            return self.declare_global(ast, item, var, var.name, variable);
+            return self.declare(ast, item, var, space, var.name);
         };
+        // `a<3>` are `a0`, `a1`, `a2`: those that are mentioned.
         for i in 0..count.min(1 << 16) {
-            let text = format!("{name}{i}");
-            if let Some(name) = ast.names.find(text.as_bytes()) {
-                let variable = self.variable(ast, var, space, text);
-                self.declare_global(ast, item, var, name, variable);
+            if let Some(name) = ast.names.find(format!("{name}{i}").as_bytes()) {
+                self.declare(ast, item, var, space, name);
             }
         }
     }
 
-    fn declare_global(
-        &mut self,
-        ast: &Ast,
-        item: u32,
-        var: &Var,
-        name: Name,
-        variable: ir::Variable,
-    ) {
-        let element = var.element() as u32;
-        if let Some(Global {
-            symbol: Symbol::Variable { var: id, .. },
-            ..
-        }) = self.globals.get(&name).copied()
-        {
-            let before = &mut self.variables[id.0 as usize];
-            let text = ast.names.text(name);
-            let message = if before.space != variable.space
-                || before.align != variable.align && variable.size != 0
-            {
-                Some(format!("Conflicting declarations of variable '{text}'"))
-            } else {
-                match (before.linkage, variable.linkage) {
-                    (_, Linkage::Extern) => None,
-                    (Linkage::Extern, Linkage::Internal) => Some(format!(
-                        "'.extern' variable '{text}' cannot be resolved by a '.static'"
-                    )),
-                    (Linkage::Extern, _)
-                    | (Linkage::Weak, Linkage::Weak)
-                    | (Linkage::Common, Linkage::Common) => {
-                        *before = variable;
-                        None
-                    }
-                    _ => Some(format!("Duplicate definition of variable '{text}'")),
-                }
-            };
-            if let Some(message) = message {
-                self.error(var.pos, message);
-            }
-            return;
-        }
-        if self.globals.contains_key(&name) {
-            return self.error(
-                var.pos,
-                format!(
-                    "Duplicate definition of variable '{}'",
-                    ast.names.text(name)
-                ),
-            );
-        }
+    /// Declares a variable of module scope under this name.
+    fn declare(&mut self, ast: &Ast, item: u32, var: &Var, space: Space, name: Name) {
+        let text = ast.names.text(name);
         let id = VarId(self.variables.len() as u32);
-        self.variables.push(variable);
-        self.globals.insert(
-            name,
-            Global {
-                symbol: Symbol::Variable { var: id, element },
-                item,
-            },
-        );
+        let symbol = Symbol::Variable {
+            var: id,
+            element: var.element() as u32,
+        };
+        match self.globals.get(&name).copied() {
+            None => {
+                // Known from here on: its own initial value may name it.
+                self.globals.insert(name, Global { symbol, item });
+                let variable = self.variable(ast, var, space, text);
+                self.variables.push(variable);
+                self.types.push(var.ty);
+            }
+            Some(Global {
+                symbol: Symbol::Variable { var: before, .. },
+                ..
+            }) => {
+                let variable = self.variable(ast, var, space, text.clone());
+                let index = before.0 as usize;
+                let Some(before) = self.variables.get_mut(index) else {
+                    return;
+                };
+                if self.types.get(index) != Some(&var.ty) {
+                    let message = format!("Inconsistent redefinition of variable '{text}'");
+                    return self.error(var.pos, message);
+                }
+                match (before.linkage, variable.linkage) {
+                    (_, Linkage::Extern) => {}
+                    (Linkage::Extern, Linkage::Internal) => {
+                        let message = format!(
+                            "'.extern' variable '{text}' cannot be resolved by a '.static'"
+                        );
+                        self.error(var.pos, message);
+                    }
+                    (Linkage::Extern, _) => *before = variable,
+                    _ => self.error(
+                        var.pos,
+                        format!("Duplicate definition of variable '{text}'"),
+                    ),
+                }
+            }
+            Some(_) => self.error(
+                var.pos,
+                format!("Duplicate definition of variable '{text}'"),
+            ),
+        }
     }
 
     fn variable(&mut self, ast: &Ast, var: &Var, space: Space, name: String) -> ir::Variable {
@@ -390,22 +412,33 @@ impl Builder<'_> {
                     .inits
                     .get(init.start as usize..init.end as usize)
                     .unwrap_or(&[]);
-                match init::value(ast, &self.globals, var, nodes) {
+                let space_of =
+                    |id: VarId| self.variables.get(id.0 as usize).map_or(space, |v| v.space);
+                match init::value(ast, &self.globals, &space_of, var, nodes) {
                     Ok(value) => {
                         variable.size = value.size;
                         variable.init = value.bytes;
                         variable.relocs = value.relocs;
                     }
-                    Err((pos, message)) => self.error(pos, message),
+                    Err((pos, message)) => {
+                        let column = super::parser::column(self.text, pos.offset);
+                        self.diagnostics
+                            .push(Severity::Fatal, pos.line, column, message);
+                    }
                 }
             }
             Some(_) => {
-                let text = &variable.name;
-                let message =
-                    format!("No initial value is allowed for '{text}' in this state space");
+                let text = ast.names.text(var.name);
+                let message = if var.linkage == Linkage::Extern {
+                    format!("No initial value is allowed for external symbol '{text}'")
+                } else {
+                    format!("No initial value is allowed for '{text}' in this state space")
+                };
                 self.error(var.pos, message);
             }
-            None if var.dims.contains(&None) && var.linkage != Linkage::Extern => {
+            None if var.linkage != Linkage::Extern
+                && (var.dims.contains(&None) || var.dims.contains(&Some(0))) =>
+            {
                 let message = format!(
                     "Non-external variable '{}' has incomplete type",
                     variable.name
@@ -439,24 +472,27 @@ impl Builder<'_> {
                 symbol: Symbol::Function(id),
                 ..
             }) => {
-                let before = &self.functions[id.0 as usize];
-                let same = before.entry == function.entry
-                    && same_parameters(ast, &before.params, &function.params)
-                    && same_parameters(ast, &before.returns, &function.returns);
-                if before.defined && signature.defined {
-                    self.error(
-                        function.pos,
-                        format!("Duplicate definition of function '{name}'"),
-                    );
-                } else if !same {
-                    self.error(
-                        function.pos,
-                        format!("Conflicting declarations of function '{name}'"),
-                    );
-                } else if signature.defined {
-                    if signature.linkage == Linkage::Internal && before.linkage != Linkage::Extern {
-                        signature.linkage = before.linkage;
+                let before = self.functions[id.0 as usize].clone();
+                if before.entry != function.entry || (before.defined && signature.defined) {
+                    let message = format!("Duplicate definition of function '{name}'");
+                    return self.error(function.pos, message);
+                }
+                if let Some(message) = self.disagreement(ast, &before, function) {
+                    self.error(function.pos, message);
+                }
+                if signature.defined {
+                    let (old, new) = (before.linkage, signature.linkage);
+                    if old != new && new != Linkage::Internal || old == Linkage::Extern {
+                        let message = format!("Inconsistent redefinition of variable '{name}'");
+                        self.error(function.pos, message);
                     }
+                    if old == Linkage::Extern {
+                        let message = format!(
+                            "Function definition conflicts with '.extern' declaration for function '{name}'"
+                        );
+                        self.error(function.pos, message);
+                    }
+                    signature.linkage = if new == Linkage::Internal { old } else { new };
                     self.functions[id.0 as usize] = signature;
                 }
             }
@@ -489,26 +525,30 @@ impl Builder<'_> {
             self.statics
                 .insert(*index, VarId(self.variables.len() as u32));
             self.variables.push(variable);
+            self.types.push(var.ty);
         }
     }
 
     fn parameters(&mut self, ast: &Ast, function: &Function) {
-        let lists = [&function.params, &function.returns];
-        let vars = lists.into_iter().flat_map(|r| {
-            ast.vars
-                .get(r.start as usize..r.end as usize)
-                .unwrap_or(&[])
-        });
-        for var in vars {
+        let returns = list(ast, &function.returns);
+        for var in list(ast, &function.params).iter().chain(returns) {
             let name = || ast.names.text(var.name);
             match var.space {
-                DeclSpace::Param => self.check(ast, var),
+                DeclSpace::Param => {
+                    self.check(ast, var);
+                    if var.vec > 1 || var.ty == DeclType::Scalar(Type::F16x2) {
+                        let message = format!(
+                            "Variable '{}' cannot be allocated in .param state space",
+                            name()
+                        );
+                        self.error(var.pos, message);
+                    }
+                }
                 DeclSpace::Reg if !function.entry => {}
                 _ if function.entry => {
-                    self.error(
-                        var.pos,
-                        format!("Entry parameter '{}' must have .param state space", name()),
-                    );
+                    let message =
+                        format!("Entry parameter '{}' must have .param state space", name());
+                    self.error(var.pos, message);
                 }
                 _ => {
                     let message = format!(
@@ -523,19 +563,74 @@ impl Builder<'_> {
                 self.error(var.pos, message.to_owned());
             }
         }
+        if returns.len() > 1 && returns.iter().any(|var| var.space == DeclSpace::Param) {
+            let message = "Multiple return parameters require .register state space";
+            self.error(function.pos, message.to_owned());
+        }
+        if function.entry {
+            let vars = list(ast, &function.params);
+            let bytes = vars.iter().fold(0u64, |end, var| {
+                end.next_multiple_of(alignment(var).min(1 << 30))
+                    .saturating_add(var.size().unwrap_or(0))
+            });
+            let most = if ast.version >= (8, 1) && ast.target.sm >= 70 {
+                0x7ffc
+            } else {
+                0x1100
+            };
+            if bytes > most {
+                let name = ast.names.text(function.name);
+                let message = format!(
+                    "Entry function '{name}' uses too much parameter space ({bytes:#x} bytes, {most:#x} max)."
+                );
+                self.error(function.pos, message);
+            }
+        }
+    }
+
+    /// What differs between two declarations of a function.
+    fn disagreement(&self, ast: &Ast, before: &Signature, function: &Function) -> Option<String> {
+        let name = ast.names.text(function.name);
+        let differ = |what: &str| {
+            Some(format!(
+                "Inconsistent prototypes of '{name}', {what} differ"
+            ))
+        };
+        let pairs = [
+            (
+                list(ast, &before.params),
+                list(ast, &function.params),
+                "parameter",
+            ),
+            (
+                list(ast, &before.returns),
+                list(ast, &function.returns),
+                "return parameter",
+            ),
+        ];
+        for (a, b, kind) in pairs {
+            if a.len() != b.len() {
+                return differ("number of parameters");
+            }
+            for (a, b) in a.iter().zip(b) {
+                if a.space != b.space {
+                    return differ(&format!("{kind} state space"));
+                }
+                if a.ty != b.ty || a.dims != b.dims || a.vec != b.vec {
+                    return differ(&format!("{kind} types"));
+                }
+                if alignment(a) != alignment(b) {
+                    return differ(&format!("{kind} alignment"));
+                }
+            }
+        }
+        None
     }
 }
 
-/// Two declarations of the same function agree in the layout of their parameters.
-fn same_parameters(ast: &Ast, a: &std::ops::Range<u32>, b: &std::ops::Range<u32>) -> bool {
-    let list = |r: &std::ops::Range<u32>| {
-        ast.vars
-            .get(r.start as usize..r.end as usize)
-            .unwrap_or(&[])
-    };
-    let (a, b) = (list(a), list(b));
-    a.len() == b.len()
-        && a.iter()
-            .zip(b)
-            .all(|(a, b)| a.size() == b.size() && a.vec == b.vec)
+/// The declarations of a range.
+fn list<'a>(ast: &'a Ast, range: &std::ops::Range<u32>) -> &'a [Var] {
+    ast.vars
+        .get(range.start as usize..range.end as usize)
+        .unwrap_or(&[])
 }

@@ -20,8 +20,8 @@ pub(super) enum Symbol {
     /// A `.local` or `.param` variable of the function: bytes of its frame.
     Frame {
         offset: u32,
-        size: u32,
-        element: u32,
+        /// Its declaration: index into the module's declarations.
+        decl: u32,
         kind: FrameKind,
     },
     /// A parameter of a kernel: bytes of the launch's parameter buffer.
@@ -66,7 +66,7 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Scopes {
     /// Ranges of names, by prefix.
-    ranges: Vec<Vec<Entry>>,
+    ranges: FastMap<u32, Vec<Entry>>,
     /// Single names.
     singles: FastMap<Name, Vec<Entry>>,
     /// What was declared, in order, so that leaving a scope can take it back.
@@ -76,9 +76,9 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    pub(super) fn new(names: &Names) -> Self {
+    pub(super) fn new() -> Self {
         Scopes {
-            ranges: vec![Vec::new(); names.len()],
+            ranges: FastMap::default(),
             singles: FastMap::default(),
             log: Vec::new(),
             marks: vec![0],
@@ -93,7 +93,7 @@ impl Scopes {
         let mark = self.marks.pop().unwrap_or(0);
         for name in self.log.drain(mark..).rev() {
             if name.number == RANGE {
-                if let Some(ranges) = self.ranges.get_mut(name.prefix as usize) {
+                if let Some(ranges) = self.ranges.get_mut(&name.prefix) {
                     ranges.pop();
                 }
             } else if let Some(entries) = self.singles.get_mut(&name) {
@@ -137,9 +137,7 @@ impl Scopes {
     ) -> bool {
         let depth = self.depth();
         let end = first.saturating_add(count);
-        let Some(ranges) = self.ranges.get_mut(prefix as usize) else {
-            return false;
-        };
+        let ranges = self.ranges.entry(prefix).or_default();
         let clash = ranges
             .iter()
             .any(|e| e.depth == depth && e.first < end && first < e.first.saturating_add(e.count))
@@ -166,7 +164,7 @@ impl Scopes {
 
     /// The innermost meaning of a name, and the depth at which it was declared.
     fn lookup(&self, name: Name) -> Option<(Symbol, u32)> {
-        let ranged = self.ranges.get(name.prefix as usize).and_then(|ranges| {
+        let ranged = self.ranges.get(&name.prefix).and_then(|ranges| {
             ranges
                 .iter()
                 .rev()
@@ -206,7 +204,7 @@ impl Scopes {
 
     /// The meaning of a name as one of a range.
     pub(super) fn get_ranged(&self, name: Name) -> Option<Symbol> {
-        let ranges = self.ranges.get(name.prefix as usize)?;
+        let ranges = self.ranges.get(&name.prefix)?;
         let ranged = ranges
             .iter()
             .any(|e| name.number.wrapping_sub(e.first) < e.count);

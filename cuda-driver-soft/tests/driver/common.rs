@@ -6,26 +6,52 @@ use std::sync::OnceLock;
 
 use cuda_driver_sys::*;
 
-/// The software driver, initialised.
+/// The driver under test: the software driver, or what `CUDA_DRIVER` names.
+pub(crate) fn library() -> &'static Library {
+    static LIBRARY: OnceLock<&'static Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software);
+        selection
+            .unwrap_or_else(|error| panic!("{error}"))
+            .library()
+    })
+}
+
+/// Whether the driver under test is the software driver: what makes a real one crash is asked of it alone.
+pub(crate) fn software() -> bool {
+    library().is_software()
+}
+
+/// The driver under test, initialised.
 pub(crate) fn cuda() -> &'static Library {
     static INITIALISED: OnceLock<&'static Library> = OnceLock::new();
     INITIALISED.get_or_init(|| {
-        let library = cuda_driver_soft::library();
-        check(unsafe { library.cuInit(0) });
-        library
+        check(unsafe { library().cuInit(0) });
+        library()
     })
 }
 
 /// Fails the test at the caller's line unless the call succeeded.
 #[track_caller]
 pub(crate) fn check(code: CUresult) {
-    assert_eq!(code, CUresult::CUDA_SUCCESS);
+    expect(code, 0);
 }
 
 /// Fails the test at the caller's line unless the call answered this number.
 #[track_caller]
 pub(crate) fn expect(code: CUresult, number: u32) {
-    assert_eq!((code.0, code), (number, CUresult(number)));
+    same(code.0, number, "");
+}
+
+/// Fails the test at the caller's line unless the code is this number. With `COLLECT` set it only says so: to see in one run
+/// all that another driver answers differently.
+#[track_caller]
+pub(crate) fn same(code: u32, number: u32, what: &str) {
+    if code != number && std::env::var_os("COLLECT").is_some() {
+        let place = std::panic::Location::caller();
+        return eprintln!("DIFFERS {place}: {code}, expected {number} {what:?}");
+    }
+    assert_eq!((code, CUresult(code)), (number, CUresult(number)), "{what}");
 }
 
 /// An argument's address for the pointer array of a launch.
@@ -33,12 +59,15 @@ pub(crate) fn ptr<T>(value: &mut T) -> *mut c_void {
     (&raw mut *value).cast()
 }
 
-/// The text of a committed PTX file of this repository's kernels.
+/// The text of a PTX file of this repository's kernels: beside the test program, else in the source tree.
 pub(crate) fn ptx(file: &str) -> CString {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../tests/kernels/generated")
-        .join(file)
+    let beside = std::env::current_exe()
+        .unwrap()
+        .with_file_name(file)
         .with_extension("ptx");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/kernels/generated");
+    let source = source.join(file).with_extension("ptx");
+    let path = if beside.is_file() { beside } else { source };
     let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     CString::new(text).unwrap()
 }

@@ -1,6 +1,6 @@
 //! Contexts: the stack of each thread, usage counts, primary contexts. One test at a time uses the primary context.
 
-use crate::common::{check, cuda, expect};
+use crate::common::{check, cuda, expect, software};
 use cuda_driver_sys::*;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -73,17 +73,23 @@ fn a_destroyed_context_that_stays_current() {
         assert_eq!(current(), context);
         expect(work(), 709);
         expect(cuda.cuCtxSynchronize(), 709);
-        expect(cuda.cuCtxDestroy(context), 201);
+        // While it is current the answer is another than afterwards.
+        expect(cuda.cuCtxDestroy(context), 709);
         check(cuda.cuCtxPopCurrent(null_mut()));
+        expect(cuda.cuCtxDestroy(context), 201);
         expect(work(), 201);
         check(cuda.cuCtxSetCurrent(context));
         assert_eq!(current(), context);
-        let mut device = 7;
-        expect(cuda.cuCtxGetDevice(&mut device), 709);
+        if software() {
+            let mut device = 7;
+            expect(cuda.cuCtxGetDevice(&mut device), 709);
+        }
         check(cuda.cuCtxSetCurrent(null_mut()));
-        // Handles that never were contexts: a real driver crashes.
-        expect(cuda.cuCtxSetCurrent(0x10 as CUcontext), 201);
-        expect(cuda.cuCtxDestroy(0x10 as CUcontext), 201);
+        if software() {
+            // Handles that never were contexts: a real driver crashes.
+            expect(cuda.cuCtxSetCurrent(0x10 as CUcontext), 201);
+            expect(cuda.cuCtxDestroy(0x10 as CUcontext), 201);
+        }
         expect(cuda.cuCtxDestroy(null_mut()), 1);
     }
 }

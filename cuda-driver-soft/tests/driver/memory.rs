@@ -22,7 +22,7 @@ fn allocation() {
         // Not sticky.
         let one = alloc(1);
         let two = alloc(1);
-        assert!(one.abs_diff(two) >= 512 && one % 512 == 0);
+        assert!(one.abs_diff(two) >= 512 && one.is_multiple_of(512));
         let (mut base, mut size) = (0, 0);
         check(cuda.cuMemGetAddressRange(&mut base, &mut size, one));
         assert_eq!((base, size), (one, 1));
@@ -170,9 +170,15 @@ fn page_locked_memory() {
         expect(cuda.cuMemHostRegister(at.byte_add(4096), 64, 0), 712);
         check(cuda.cuMemHostGetDevicePointer(&mut address, at, 0));
         assert_eq!(address, at as u64);
-        check(cuda.cuMemsetD8(address, 7, 8192));
+        let device = alloc(8192);
+        check(cuda.cuMemsetD8(device, 7, 8192));
+        check(cuda.cuMemcpyAsync(address, device, 8192, null_mut()));
         check(cuda.cuCtxSynchronize());
         assert!(own.iter().all(|&b| b == 7));
+        // The device does not fill the host's memory.
+        expect(cuda.cuMemsetD8(address, 7, 8192), 1);
+        expect(cuda.cuMemsetD8(pinned as u64, 7, 4), 1);
+        check(cuda.cuMemFree(device));
         check(cuda.cuMemHostUnregister(at));
         expect(cuda.cuMemHostUnregister(at), 713);
         expect(cuda.cuMemHostRegister(null_mut(), 64, 0), 1);
@@ -310,4 +316,74 @@ fn without_a_current_context() {
         check(cuda.cuCtxPushCurrent(other));
     }
     drop(context);
+}
+
+#[test]
+fn rectangles_and_boxes() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let image: Vec<u8> = (0..6 * 8).map(|i| (i / 8 * 16 + i % 8) as u8).collect();
+    let device = alloc(16 * 8);
+    let mut copy = CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: image.as_ptr().cast(),
+        srcPitch: 8,
+        srcXInBytes: 2,
+        srcY: 1,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstDevice: device,
+        dstPitch: 16,
+        dstXInBytes: 4,
+        WidthInBytes: 5,
+        Height: 3,
+        ..CUDA_MEMCPY2D::default()
+    };
+    let mut back = vec![0u8; 16 * 8];
+    unsafe {
+        check(cuda.cuMemsetD8(device, 0xEE, 16 * 8));
+        check(cuda.cuMemcpy2D(&copy));
+        check(cuda.cuMemcpyDtoH(back.as_mut_ptr().cast(), device, 16 * 8));
+        let mut expected = vec![0xEE; 16 * 8];
+        for y in 0..3 {
+            for x in 0..5 {
+                expected[y * 16 + 4 + x] = ((y + 1) * 16 + 2 + x) as u8;
+            }
+        }
+        assert_eq!(back, expected);
+        copy.Height = 0;
+        check(cuda.cuMemcpy2D(&copy));
+        copy.Height = 3;
+        copy.dstPitch = 8;
+        // A row of 4 + 5 bytes does not fit a pitch of 8.
+        expect(cuda.cuMemcpy2D(&copy), 1);
+        copy.dstPitch = 64;
+        expect(cuda.cuMemcpy2D(&copy), 1);
+        copy.dstMemoryType = CUmemorytype(9);
+        expect(cuda.cuMemcpy2D(&copy), 1);
+        expect(cuda.cuMemcpy2D(null()), 1);
+        // A box of 3 x 2 x 2, from the device to the host by unified address.
+        let mut cuboid = CUDA_MEMCPY3D {
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcDevice: device,
+            srcPitch: 16,
+            srcHeight: 4,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+            dstDevice: back.as_mut_ptr() as u64,
+            dstPitch: 3,
+            dstHeight: 2,
+            WidthInBytes: 3,
+            Height: 2,
+            Depth: 2,
+            ..CUDA_MEMCPY3D::default()
+        };
+        let numbers: Vec<u8> = (0..128).collect();
+        check(cuda.cuMemcpyHtoD(device, numbers.as_ptr().cast(), 128));
+        check(cuda.cuMemcpy3D(&cuboid));
+        assert_eq!(back[..12], [0, 1, 2, 16, 17, 18, 64, 65, 66, 80, 81, 82]);
+        cuboid.srcZ = 1;
+        expect(cuda.cuMemcpy3D(&cuboid), 1);
+        cuboid.Depth = 1;
+        check(cuda.cuMemcpy3DAsync(&cuboid, null_mut()));
+        assert_eq!(back[..6], [64, 65, 66, 80, 81, 82]);
+        check(cuda.cuMemFree(device));
+    }
 }

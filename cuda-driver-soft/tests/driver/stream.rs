@@ -1,6 +1,6 @@
 //! Streams, events and host functions: what waits for what, and what returns at once.
 
-use crate::common::{Context, check, cuda, expect};
+use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -323,14 +323,15 @@ fn handles_that_are_wrong_or_gone() {
     unsafe {
         check(cuda.cuStreamDestroy(gone));
         check(cuda.cuEventDestroy(dead));
-        // A real driver crashes with these.
-        expect(cuda.cuStreamQuery(gone), 400);
-        expect(cuda.cuStreamDestroy(gone), 400);
-        expect(cuda.cuEventQuery(dead), 400);
-        expect(cuda.cuEventDestroy(dead), 400);
-        expect(cuda.cuStreamSynchronize(dead.cast()), 400);
-        expect(cuda.cuStreamSynchronize(0x1234_5678 as CUstream), 400);
-        // And answers these.
+        if software() {
+            // A real driver crashes with these.
+            expect(cuda.cuStreamQuery(gone), 400);
+            expect(cuda.cuStreamDestroy(gone), 400);
+            expect(cuda.cuEventQuery(dead), 400);
+            expect(cuda.cuEventDestroy(dead), 400);
+            expect(cuda.cuStreamSynchronize(dead.cast()), 400);
+            expect(cuda.cuStreamSynchronize(0x1234_5678 as CUstream), 400);
+        }
         expect(cuda.cuEventQuery(null_mut()), 400);
         expect(cuda.cuEventRecord(null_mut(), NULL), 400);
         expect(cuda.cuEventDestroy(null_mut()), 400);
@@ -356,9 +357,11 @@ fn streams_and_events_of_a_destroyed_context() {
     };
     let _other = Context::new();
     unsafe {
-        expect(cuda.cuEventQuery(event), 709);
-        expect(cuda.cuEventRecord(event, NULL), 709);
-        expect(cuda.cuStreamQuery(stream), 709);
+        expect(cuda.cuEventQuery(event), 201);
+        if software() {
+            expect(cuda.cuEventRecord(event, NULL), 201);
+            expect(cuda.cuStreamQuery(stream), 201);
+        }
     }
 }
 

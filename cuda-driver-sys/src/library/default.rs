@@ -8,7 +8,8 @@ use super::source::{Options, Source};
 use crate::Function;
 
 /// The library that the free functions call. Unless [`set_default`] said otherwise, its first use finds the system's
-/// driver as [`Source::search`] does; without one every call answers 303 and [`Library::load_error`] says why.
+/// driver as [`Source::search`] does (with the feature `loader`; without it, `set_default` must say something); without
+/// a driver every call answers 303 and [`Library::load_error`] says why.
 pub static DEFAULT: Library = Library::unopened(0);
 
 /// [`DEFAULT`], as a reference like any other library's.

@@ -18,6 +18,9 @@ enum Reason {
     NotFound,
     /// NVIDIA has no driver for this system.
     Unsupported,
+    /// Nothing was chosen, and nothing can be searched.
+    #[cfg(not(feature = "loader"))]
+    Nowhere,
     /// The resolver called the library that it resolves for, before there was one.
     Reentrant,
     /// The resolver panicked.
@@ -56,7 +59,15 @@ impl LoadError {
         }])
     }
 
-    #[cfg_attr(any(target_os = "linux", windows), allow(dead_code))]
+    #[cfg(not(feature = "loader"))]
+    pub(crate) const fn nowhere() -> Self {
+        Self {
+            reason: Reason::Nowhere,
+            attempts: Vec::new(),
+        }
+    }
+
+    #[allow(dead_code)] // What is used where depends on system and features.
     pub(crate) const fn unsupported() -> Self {
         Self {
             reason: Reason::Unsupported,
@@ -103,6 +114,11 @@ impl fmt::Display for LoadError {
                 Ok(())
             }
             Reason::Unsupported => f.write_str("unsupported here: there is no CUDA driver for this operating system"),
+            #[cfg(not(feature = "loader"))]
+            Reason::Nowhere => f.write_str(
+                "nobody said where the CUDA driver is, and the feature `loader`, which would look for it, is off: call \
+                 set_default first, for instance with Source::linked()",
+            ),
             Reason::Reentrant => f.write_str(
                 "the library was called while it was being opened, by its own resolver: a resolver must not call \
                  the library that it resolves for",

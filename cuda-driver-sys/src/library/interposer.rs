@@ -1,43 +1,62 @@
-//! The hook that sees every call of a library.
+//! The hooks that see every call of a library.
 
-use core::cell::Cell;
 use core::ffi::c_void;
+use core::fmt;
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
 
-use super::Library;
+use super::arguments::Arguments;
+use super::nested::{self, INTERPOSING};
+use super::open::Opened;
 use super::resolve::Invoke;
+use super::{Library, proc_address};
 use crate::{CUresult, Function};
 
 /// Stands between the callers of a library and the driver: watches, counts, times, changes arguments and results,
-/// hides functions, lets calls fail.
+/// hides functions, lets calls fail. A closure that takes a [`Call`] is one; [`hooks`](super::hooks) has ready ones.
 ///
-/// It is set with [`Options::interposer`](super::Options::interposer) when the library is made and costs nothing
-/// where there is none. It does not see what other libraries of the process call, nor calls through pointers that
-/// [`Library::get`] or `cuGetProcAddress` handed out. Calls that it makes itself to the same library go straight to
-/// the driver.
+/// It is set with [`Options::interposer`](super::Options::interposer) when the library is made, over any driver, and
+/// costs nothing where there is none. Several form a chain: the one that was given first sees a call first, and
+/// [`Call::forward`] hands it to the next.
+///
+/// # What it cannot see
+/// - What other libraries of the process (cudart, NCCL, a framework) call: they have functions of their own.
+/// - Calls through pointers that [`Library::get`], [`Library::symbol`], `cuGetProcAddress` or `cuGetExportTable` handed
+///   out. What is hidden is hidden in the first three too, but a pointer that is handed out goes straight to the driver.
+/// - What the driver does in itself, and the callbacks that it makes.
+/// - Calls that a hook makes itself, on its own thread: they go straight to the driver.
 pub trait Interposer: Send + Sync {
     /// A call is made; what this returns is what the caller gets. Called on the caller's thread, on many at once.
     fn call(&self, call: Call<'_>) -> CUresult {
         call.forward()
     }
 
-    /// Whether the library shall look as if it did not export this function. Asked whenever it is looked up, which for a function
-    /// that is not hidden is once.
+    /// Whether the library shall look as if it did not export this function; `cuGetProcAddress` does not find it then
+    /// either. Asked when the function is looked up, which for a function that is not hidden may be only once: the
+    /// answer should not change.
     fn hides(&self, function: Function) -> bool {
         _ = function;
         false
     }
 }
 
-/// One call on its way to the driver.
-#[derive(Debug)]
+/// A closure sees every call and hides nothing.
+impl<F: Fn(Call<'_>) -> CUresult + Send + Sync> Interposer for F {
+    fn call(&self, call: Call<'_>) -> CUresult {
+        self(call)
+    }
+}
+
+/// One call on its way to the driver. `Display` prints it as C would write it, with the parameters' names.
 pub struct Call<'a> {
     pub(crate) library: &'a Library,
+    pub(crate) opened: &'a Opened,
     pub(crate) function: Function,
-    pub(crate) arguments: &'a mut [*mut c_void],
+    pub(crate) arguments: Arguments<'a>,
     pub(crate) target: *const c_void,
     pub(crate) invoke: Invoke,
+    /// The interposers that have not seen it yet.
+    pub(crate) rest: &'a [Box<dyn Interposer>],
 }
 
 impl<'a> Call<'a> {
@@ -53,6 +72,12 @@ impl<'a> Call<'a> {
         self.library
     }
 
+    /// The arguments. They may be kept beyond [`forward`](Self::forward), to look at what came back.
+    #[must_use]
+    pub fn arguments(&self) -> Arguments<'a> {
+        self.arguments
+    }
+
     /// How many arguments the function takes.
     #[must_use]
     pub fn argument_count(&self) -> usize {
@@ -62,13 +87,11 @@ impl<'a> Call<'a> {
     /// An argument; `None` if there are not so many.
     ///
     /// # Safety
-    /// `T` is the type that `cuda.h` gives this parameter of this function.
+    /// As [`Arguments::get`].
     #[must_use]
     pub unsafe fn argument<T: Copy>(&self, index: usize) -> Option<T> {
-        // SAFETY: the pointers are to the caller's copies of the arguments; the caller vouches for the type.
-        self.arguments
-            .get(index)
-            .map(|argument| unsafe { argument.cast::<T>().read() })
+        // SAFETY: the caller keeps the contract.
+        unsafe { self.arguments.get(index) }
     }
 
     /// Changes an argument; whether there are so many.
@@ -77,7 +100,7 @@ impl<'a> Call<'a> {
     /// `T` is the type that `cuda.h` gives this parameter of this function, and the value one that the function may
     /// be called with.
     pub unsafe fn set_argument<T: Copy>(&mut self, index: usize, value: T) -> bool {
-        match self.arguments.get(index) {
+        match self.arguments.address(index) {
             // SAFETY: the pointers are to the caller's copies of the arguments; the caller vouches for the type.
             Some(argument) => unsafe { argument.cast::<T>().write(value) },
             None => return false,
@@ -85,56 +108,58 @@ impl<'a> Call<'a> {
         true
     }
 
-    /// Makes the call; 302 if the driver has no such function.
-    pub fn forward(self) -> CUresult {
+    /// Makes the call: asks the next interposer, and after the last the driver; 302 if that has no such function.
+    pub fn forward(mut self) -> CUresult {
+        if let Some((next, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            return next.call(self);
+        }
         if self.target.is_null() {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
         }
-        let _outside = Inside::set(ptr::null());
-        // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps the
-        // contract of the call; it is made once.
-        unsafe { (self.invoke)(self.target, self.arguments.as_ptr()) }
+        let code = nested::without(&INTERPOSING, || {
+            // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps
+            // the contract of the call; it is made once.
+            unsafe { (self.invoke)(self.target, self.arguments.pointers()) }
+        });
+        if code == CUresult::CUDA_SUCCESS && proc_address::is_asked_by(self.function) {
+            // SAFETY: these are the arguments of cuGetProcAddress, which took them.
+            return unsafe { proc_address::hide(self.library, self.opened, self.arguments) };
+        }
+        code
     }
 }
 
-/// A library's hook, and its own table of functions: the slots stay null so that every call passes by.
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.function, self.arguments)
+    }
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A library's hooks, and its own table of functions: the slots stay null so that every call passes by.
 pub(crate) struct Interposed {
-    pub(crate) hook: Box<dyn Interposer>,
+    pub(crate) hooks: Box<[Box<dyn Interposer>]>,
     pub(crate) functions: Box<[AtomicPtr<c_void>]>,
 }
 
 impl Interposed {
-    pub(crate) fn new(hook: Box<dyn Interposer>) -> Self {
-        Self {
-            hook,
+    /// The table of a library; `None` without hooks.
+    pub(crate) fn new(hooks: Vec<Box<dyn Interposer>>) -> Option<Self> {
+        (!hooks.is_empty()).then(|| Self {
+            hooks: hooks.into_boxed_slice(),
             functions: (0..Function::COUNT)
                 .map(|_| AtomicPtr::new(ptr::null_mut()))
                 .collect(),
-        }
-    }
-}
-
-thread_local! {
-    /// The library whose interposer runs on this thread right now.
-    static INSIDE: Cell<*const Library> = const { Cell::new(ptr::null()) };
-}
-
-/// Marks the thread as inside a library's interposer, or outside, until it is dropped.
-pub(crate) struct Inside(*const Library);
-
-impl Inside {
-    pub(crate) fn set(library: *const Library) -> Self {
-        Self(INSIDE.replace(library))
+        })
     }
 
-    /// Whether the interposer of this library runs on this thread.
-    pub(crate) fn is(library: &Library) -> bool {
-        ptr::eq(INSIDE.get(), library)
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        INSIDE.set(self.0);
+    pub(crate) fn hides(&self, function: Function) -> bool {
+        self.hooks.iter().any(|hook| hook.hides(function))
     }
 }

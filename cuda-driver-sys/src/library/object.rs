@@ -1,7 +1,7 @@
 //! A shared object that the system loaded.
 
 use core::ffi::{CStr, c_void};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A loaded shared object; it is never closed.
 #[derive(Debug)]
@@ -27,20 +27,12 @@ impl Object {
     pub(crate) fn symbol(&self, name: &CStr) -> *const c_void {
         imp::symbol(&self.0, name)
     }
-
-    /// The real path of the file that a symbol of this object lies in.
-    pub(crate) fn path_of(symbol: *const c_void) -> Option<PathBuf> {
-        let path = imp::path_of(symbol)?;
-        Some(std::fs::canonicalize(&path).unwrap_or(path))
-    }
 }
 
 #[cfg(unix)]
 mod imp {
-    use core::ffi::{CStr, c_char, c_int, c_void};
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-    use std::path::{Path, PathBuf};
+    use core::ffi::{CStr, c_int, c_void};
+    use std::path::Path;
 
     pub(super) use libloading::os::unix::Library;
     use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
@@ -63,58 +55,41 @@ mod imp {
         let symbol = unsafe { library.get::<*const c_void>(name.to_bytes_with_nul()) };
         symbol.map_or(core::ptr::null(), |symbol| *symbol)
     }
-
-    /// `Dl_info` of `dlfcn.h`.
-    #[repr(C)]
-    struct SymbolInfo {
-        file: *const c_char,
-        base: *mut c_void,
-        name: *const c_char,
-        address: *mut c_void,
-    }
-
-    unsafe extern "C" {
-        fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
-    }
-
-    pub(super) fn path_of(symbol: *const c_void) -> Option<PathBuf> {
-        let null = core::ptr::null_mut();
-        let mut info = SymbolInfo {
-            file: core::ptr::null(),
-            base: null,
-            name: core::ptr::null(),
-            address: null,
-        };
-        // SAFETY: dladdr takes any address and writes to the record that it is given.
-        let found = unsafe { dladdr(symbol, &raw mut info) };
-        if found == 0 || info.file.is_null() {
-            return None;
-        }
-        // SAFETY: dladdr found the object, so this is its name, which lives as long as the object.
-        let file = unsafe { CStr::from_ptr(info.file) };
-        Some(PathBuf::from(OsStr::from_bytes(file.to_bytes())))
-    }
 }
 
 #[cfg(windows)]
 mod imp {
+    use core::error::Error as _;
     use core::ffi::{CStr, c_void};
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     pub(super) use libloading::os::windows::Library;
-    use libloading::os::windows::{LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_SYSTEM32};
+    use libloading::os::windows::{
+        LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
+        LOAD_LIBRARY_SEARCH_SYSTEM32,
+    };
 
     pub(super) fn open(path: &Path) -> Result<Library, String> {
-        // A bare name comes from the system folder and from nowhere else.
-        let flags = if path.is_absolute() {
-            LOAD_LIBRARY_SEARCH_DEFAULT_DIRS
+        // A bare name comes from the system folder and from nowhere else; a path is the named file, whose neighbours it
+        // may need, and must be absolute for that.
+        let is_bare = path.components().count() == 1 && !path.is_absolute();
+        let (path, flags) = if is_bare {
+            (path.to_owned(), LOAD_LIBRARY_SEARCH_SYSTEM32)
         } else {
-            LOAD_LIBRARY_SEARCH_SYSTEM32
+            let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+            (
+                path,
+                LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
+            )
         };
         // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
         // is taken at its word, as every program does.
         let opened = unsafe { Library::load_with_flags(path, flags) };
-        opened.map_err(|error| error.to_string())
+        // The system's words are in the source.
+        opened.map_err(|error| match error.source() {
+            Some(words) => format!("{error}: {words}"),
+            None => error.to_string(),
+        })
     }
 
     pub(super) fn symbol(library: &Library, name: &CStr) -> *const c_void {
@@ -122,17 +97,12 @@ mod imp {
         let symbol = unsafe { library.get::<*const c_void>(name.to_bytes_with_nul()) };
         symbol.map_or(core::ptr::null(), |symbol| *symbol)
     }
-
-    /// Not asked of the system: the driver has one place there, and other paths are known.
-    pub(super) fn path_of(_symbol: *const c_void) -> Option<PathBuf> {
-        None
-    }
 }
 
 #[cfg(not(any(unix, windows)))]
 mod imp {
     use core::ffi::{CStr, c_void};
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     /// Nothing can be loaded here.
     #[derive(Debug)]
@@ -144,9 +114,5 @@ mod imp {
 
     pub(super) fn symbol(library: &Library, _name: &CStr) -> *const c_void {
         match *library {}
-    }
-
-    pub(super) fn path_of(_symbol: *const c_void) -> Option<PathBuf> {
-        None
     }
 }

@@ -2,30 +2,27 @@
 
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
 
 use super::default::Beaten;
 use super::error::{LoadError, REENTRANT};
 use super::interposer::Interposed;
+#[cfg(feature = "loader")]
 use super::object::Object;
+#[cfg(feature = "loader")]
+use super::search;
 use super::source::{Kind, Options, Source};
-use super::{Resolver, search};
+use super::{Library, Resolver};
 use crate::Function;
 
 /// What functions come from.
 #[derive(Debug)]
 pub(crate) enum Origin {
+    #[cfg(feature = "loader")]
     Object(Object),
+    #[cfg(feature = "link")]
+    Linked,
     Resolver(Resolver),
-}
-
-impl Origin {
-    pub(crate) fn symbol(&self, name: &core::ffi::CStr) -> *const core::ffi::c_void {
-        match self {
-            Self::Object(object) => object.symbol(name),
-            Self::Resolver(resolver) => resolver(name),
-        }
-    }
+    Library(&'static Library),
 }
 
 /// An open library.
@@ -37,12 +34,37 @@ pub(crate) struct Opened {
     pub(crate) interposed: Option<Interposed>,
 }
 
+impl Opened {
+    /// What it is, for messages: its path, or its resolver's name.
+    pub(crate) fn description(&self) -> String {
+        self.path
+            .as_ref()
+            .map_or_else(|| self.name.clone(), |path| path.display().to_string())
+    }
+}
+
 /// Opens a source.
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
     let name = source.to_string();
     let (origin, path) = match source.0 {
+        #[cfg(feature = "loader")]
         Kind::Search => search::search()?,
+        #[cfg(feature = "loader")]
         Kind::Path(path) => search::explicit(&path)?,
+        #[cfg(feature = "link")]
+        Kind::Linked(reference) => {
+            // The linker must not find that nobody looks at the address.
+            if std::hint::black_box(reference) == 0 {
+                return Err(LoadError::unsupported());
+            }
+            let init = super::linked::symbol(c"cuInit");
+            if init.is_null() {
+                return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
+            }
+            (Origin::Linked, super::whence::path_of(init))
+        }
+        #[cfg(not(feature = "loader"))]
+        Kind::Nowhere => return Err(LoadError::nowhere()),
         Kind::Resolver { name, resolver } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
@@ -50,13 +72,17 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             }
             (Origin::Resolver(resolver), None)
         }
+        Kind::Library(library) => match library.opened() {
+            Ok(opened) => (Origin::Library(library), opened.path.clone()),
+            Err(error) => return Err(error.clone()),
+        },
     };
     Ok(Opened {
         origin,
         path,
         name,
         per_thread: options.per_thread,
-        interposed: options.interposer.map(Interposed::new),
+        interposed: Interposed::new(options.interposers),
     })
 }
 
@@ -72,7 +98,7 @@ struct Opening {
     config: Option<(Source, Options)>,
     claimed: Option<Beaten>,
     /// The thread that is opening it now.
-    by: Option<ThreadId>,
+    by: Option<usize>,
 }
 
 impl State {
@@ -124,7 +150,7 @@ impl State {
 
     #[cold]
     fn open_now(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
-        let me = std::thread::current().id();
+        let me = this_thread();
         let mut opening = self.lock();
         loop {
             if let Some(done) = self.opened.get() {
@@ -146,7 +172,7 @@ impl State {
         let (source, options) = opening
             .config
             .take()
-            .unwrap_or_else(|| (Source::search(), Options::new()));
+            .unwrap_or_else(|| (Source::by_default(), Options::new()));
         drop(opening);
 
         // Not under the lock: a resolver may look at this library, and must be told instead of hanging.
@@ -159,6 +185,14 @@ impl State {
             None => Err(&REENTRANT),
         }
     }
+}
+
+/// A number that no other living thread has. `std::thread::current` would panic in a thread that is ending.
+fn this_thread() -> usize {
+    thread_local! {
+        static HERE: u8 = const { 0 };
+    }
+    HERE.with(|here| core::ptr::from_ref(here).addr())
 }
 
 /// Lets the waiting threads go on, even if the resolver panics.

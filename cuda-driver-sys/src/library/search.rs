@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Attempt, LoadError};
 use super::object::Object;
 use super::open::Origin;
+use super::whence;
 
 /// Names the driver's file, and is believed.
 const VARIABLE: &str = "CUDA_DRIVER_LIBRARY";
@@ -130,7 +131,7 @@ fn load(place: &Path) -> Result<(Origin, Option<PathBuf>), String> {
     if init.is_null() {
         return Err("is a library, but no CUDA driver: it exports no cuInit".to_owned());
     }
-    let path = Object::path_of(init).or_else(|| place.is_absolute().then(|| place.to_owned()));
+    let path = whence::path_of(init).or_else(|| place.is_absolute().then(|| place.to_owned()));
     Ok((Origin::Object(object), path))
 }
 

@@ -2,8 +2,10 @@
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
+#[cfg(feature = "loader")]
 use std::path::PathBuf;
 
+use super::Library;
 use super::interposer::Interposer;
 
 /// Gives the address of an exported function, or null if there is none of that name.
@@ -15,12 +17,21 @@ pub struct Source(pub(crate) Kind);
 
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
+    #[cfg(feature = "loader")]
     Search,
+    #[cfg(feature = "loader")]
     Path(PathBuf),
+    /// The address of a function of the driver's.
+    #[cfg(feature = "link")]
+    Linked(usize),
+    /// Nobody said where the driver is, and there is no loader to find it.
+    #[cfg(not(feature = "loader"))]
+    Nowhere,
     Resolver {
         name: &'static str,
         resolver: Resolver,
     },
+    Library(&'static Library),
 }
 
 impl Source {
@@ -34,6 +45,8 @@ impl Source {
     ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
     ///
     /// The stub library of a CUDA toolkit is no driver and is passed over.
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
     pub const fn search() -> Self {
         Self(Kind::Search)
@@ -46,16 +59,42 @@ impl Source {
     /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one.
     ///
     /// [`Function`]: crate::Function
+    #[cfg(feature = "loader")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
     pub unsafe fn path(path: impl Into<PathBuf>) -> Self {
         Self(Kind::Path(path.into()))
     }
 
+    /// The driver that the program is linked against: a program that asks for it starts only where the system finds
+    /// `libcuda.so.1` or `nvcuda.dll`, as a C program that is linked with `-lcuda`. Functions are looked up among
+    /// everything that was loaded with the program, so that a tool which `LD_PRELOAD` put before the driver is found
+    /// first. Where there is no CUDA driver for the operating system, opening it fails.
+    ///
+    /// Building needs no driver and no toolkit: where pkg-config and the usual folders have no `libcuda.so`, a stub with
+    /// its name takes its place in the linker's eyes.
+    #[cfg(feature = "link")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
+    #[inline]
+    #[must_use]
+    pub fn linked() -> Self {
+        Self(Kind::Linked(super::linked::reference()))
+    }
+
+    /// Where the default library comes from if nobody says it.
+    pub(crate) const fn by_default() -> Self {
+        #[cfg(feature = "loader")]
+        return Self::search();
+        #[cfg(not(feature = "loader"))]
+        return Self(Kind::Nowhere);
+    }
+
     /// Functions that a resolver names, for instance those of a driver that is linked into the program. `name` says
     /// in messages what they belong to.
     ///
-    /// The resolver is called once for each function that is used, on the thread that uses it first, perhaps on two
-    /// at once. Calls that it makes itself to functions of the same library which were never called before fail.
+    /// The resolver is called when a function is first used, on the thread that uses it, perhaps on two at once, and
+    /// whenever a function that it did not find is used or asked for again. Calls that it makes itself to functions of
+    /// the same library which were never called before fail.
     ///
     /// # Safety
     /// What the resolver returns for a symbol is null or a function of the type that `cuda.h` declares for that
@@ -64,14 +103,32 @@ impl Source {
     pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {
         Self(Kind::Resolver { name, resolver })
     }
+
+    /// The driver of another library, with options of one's own: the other's interposers and its per-thread option
+    /// are not taken over. A second [`Library`] over one driver shares everything that is the driver's: contexts,
+    /// memory, its initialisation.
+    #[must_use]
+    pub const fn library(library: &'static Library) -> Self {
+        Self(Kind::Library(library))
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
+            #[cfg(feature = "loader")]
             Kind::Search => f.write_str("the system's driver"),
+            #[cfg(feature = "loader")]
             Kind::Path(path) => write!(f, "{}", path.display()),
+            #[cfg(feature = "link")]
+            Kind::Linked(_) => f.write_str("the driver that the program is linked against"),
+            #[cfg(not(feature = "loader"))]
+            Kind::Nowhere => f.write_str("nothing"),
             Kind::Resolver { name, .. } => f.write_str(name),
+            Kind::Library(library) => match library.described() {
+                Some(description) => f.write_str(&description),
+                None => f.write_str("the driver of the default library"),
+            },
         }
     }
 }
@@ -80,7 +137,7 @@ impl fmt::Display for Source {
 #[derive(Default)]
 pub struct Options {
     pub(crate) per_thread: bool,
-    pub(crate) interposer: Option<Box<dyn Interposer>>,
+    pub(crate) interposers: Vec<Box<dyn Interposer>>,
 }
 
 impl Options {
@@ -89,7 +146,7 @@ impl Options {
     pub const fn new() -> Self {
         Self {
             per_thread: false,
-            interposer: None,
+            interposers: Vec::new(),
         }
     }
 
@@ -102,10 +159,11 @@ impl Options {
         self
     }
 
-    /// Every call through the library is handed to `interposer` first.
+    /// Every call through the library is handed to `interposer` first. Given several times, the first sees each call
+    /// first and hands it on to the next.
     #[must_use]
     pub fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
-        self.interposer = Some(Box::new(interposer));
+        self.interposers.push(Box::new(interposer));
         self
     }
 }
@@ -114,6 +172,6 @@ impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
         out.field("per_thread_default_stream", &self.per_thread);
-        out.field("interposer", &self.interposer.is_some()).finish()
+        out.field("interposers", &self.interposers.len()).finish()
     }
 }

@@ -132,7 +132,7 @@ pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
 /// [`cuCtxGetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCacheConfig`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxGetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -150,7 +150,7 @@ pub unsafe fn ctx_get_cache_config() -> Result<sys::CUfunc_cache> {
 /// [`cuCtxGetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCurrent`, since CUDA 4.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxGetCurrent")]
 #[inline]
 #[track_caller]
@@ -168,7 +168,7 @@ pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
 /// [`cuCtxGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxGetDevice")]
 #[inline]
 #[track_caller]
@@ -224,7 +224,7 @@ pub unsafe fn ctx_get_exec_affinity(
 /// [`cuCtxGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetFlags`, since CUDA 7.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxGetFlags")]
 #[inline]
 #[track_caller]
@@ -287,7 +287,7 @@ pub struct CtxGetStreamPriorityRange {
 /// [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetStreamPriorityRange`, since CUDA 5.5.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxGetStreamPriorityRange")]
 #[inline]
 #[track_caller]
@@ -315,7 +315,7 @@ pub unsafe fn ctx_get_stream_priority_range() -> Result<CtxGetStreamPriorityRang
 /// [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPopCurrent_v2`, since CUDA 4.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxPopCurrent")]
 #[doc(alias = "cuCtxPopCurrent_v2")]
 #[inline]
@@ -365,7 +365,7 @@ pub unsafe fn ctx_record_event(ctx: sys::CUcontext, event: sys::CUevent) -> Resu
 /// [`cuCtxResetPersistingL2Cache`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxResetPersistingL2Cache`, since CUDA 11.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxResetPersistingL2Cache")]
 #[inline]
 #[track_caller]
@@ -440,7 +440,7 @@ pub unsafe fn ctx_set_limit(limit: sys::CUlimit, value: usize) -> Result<()> {
 /// [`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxSynchronize")]
 #[inline]
 #[track_caller]
@@ -506,7 +506,7 @@ pub(super) mod legacy {
     /// [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPopCurrent`, since CUDA 2.0.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
     #[doc(alias = "cuCtxPopCurrent")]
     #[inline]
     #[track_caller]

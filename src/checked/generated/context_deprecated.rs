@@ -46,7 +46,7 @@ pub unsafe fn ctx_detach(ctx: sys::CUcontext) -> Result<()> {
 /// [`cuCtxGetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxGetSharedMemConfig`, since CUDA 4.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuCtxGetSharedMemConfig")]
 #[inline]
 #[track_caller]

@@ -47,7 +47,7 @@ pub unsafe fn coredump_deregister_start_callback(
 /// [`cuCoredumpGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttribute`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// The bytes that come into `value` must be values of its type.
 #[doc(alias = "cuCoredumpGetAttribute")]
 #[inline]
 #[track_caller]
@@ -67,7 +67,7 @@ pub unsafe fn coredump_get_attribute<T>(
 /// [`cuCoredumpGetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttributeGlobal`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// The bytes that come into `value` must be values of its type.
 #[doc(alias = "cuCoredumpGetAttributeGlobal")]
 #[inline]
 #[track_caller]

@@ -5,6 +5,8 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{or_older};
+use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -62,7 +64,13 @@ pub unsafe fn get_proc_address(
             symbol_status.as_mut_ptr(),
         )
     };
-    check(status, Function::cuGetProcAddress_v2)?;
+    if let Err(error) = check(status, Function::cuGetProcAddress_v2) {
+        if error.is_missing_function() {
+            // SAFETY: the caller keeps the contract, which is the older function's too.
+            return or_older(error, unsafe { fallback::get_proc_address(symbol, cuda_version, flags) });
+        }
+        return Err(error);
+    }
     Ok(GetProcAddress {
         // SAFETY: zeroed before the call, and the call succeeded.
         pfn: unsafe { pfn.assume_init() },

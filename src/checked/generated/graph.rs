@@ -5,7 +5,8 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{filled_to, same_length, slice, zeroed};
+use super::super::give::{filled_to, or_older, same_length, slice, zeroed};
+use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -391,7 +392,13 @@ pub unsafe fn graph_add_kernel_node(
             ptr::from_ref(node_params),
         )
     };
-    check(status, Function::cuGraphAddKernelNode_v2)?;
+    if let Err(error) = check(status, Function::cuGraphAddKernelNode_v2) {
+        if error.is_missing_function() {
+            // SAFETY: the caller keeps the contract, which is the older function's too.
+            return or_older(error, unsafe { fallback::graph_add_kernel_node(graph, dependencies, node_params) });
+        }
+        return Err(error);
+    }
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { graph_node.assume_init() })
 }
@@ -433,6 +440,7 @@ pub unsafe fn graph_add_mem_alloc_node(
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuGraphAddMemFreeNode")]
 #[inline]
 #[track_caller]
@@ -1090,7 +1098,14 @@ pub unsafe fn graph_exec_kernel_node_set_params(
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphExecKernelNodeSetParams_v2(graph_exec, node, ptr::from_ref(node_params)) };
-    check(status, Function::cuGraphExecKernelNodeSetParams_v2)
+    if let Err(error) = check(status, Function::cuGraphExecKernelNodeSetParams_v2) {
+        if error.is_missing_function() {
+            // SAFETY: the caller keeps the contract, which is the older function's too.
+            return or_older(error, unsafe { fallback::graph_exec_kernel_node_set_params(graph_exec, node, node_params) });
+        }
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Sets a copy node's parameters in an instantiated graph.
@@ -1171,7 +1186,14 @@ pub unsafe fn graph_exec_update(
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphExecUpdate_v2(graph_exec, graph, ptr::from_mut(result_info)) };
-    check(status, Function::cuGraphExecUpdate_v2)
+    if let Err(error) = check(status, Function::cuGraphExecUpdate_v2) {
+        if error.is_missing_function() {
+            // SAFETY: the caller keeps the contract, which is the older function's too.
+            return or_older(error, unsafe { fallback::graph_exec_update(graph_exec, graph, result_info) });
+        }
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Gives a signalling node's parameters; what they point to lives as long as the node.
@@ -1611,7 +1633,13 @@ pub unsafe fn graph_kernel_node_get_params(
     let mut node_params = MaybeUninit::<sys::CUDA_KERNEL_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphKernelNodeGetParams_v2(node, node_params.as_mut_ptr()) };
-    check(status, Function::cuGraphKernelNodeGetParams_v2)?;
+    if let Err(error) = check(status, Function::cuGraphKernelNodeGetParams_v2) {
+        if error.is_missing_function() {
+            // SAFETY: the caller keeps the contract, which is the older function's too.
+            return or_older(error, unsafe { fallback::graph_kernel_node_get_params(node) });
+        }
+        return Err(error);
+    }
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { node_params.assume_init() })
 }
@@ -1652,7 +1680,14 @@ pub unsafe fn graph_kernel_node_set_params(
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphKernelNodeSetParams_v2(node, ptr::from_ref(node_params)) };
-    check(status, Function::cuGraphKernelNodeSetParams_v2)
+    if let Err(error) = check(status, Function::cuGraphKernelNodeSetParams_v2) {
+        if error.is_missing_function() {
+            // SAFETY: the caller keeps the contract, which is the older function's too.
+            return or_older(error, unsafe { fallback::graph_kernel_node_set_params(node, node_params) });
+        }
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Queues the run of an instantiated graph.
@@ -1661,6 +1696,7 @@ pub unsafe fn graph_kernel_node_set_params(
 ///
 /// # Safety
 /// `graph` and `stream` must be live, or null where the driver allows it.
+/// All that its nodes use must be there until the run is done, and be fit to be used as often as the graph runs.
 #[doc(alias = "cuGraphLaunch")]
 #[inline]
 #[track_caller]

@@ -151,7 +151,7 @@ pub unsafe fn mem_pool_destroy(pool: sys::CUmemoryPool) -> Result<()> {
 /// [`cuMemPoolExportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportPointer`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemPoolExportPointer")]
 #[inline]
 #[track_caller]

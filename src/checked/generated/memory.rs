@@ -288,7 +288,7 @@ pub unsafe fn ipc_get_event_handle(event: sys::CUevent) -> Result<sys::CUipcEven
 /// [`cuIpcGetMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetMemHandle`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuIpcGetMemHandle")]
 #[inline]
 #[track_caller]
@@ -529,7 +529,7 @@ pub struct MemGetAddressRange {
 /// [`cuMemGetAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetAddressRange_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemGetAddressRange")]
 #[doc(alias = "cuMemGetAddressRange_v2")]
 #[inline]
@@ -583,7 +583,7 @@ pub struct MemGetInfo {
 /// [`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetInfo_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuMemGetInfo")]
 #[doc(alias = "cuMemGetInfo_v2")]
 #[inline]
@@ -966,6 +966,7 @@ pub unsafe fn memcpy_atoa(
 ///
 /// # Safety
 /// `src_array` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyAtoD")]
 #[doc(alias = "cuMemcpyAtoD_v2")]
 #[inline]
@@ -988,6 +989,7 @@ pub unsafe fn memcpy_atod(
 /// # Safety
 /// `src_array` and `stream` must be live, or null where the driver allows it.
 /// `dst_host` must stay valid, and not be touched, until the copy is done.
+/// The bytes that come into `dst_host` must be values of its type.
 #[doc(alias = "cuMemcpyAtoHAsync")]
 #[doc(alias = "cuMemcpyAtoHAsync_v2")]
 #[inline]
@@ -1018,6 +1020,7 @@ pub unsafe fn memcpy_atoh_async<T>(
 ///
 /// # Safety
 /// `src_array` must be live, or null where the driver allows it.
+/// The bytes that come into `dst_host` must be values of its type.
 #[doc(alias = "cuMemcpyAtoH")]
 #[doc(alias = "cuMemcpyAtoH_v2")]
 #[inline]
@@ -1126,6 +1129,7 @@ pub unsafe fn memcpy_batch_async_v2(
 ///
 /// # Safety
 /// `dst_array` must be live, or null where the driver allows it.
+/// `src_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyDtoA")]
 #[doc(alias = "cuMemcpyDtoA_v2")]
 #[inline]
@@ -1147,6 +1151,7 @@ pub unsafe fn memcpy_dtoa(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` and `src_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemcpyDtoDAsync")]
 #[doc(alias = "cuMemcpyDtoDAsync_v2")]
 #[inline]
@@ -1167,7 +1172,7 @@ pub unsafe fn memcpy_dtod_async(
 /// [`cuMemcpyDtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoD_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` and `src_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyDtoD")]
 #[doc(alias = "cuMemcpyDtoD_v2")]
 #[inline]
@@ -1189,6 +1194,7 @@ pub unsafe fn memcpy_dtod(
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `dst_host` must stay valid, and not be touched, until the copy is done.
+/// The bytes that come into `dst_host` must be values of its type.
 #[doc(alias = "cuMemcpyDtoHAsync")]
 #[doc(alias = "cuMemcpyDtoHAsync_v2")]
 #[inline]
@@ -1216,7 +1222,8 @@ pub unsafe fn memcpy_dtoh_async<T>(
 /// [`cuMemcpyDtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoH_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `src_device` must be valid for all that the call reads or writes there.
+/// The bytes that come into `dst_host` must be values of its type.
 #[doc(alias = "cuMemcpyDtoH")]
 #[doc(alias = "cuMemcpyDtoH_v2")]
 #[inline]
@@ -1321,7 +1328,7 @@ pub unsafe fn memcpy_htod_async<T>(
 /// [`cuMemcpyHtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoD_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyHtoD")]
 #[doc(alias = "cuMemcpyHtoD_v2")]
 #[inline]
@@ -1339,6 +1346,7 @@ pub unsafe fn memcpy_htod<T>(dst_device: sys::CUdeviceptr, src_host: &[T]) -> Re
 ///
 /// # Safety
 /// `dst_context` and `src_context` must be live, or null where the driver allows it.
+/// `dst_device` and `src_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyPeer")]
 #[inline]
 #[track_caller]
@@ -1360,6 +1368,7 @@ pub unsafe fn memcpy_peer(
 ///
 /// # Safety
 /// `dst_context`, `src_context` and `stream` must be live, or null where the driver allows it.
+/// `dst_device` and `src_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemcpyPeerAsync")]
 #[inline]
 #[track_caller]
@@ -1413,6 +1422,7 @@ pub unsafe fn memcpy_with_attributes_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemsetD16Async")]
 #[inline]
 #[track_caller]
@@ -1432,7 +1442,7 @@ pub unsafe fn memset_d16_async(
 /// [`cuMemsetD16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD16_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD16")]
 #[doc(alias = "cuMemsetD16_v2")]
 #[inline]
@@ -1449,6 +1459,7 @@ pub unsafe fn memset_d16(dst_device: sys::CUdeviceptr, us: u16, n: usize) -> Res
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemsetD2D16Async")]
 #[inline]
 #[track_caller]
@@ -1470,7 +1481,7 @@ pub unsafe fn memset_d2d16_async(
 /// [`cuMemsetD2D16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D16_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD2D16")]
 #[doc(alias = "cuMemsetD2D16_v2")]
 #[inline]
@@ -1493,6 +1504,7 @@ pub unsafe fn memset_d2d16(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemsetD2D32Async")]
 #[inline]
 #[track_caller]
@@ -1514,7 +1526,7 @@ pub unsafe fn memset_d2d32_async(
 /// [`cuMemsetD2D32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D32_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD2D32")]
 #[doc(alias = "cuMemsetD2D32_v2")]
 #[inline]
@@ -1537,6 +1549,7 @@ pub unsafe fn memset_d2d32(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemsetD2D8Async")]
 #[inline]
 #[track_caller]
@@ -1558,7 +1571,7 @@ pub unsafe fn memset_d2d8_async(
 /// [`cuMemsetD2D8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D8_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD2D8")]
 #[doc(alias = "cuMemsetD2D8_v2")]
 #[inline]
@@ -1581,6 +1594,7 @@ pub unsafe fn memset_d2d8(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemsetD32Async")]
 #[inline]
 #[track_caller]
@@ -1600,7 +1614,7 @@ pub unsafe fn memset_d32_async(
 /// [`cuMemsetD32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD32_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD32")]
 #[doc(alias = "cuMemsetD32_v2")]
 #[inline]
@@ -1617,6 +1631,7 @@ pub unsafe fn memset_d32(dst_device: sys::CUdeviceptr, ui: u32, n: usize) -> Res
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dst_device` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemsetD8Async")]
 #[inline]
 #[track_caller]
@@ -1636,7 +1651,7 @@ pub unsafe fn memset_d8_async(
 /// [`cuMemsetD8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD8_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD8")]
 #[doc(alias = "cuMemsetD8_v2")]
 #[inline]

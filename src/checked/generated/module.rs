@@ -260,7 +260,7 @@ pub unsafe fn module_get_global(hmod: sys::CUmodule, name: &CStr) -> Result<Modu
 /// [`cuModuleGetLoadingMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetLoadingMode`, since CUDA 11.7.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuModuleGetLoadingMode")]
 #[inline]
 #[track_caller]

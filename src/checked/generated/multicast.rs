@@ -31,6 +31,7 @@ pub unsafe fn multicast_add_device(
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
+/// `memptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMulticastBindAddr")]
 #[inline]
 #[track_caller]
@@ -52,6 +53,7 @@ pub unsafe fn multicast_bind_addr(
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
+/// `memptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMulticastBindAddr_v2")]
 #[inline]
 #[track_caller]

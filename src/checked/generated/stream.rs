@@ -36,6 +36,7 @@ pub unsafe fn stream_add_callback(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dptr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuStreamAttachMemAsync")]
 #[inline]
 #[track_caller]

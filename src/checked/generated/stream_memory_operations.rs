@@ -32,6 +32,7 @@ pub unsafe fn stream_batch_mem_op(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `addr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuStreamWaitValue32")]
 #[doc(alias = "cuStreamWaitValue32_v2")]
 #[inline]
@@ -53,6 +54,7 @@ pub unsafe fn stream_wait_value32(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `addr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuStreamWaitValue64")]
 #[doc(alias = "cuStreamWaitValue64_v2")]
 #[inline]
@@ -74,6 +76,7 @@ pub unsafe fn stream_wait_value64(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `addr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuStreamWriteValue32")]
 #[doc(alias = "cuStreamWriteValue32_v2")]
 #[inline]
@@ -95,6 +98,7 @@ pub unsafe fn stream_write_value32(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `addr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuStreamWriteValue64")]
 #[doc(alias = "cuStreamWriteValue64_v2")]
 #[inline]
@@ -141,6 +145,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
+    /// `addr` must be valid for all that the call reads or writes there, until that is done.
     #[doc(alias = "cuStreamWaitValue32")]
     #[inline]
     #[track_caller]
@@ -161,6 +166,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
+    /// `addr` must be valid for all that the call reads or writes there, until that is done.
     #[doc(alias = "cuStreamWaitValue64")]
     #[inline]
     #[track_caller]
@@ -181,6 +187,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
+    /// `addr` must be valid for all that the call reads or writes there, until that is done.
     #[doc(alias = "cuStreamWriteValue32")]
     #[inline]
     #[track_caller]
@@ -201,6 +208,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
+    /// `addr` must be valid for all that the call reads or writes there, until that is done.
     #[doc(alias = "cuStreamWriteValue64")]
     #[inline]
     #[track_caller]

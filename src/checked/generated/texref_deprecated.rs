@@ -15,7 +15,7 @@ use crate::{Result, check};
 /// [`cuTexRefCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefCreate`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuTexRefCreate")]
 #[inline]
 #[track_caller]
@@ -305,6 +305,7 @@ pub unsafe fn tex_ref_get_mipmapped_array(tex_ref: sys::CUtexref) -> Result<sys:
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuTexRefSetAddress2D_v2")]
 #[inline]
 #[track_caller]
@@ -325,6 +326,7 @@ pub unsafe fn tex_ref_set_address_2d_v2(
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuTexRefSetAddress2D")]
 #[doc(alias = "cuTexRefSetAddress2D_v3")]
 #[inline]
@@ -365,6 +367,7 @@ pub unsafe fn tex_ref_set_address_mode(
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
+/// `dptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuTexRefSetAddress")]
 #[doc(alias = "cuTexRefSetAddress_v2")]
 #[inline]

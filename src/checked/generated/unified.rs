@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuMemAdvise`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise`, since CUDA 8.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev_ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemAdvise")]
 #[inline]
 #[track_caller]
@@ -32,7 +32,7 @@ pub unsafe fn mem_advise(
 /// [`cuMemAdvise_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise_v2`, since CUDA 12.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev_ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemAdvise_v2")]
 #[inline]
 #[track_caller]
@@ -120,6 +120,7 @@ pub unsafe fn mem_discard_batch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dev_ptr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemPrefetchAsync")]
 #[inline]
 #[track_caller]
@@ -140,6 +141,7 @@ pub unsafe fn mem_prefetch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// `dev_ptr` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemPrefetchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -197,7 +199,8 @@ pub unsafe fn mem_prefetch_batch_async(
 /// [`cuMemRangeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttribute`, since CUDA 8.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The bytes that come into `data` must be values of its type.
 #[doc(alias = "cuMemRangeGetAttribute")]
 #[inline]
 #[track_caller]

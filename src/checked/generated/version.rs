@@ -11,7 +11,7 @@ use crate::{Result, check};
 /// [`cuDriverGetVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html) in C; the export `cuDriverGetVersion`, since CUDA 2.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuDriverGetVersion")]
 #[inline]
 #[track_caller]

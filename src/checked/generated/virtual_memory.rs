@@ -31,7 +31,7 @@ pub unsafe fn mem_address_free(ptr: sys::CUdeviceptr, size: usize) -> Result<()>
 /// [`cuMemAddressReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressReserve`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `addr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemAddressReserve")]
 #[inline]
 #[track_caller]
@@ -99,7 +99,7 @@ pub unsafe fn mem_export_to_shareable_handle(
 /// [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAccess`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemGetAccess")]
 #[inline]
 #[track_caller]
@@ -182,6 +182,7 @@ pub unsafe fn mem_import_from_shareable_handle(
 ///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
+/// `ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemMap")]
 #[inline]
 #[track_caller]
@@ -258,7 +259,7 @@ pub unsafe fn mem_retain_allocation_handle(
 /// [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemSetAccess`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemSetAccess")]
 #[inline]
 #[track_caller]
@@ -278,7 +279,7 @@ pub unsafe fn mem_set_access(
 /// [`cuMemUnmap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemUnmap`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `ptr` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemUnmap")]
 #[inline]
 #[track_caller]

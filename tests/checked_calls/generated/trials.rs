@@ -7,8 +7,11 @@ use cuda_driver::{checked, sys};
 
 use crate::recorder::Trial;
 
-/// The exports that have a checked call, and the trial of it.
-pub(crate) const TRIALS: &[(&str, fn(&mut Trial))] = &[
+/// An export that has a checked call, and the trial of it.
+type Entry = (&'static str, fn(&mut Trial));
+
+/// All of them.
+pub(crate) const TRIALS: &[Entry] = &[
     ("cuArray3DCreate_v2", cuArray3DCreate_v2),
     ("cuArray3DGetDescriptor_v2", cuArray3DGetDescriptor_v2),
     ("cuArrayCreate_v2", cuArrayCreate_v2),

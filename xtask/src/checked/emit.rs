@@ -49,6 +49,7 @@ fn imports(text: &str, checked: &str) -> String {
         "count",
         "filled",
         "filled_to",
+        "or_older",
         "same_length",
         "slice",
         "slice_mut",
@@ -102,6 +103,9 @@ fn imports(text: &str, checked: &str) -> String {
     if !give.is_empty() {
         let _ = writeln!(out, "use {checked}::give::{{{give}}};");
     }
+    if text.contains("fallback::") {
+        let _ = writeln!(out, "use {checked}::fallback;");
+    }
     let _ = writeln!(
         out,
         "use crate::sys::{{self, Function}};\nuse crate::{{Result, check}};"
@@ -132,6 +136,9 @@ struct Emitter<'a> {
     handles: Vec<String>,
     destroyed: Vec<String>,
     raw: Vec<String>,
+    /// Device addresses, and slices of any type that the driver writes.
+    addresses: Vec<String>,
+    written: Vec<String>,
     /// For the first call of a two-call idiom: arguments, and the count.
     query: Option<(Vec<String>, String)>,
 }
@@ -149,6 +156,8 @@ impl<'a> Emitter<'a> {
             handles: Vec::new(),
             destroyed: Vec::new(),
             raw: Vec::new(),
+            addresses: Vec::new(),
+            written: Vec::new(),
             query: None,
         };
         emitter.counts()?;
@@ -282,6 +291,8 @@ impl<'a> Emitter<'a> {
             Kind::Value => {
                 if ty.is_handle() {
                     self.handles.push(name.clone());
+                } else if ty.base == "CUdeviceptr" && ty.pointers == 0 {
+                    self.addresses.push(name.clone());
                 }
                 self.signature.push(format!("{name}: {}", ty.rust()));
                 self.arguments.push(name);
@@ -356,6 +367,7 @@ impl<'a> Emitter<'a> {
                     "u8"
                 } else {
                     self.generic = true;
+                    self.written.push(name.clone());
                     "T"
                 };
                 self.signature.push(format!("{name}: &mut [{element}]"));
@@ -599,11 +611,21 @@ impl<'a> Emitter<'a> {
             );
             let call = self.raw_call(&self.arguments, "    ");
             let _ = writeln!(out, "    let status = {call};");
+            if self.call.fallback.is_some() {
+                self.fallback(out);
+            }
             if self.outputs.is_empty() {
-                let _ = writeln!(out, "    check(status, {function})");
+                let last = if self.call.fallback.is_some() {
+                    "Ok(())".to_owned()
+                } else {
+                    format!("check(status, {function})")
+                };
+                let _ = writeln!(out, "    {last}");
                 return;
             }
-            let _ = writeln!(out, "    check(status, {function})?;");
+            if self.call.fallback.is_none() {
+                let _ = writeln!(out, "    check(status, {function})?;");
+            }
         }
         let unsafe_value = self
             .outputs
@@ -634,6 +656,26 @@ impl<'a> Emitter<'a> {
             }
         }
         out.push_str("    })\n");
+    }
+
+    /// What is done on a driver that lacks the export.
+    fn fallback(&self, out: &mut String) {
+        let names: Vec<&str> = self
+            .signature
+            .iter()
+            .filter_map(|parameter| parameter.split(':').next())
+            .collect();
+        let _ = writeln!(
+            out,
+            "    if let Err(error) = check(status, {}) {{\n        \
+             if error.is_missing_function() {{\n            \
+             // SAFETY: the caller keeps the contract, which is the older function's too.\n            \
+             return or_older(error, unsafe {{ fallback::{}({}) }});\n        }}\n        \
+             return Err(error);\n    }}",
+            self.function(),
+            self.rust_name,
+            names.join(", ")
+        );
     }
 
     fn result_struct(&self, out: &mut String) {
@@ -738,9 +780,33 @@ impl<'a> Emitter<'a> {
                 list(&self.raw)
             );
             said = true;
+        } else if !self.addresses.is_empty() {
+            let queued = call
+                .parameters
+                .iter()
+                .any(|parameter| parameter.ty.base == "CUstream");
+            let until = if queued { ", until that is done" } else { "" };
+            let _ = writeln!(
+                out,
+                "/// {} must be valid for all that the call reads or writes there{until}.",
+                list(&self.addresses)
+            );
+            said = true;
+        }
+        if !self.written.is_empty() {
+            let _ = writeln!(
+                out,
+                "/// The bytes that come into {} must be values of its type.",
+                list(&self.written)
+            );
+            said = true;
         }
         if !said {
-            out.push_str("/// What it is given must make sense to the driver, which does not check everything.\n");
+            out.push_str(if self.signature.is_empty() {
+                "/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.\n"
+            } else {
+                "/// What it is given must make sense to the driver, which does not check everything.\n"
+            });
         }
         if !call.legacy {
             let _ = writeln!(out, "#[doc(alias = \"{}\")]", call.name);

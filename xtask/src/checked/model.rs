@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The oldest driver that is supported: CUDA 11.7.
+const OLDEST: u32 = 11070;
+
 /// One checked call.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -9,12 +12,16 @@ pub(super) struct Call {
     pub(super) symbol: String,
     /// The name that the sys crate has it under, `cuMemAlloc`.
     pub(super) name: String,
+    /// What `cuGetProcAddress` knows it by.
+    pub(super) base: String,
     /// Whether the sys crate has it in `legacy` only.
     pub(super) legacy: bool,
     pub(super) since: u32,
     pub(super) group: String,
     pub(super) does: String,
     pub(super) safety: Option<String>,
+    /// The older export that `src/checked/fallback.rs` does without this one with.
+    pub(super) fallback: Option<String>,
     pub(super) parameters: Vec<Parameter>,
 }
 
@@ -90,14 +97,41 @@ pub(super) fn calls(functions: &str, annotations: &str) -> Result<Vec<Call>, Str
         }
     }
     let mut calls = Vec::new();
+    let mut missing = Vec::new();
     for function in list {
         let symbol = text(function, "symbol")?;
+        let stream = text(function, "stream")?;
         let Some(annotation) = annotations.remove(&symbol) else {
+            // What says its stream mode in its name is as its twin.
+            if stream != "per-thread" {
+                missing.push(symbol);
+            }
             continue;
         };
+        if let Some(newer) = annotation.get("replaced_by") {
+            let known = newer.as_str().is_some_and(|newer| {
+                list.iter()
+                    .any(|function| text(function, "symbol").as_deref() == Ok(newer))
+            });
+            if !known {
+                return Err(format!(
+                    "annotations.toml: [{symbol}] is replaced by an unknown function"
+                ));
+            }
+        }
+        if annotation.get("does").is_none() && annotation.get("replaced_by").is_some() {
+            continue;
+        }
         let call = read(&symbol, function, &annotation, &plain)
             .map_err(|e| format!("annotations.toml: [{symbol}] {e}"))?;
         calls.push(call);
+    }
+    if !missing.is_empty() {
+        return Err(format!(
+            "annotations.toml lacks {}: {}",
+            missing.len(),
+            missing.join(", ")
+        ));
     }
     if let Some((unknown, _)) = annotations.into_iter().next() {
         return Err(format!(
@@ -187,12 +221,17 @@ fn read(
     let call = Call {
         symbol: symbol.to_owned(),
         name,
+        base: text(function, "base")?,
         legacy,
         since,
         group: text(annotation, "group")?,
         does: text(annotation, "does")?,
         safety: annotation
             .get("safety")
+            .and_then(toml::Value::as_str)
+            .map(str::to_owned),
+        fallback: annotation
+            .get("fallback")
             .and_then(toml::Value::as_str)
             .map(str::to_owned),
         parameters,
@@ -216,8 +255,15 @@ impl Call {
             })
     }
 
-    /// Every direction must agree with the type.
+    /// Every direction must agree with the type, and a plain name of C must work on the oldest driver.
     fn check(&self) -> Result<(), String> {
+        let is_plain = self.name != self.symbol;
+        if is_plain && self.since > OLDEST && self.fallback.is_none() {
+            return Err(format!(
+                "`{}` is a plain name of C, and this export is newer than the oldest driver: it needs a `fallback`",
+                self.name
+            ));
+        }
         for parameter in &self.parameters {
             let Parameter { name, ty, kind } = parameter;
             let counted = self.is_counted(name);

@@ -15,8 +15,10 @@ pub(super) fn file(header: &str, calls: &[Call]) -> String {
     let mut out = format!(
         "{header}\n//! One trial for each checked call; `recorder.rs` says what they are made of.\n\n\
          use core::ffi::{{c_char, c_void}};\n\nuse cuda_driver::{{checked, sys}};\n\nuse crate::recorder::Trial;\n\n\
-         /// The exports that have a checked call, and the trial of it.\n\
-         pub(crate) const TRIALS: &[(&str, fn(&mut Trial))] = &[\n"
+         /// An export that has a checked call, and the trial of it.\n\
+         type Entry = (&'static str, fn(&mut Trial));\n\n\
+         /// All of them.\n\
+         pub(crate) const TRIALS: &[Entry] = &[\n"
     );
     for call in calls {
         let _ = writeln!(out, "    (\"{0}\", {0}),", call.symbol);

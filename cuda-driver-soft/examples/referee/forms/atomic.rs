@@ -35,8 +35,8 @@ pub(super) fn atomics(list: &mut List) {
             atom_add_f32(a, b, global).to_bits().into()
         });
         let text = place(space, "add.f64", "d", "%d1");
-        list.add(Kind::F64, Width::B64, text, |a, b, _| {
-            atom_add_f64(f64::from_bits(a), f64::from_bits(b)).to_bits()
+        list.add(Kind::F64, Width::B64, text, move |a, b, _| {
+            atom_add_f64(f64::from_bits(a), f64::from_bits(b), global).to_bits()
         });
         let text = place(space, "add.noftz.f16", "h", "%h1");
         list.add(Kind::F16, Width::B16, text, |a, b, _| {

@@ -125,6 +125,45 @@ pub(super) fn comparisons(list: &mut List) {
     list.w32("slct.b32.s32 %W, %w0, %w1, %w2", |a, b, c| {
         logic::slct_s32(a, b, c as i32)
     });
+    for (op, o) in [(Lo, "lo"), (Ls, "ls"), (Hi, "hi"), (Hs, "hs")] {
+        let text = format!("setp.{o}.u16 %P, %h0, %h1");
+        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+            compare_int(op, a as u16, b as u16).into()
+        });
+        let text = format!("setp.{o}.or.u32 %P|%Q, %w0, %w1, !%q2");
+        list.add(Kind::Int, Width::Pred, text, move |a, b, c| {
+            setp(
+                compare_int(op, a as u32, b as u32),
+                Some((BoolOp::Or, c & 1 == 0)),
+            )
+            .0
+            .into()
+        });
+        let text = format!("setp.{o}.u64 %P, %d0, %d1");
+        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+            compare_int(op, a, b).into()
+        });
+        list.w32(&format!("set.{o}.u32.u32 %W, %w0, %w1"), move |a, b, _| {
+            set_int(compare_int(op, a, b))
+        });
+    }
+    for (op, o) in ordered {
+        let text = format!("setp.{o}.s16 %P, %h0, %h1");
+        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+            compare_int(op, a as i16, b as i16).into()
+        });
+        let text = format!("setp.{o}.s64 %P, %d0, %d1");
+        list.add(Kind::Int, Width::Pred, text, move |a, b, _| {
+            compare_int(op, a as i64, b as i64).into()
+        });
+        list.w32(
+            &format!("set.{o}.and.f32.s32 %W, %w0, %w1, %q2"),
+            move |a, b, c| {
+                let holds = compare_int(op, a as i32, b as i32);
+                set_f32(combine(holds, Some((BoolOp::And, c & 1 != 0)))).to_bits()
+            },
+        );
+    }
     for (property, p) in [
         (Property::Finite, "finite"),
         (Property::Infinite, "infinite"),

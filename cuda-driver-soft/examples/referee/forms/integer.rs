@@ -117,6 +117,32 @@ pub(super) fn integers(list: &mut List) {
     );
     list.w32("shl.b32 %W, %w0, %w1", |a, b, _| logic::shl(a, b));
     list.d64("shl.b64 %D, %d0, %w1", |a, b, _| logic::shl(a, b as u32));
+    for (text, eval) in [
+        (
+            "abs.s16 %H, %h0",
+            (|a| int::abs(a as i16) as u16) as fn(u16) -> u16,
+        ),
+        ("neg.s16 %H, %h0", |a| int::neg(a as i16) as u16),
+        ("not.b16 %H, %h0", logic::not),
+        ("cnot.b16 %H, %h0", logic::cnot),
+    ] {
+        list.add(Kind::Int, Width::B16, text.into(), move |a, _, _| {
+            eval(a as u16).into()
+        });
+    }
+    list.d64("neg.s64 %D, %d0", |a, _, _| int::neg(a as i64) as u64);
+    list.d64("cnot.b64 %D, %d0", |a, _, _| logic::cnot(a));
+    list.d64("and.b64 %D, %d0, %d1", |a, b, _| logic::and(a, b));
+    list.w32("xor.b32 %W, %w0, %w1", |a, b, _| logic::xor(a, b));
+    list.d64("selp.b64 %D, %d0, %d1, %q2", |a, b, c| {
+        logic::selp(a, b, c & 1 != 0)
+    });
+    for table in [0x01, 0x27, 0x96, 0xe8, 0xfe] {
+        list.w32(
+            &format!("lop3.b32 %W, %w0, %w1, %w2, {table}"),
+            move |a, b, c| logic::lop3(a, b, c, table),
+        );
+    }
     list.w32("cnot.b32 %W, %w0", |a, _, _| logic::cnot(a));
     list.d64("not.b64 %D, %d0", |a, _, _| logic::not(a));
     list.w32("lop3.b32 %W, %w0, %w1, %w2, 0xb8", |a, b, c| {

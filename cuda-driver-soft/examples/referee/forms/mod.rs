@@ -236,16 +236,19 @@ pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
 /// Of how many results the fingerprint takes one.
 pub(crate) const STRIDE: usize = 32;
 
-/// A hash (FNV-1a) of every [`STRIDE`]-th result.
+/// Of every [`STRIDE`]-th result.
 pub(crate) fn fingerprint(results: impl Iterator<Item = u64>) -> u64 {
-    results
-        .step_by(STRIDE)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, result| {
-            let bytes = result.to_le_bytes();
-            bytes.iter().fold(hash, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            })
+    hash(results.step_by(STRIDE))
+}
+
+/// FNV-1a over the bytes of the results.
+pub(crate) fn hash(results: impl Iterator<Item = u64>) -> u64 {
+    results.fold(0xcbf2_9ce4_8422_2325, |hash, result| {
+        let bytes = result.to_le_bytes();
+        bytes.iter().fold(hash, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         })
+    })
 }
 
 const MODES: [(Rounding, &str); 4] = [

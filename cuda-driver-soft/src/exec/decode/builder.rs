@@ -5,6 +5,7 @@ use super::super::isa::{Handlers, Isa};
 use super::super::ops::{Form, control};
 use super::super::program::Image;
 use super::super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use super::defined::Use;
 use crate::exec::window;
 use crate::ir::{self, Address, Body, FuncId, Operand, Reg, RegClass};
 use std::collections::HashMap;
@@ -38,25 +39,37 @@ const PADDING: u32 = WIDEST_ROW;
 const PREDICATE_CONSTANTS: u32 = 4;
 
 impl<'b> Builder<'b> {
-    pub(super) fn new(image: &'b Image, id: FuncId, body: &'b Body, isa: Isa) -> Self {
-        let predicates = body
-            .registers
-            .iter()
-            .filter(|c| **c == RegClass::Pred)
-            .count() as u32;
-        let mut next_predicate = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
-        let mut next_row = (next_predicate + PREDICATE_BYTES * predicates).next_multiple_of(64);
-        let registers = body.registers.iter().map(|class| {
-            let next = if *class == RegClass::Pred {
-                &mut next_predicate
-            } else {
-                &mut next_row
-            };
-            let slot = Slot(*next);
-            *next += bytes_of(*class);
-            slot
-        });
-        let registers: Vec<Slot> = registers.collect();
+    pub(super) fn new(
+        image: &'b Image,
+        id: FuncId,
+        body: &'b Body,
+        isa: Isa,
+        uses: &[Use],
+    ) -> Self {
+        let mut registers = vec![Slot(0); body.registers.len()];
+        let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {
+            let all = body.registers.iter().zip(uses).enumerate();
+            all.filter(|(_, (class, of))| wanted(**of, **class))
+                .map(|(i, _)| i)
+                .collect()
+        };
+        // Predicates come first, then the rows that must be zero at the start, then the others.
+        let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
+        for i in chosen(&|of, class| of != Use::Unused && class == RegClass::Pred) {
+            registers[i] = Slot(next);
+            next += PREDICATE_BYTES;
+        }
+        let mut next_row = next.next_multiple_of(64);
+        let mut cleared = next_row;
+        for wanted in [Use::PerhapsUndefined, Use::Defined] {
+            for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
+                registers[i] = Slot(next_row);
+                next_row += bytes_of(body.registers[i]).next_multiple_of(64);
+            }
+            if wanted == Use::PerhapsUndefined {
+                cleared = next_row;
+            }
+        }
         Builder {
             image,
             body,
@@ -68,7 +81,7 @@ impl<'b> Builder<'b> {
             registers,
             constants: HashMap::new(),
             filled: Vec::new(),
-            cleared: next_row,
+            cleared,
             next_row,
             sink_row: None,
             scratch: HashMap::new(),
@@ -183,6 +196,7 @@ impl<'b> Builder<'b> {
             b: none,
             c: none,
             e: none,
+            f: none,
             aux: 0,
             mods: 0,
             imm: 0,
@@ -233,6 +247,22 @@ impl<'b> Builder<'b> {
         let index = self.actions.len() as u32;
         self.actions.push(action);
         self.push(control::act(), line, |inst| inst.aux = index);
+    }
+
+    /// Adds an instruction that its handler runs if it can, else the scheduler.
+    pub(super) fn push_with_action(
+        &mut self,
+        handlers: Handlers,
+        action: Action,
+        line: u32,
+        set: impl FnOnce(&mut Inst),
+    ) {
+        let index = self.actions.len() as u32;
+        self.actions.push(action);
+        self.push(handlers, line, |inst| {
+            set(inst);
+            inst.aux = index;
+        });
     }
 
     /// Puts a guard before each instruction from `start` on.

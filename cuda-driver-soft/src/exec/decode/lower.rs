@@ -1,14 +1,16 @@
 //! One instruction of the IR as instructions with handlers.
 
 use super::super::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
+use super::super::ops::collective::{self, Collective, Operands};
 use super::super::ops::memory::{self, Access};
-use super::super::ops::{self, Form, control, mov};
+use super::super::ops::{self, Form, atomic, control, mov};
 use super::super::registers::Slot;
 use super::super::window;
 use super::builder::Builder;
 use super::{CannotRun, is_control};
 use crate::ir::{
-    Address, BarOp, CallSlot, Callee, Inst, MemMods, Op, Operand, Reg, RegClass, Space, Type,
+    Address, AtomOp, BarOp, CallSlot, Callee, Inst, MemMods, Op, Operand, Reg, RegClass, Space,
+    Type,
 };
 
 /// Adds the instructions for `inst`.
@@ -55,6 +57,16 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             callee, args, rets, ..
         } => call(b, inst, callee, args, rets)?,
         Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
+        Op::Atom { op, mem } => atom(b, inst, *op, mem, true)?,
+        Op::Red { op, mem } => atom(b, inst, *op, mem, false)?,
+        // Everything that a thread did is seen by the others in order anyway, but on the host this is not so.
+        Op::Fence { .. } => b.push(control::fence(), inst.line, |_| {}),
+        Op::Nanosleep => {}
+        Op::Activemask => {
+            let d = b.destination(*inst.dsts.first()?, RegClass::B32);
+            b.push(collective::activemask(), inst.line, |inst| inst.d = d);
+        }
+        op if Collective::of(op).is_some() => collective(b, inst)?,
         Op::Ld(m) => load(b, inst, m)?,
         Op::St(m) => store(b, inst, m)?,
         Op::Mov { ty: Type::B128 } => {
@@ -66,6 +78,16 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 b.push_form(&form, [d, Slot(0)], &[a], inst.line);
             }
         }
+        Op::AddC {
+            carry_in,
+            carry_out,
+            ..
+        } => carry(b, inst, 2, *carry_in, *carry_out)?,
+        Op::MadC {
+            carry_in,
+            carry_out,
+            ..
+        } => carry(b, inst, 3, *carry_in, *carry_out)?,
         Op::Pack { .. } => pack(b, inst)?,
         Op::Unpack { .. } => unpack(b, inst)?,
         Op::Cvta { space, to, ty } => {
@@ -180,6 +202,33 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         srcs.push(source(b, operand, *class, inst.line)?);
     }
     b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// An instruction with a carry: after `sources` sources and one destination.
+fn carry(
+    b: &mut Builder<'_>,
+    inst: &Inst,
+    sources: usize,
+    carry_in: bool,
+    carry_out: bool,
+) -> Option<()> {
+    let form = ops::form(inst, RegClass::B32, RegClass::B32)?;
+    let class = form.dsts[0]?;
+    let operand = |b: &mut Builder<'_>, i: usize| source(b, inst.srcs.get(i)?, class, inst.line);
+    let (first, second) = (operand(b, 0)?, operand(b, 1)?);
+    let third = if sources > 2 { operand(b, 2)? } else { first };
+    let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
+        Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
+        None => b.constant(Constant::Bits(0), RegClass::Pred),
+    };
+    let d = b.destination(inst.dsts.first().copied()?, class);
+    let carry_out = inst.dsts.get(1).copied().flatten().filter(|_| carry_out);
+    let carry_out = b.destination(carry_out, RegClass::Pred);
+    b.push(form.handlers, inst.line, |inst| {
+        (inst.d, inst.f) = (d, carry_out);
+        (inst.a, inst.b, inst.c, inst.e) = (first, second, third, carry_in);
+    });
     Some(())
 }
 
@@ -307,20 +356,21 @@ fn address(
     }
 }
 
-/// The elements of an access as the engine moves them: type, how many, class of their registers.
-fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> (u32, RegClass) {
-    let class = regs
-        .iter()
-        .flatten()
-        .map(|r| b.class(*r))
-        .next()
-        .unwrap_or(match m.ty.size() {
-            1 | 2 => RegClass::B16,
-            4 => RegClass::B32,
-            8 => RegClass::B64,
-            _ => RegClass::B128,
-        });
-    (m.ty.size().min(8), class)
+/// The elements of an access as the engine moves them: bytes of one, class of their registers. `None`, and so a refusal
+/// of the instruction, where the registers of a vector differ in width.
+fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> Option<(u32, RegClass)> {
+    let mut classes = regs.iter().flatten().map(|r| b.class(*r));
+    let first = classes.next();
+    if classes.any(|class| Some(class) != first) {
+        return None;
+    }
+    let class = first.unwrap_or(match m.ty.size() {
+        1 | 2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        _ => RegClass::B128,
+    });
+    Some((m.ty.size().min(8), class))
 }
 
 /// Rows of a register: a register of 128 bits has two.
@@ -336,7 +386,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         return Some(());
     }
     let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
-    let (element, class) = elements(b, m, &inst.dsts);
+    let (element, class) = elements(b, m, &inst.dsts)?;
     let mut slots = Vec::new();
     for d in &inst.dsts {
         slots.extend(rows(b.destination(*d, class), class));
@@ -386,7 +436,7 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
     let values = &inst.srcs[1..];
     let regs: Vec<Option<Reg>> = values.iter().map(reg).collect();
-    let (element, class) = elements(b, m, &regs);
+    let (element, class) = elements(b, m, &regs)?;
     let mut slots = Vec::new();
     for value in values {
         slots.extend(rows(source(b, value, class, inst.line)?, class));
@@ -402,6 +452,84 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
             inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
         });
     }
+    Some(())
+}
+
+fn atom(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: bool) -> Option<()> {
+    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
+    let class = match m.ty.size() {
+        2 => RegClass::B16,
+        4 => RegClass::B32,
+        8 => RegClass::B64,
+        _ => return None,
+    };
+    let access = Access::new(m, m.ty.size(), u32::from(m.vec), wide, class);
+    let d = inst.dsts.first().copied().flatten();
+    if d.is_some_and(|d| b.class(d) != class) {
+        return None;
+    }
+    let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
+    let first = source(b, inst.srcs.get(1)?, class, inst.line)?;
+    let second = match inst.srcs.get(2) {
+        // `source` may use a scratch row, which the other operand may be in.
+        Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,
+        Some(operand) => source(b, operand, class, inst.line)?,
+        None => first,
+    };
+    let d = b.destination(d, class);
+    let aux = b.image.new_cache();
+    b.push(handlers, inst.line, |inst| {
+        (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
+        (inst.aux, inst.mods, inst.imm) = (aux, mods, offset);
+    });
+    Some(())
+}
+
+/// `shfl`, `vote` and their kin: the value, of `shfl` two more operands, and the member mask if there is one.
+fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (what, sync) = Collective::of(&inst.op)?;
+    let mut srcs = inst.srcs.iter();
+    let none = Slot(0);
+    let (mut a, mut negated, mut extra) = (none, false, [none; 2]);
+    if let Some(class) = what.source() {
+        let operand = srcs.next()?;
+        negated = matches!(operand, Operand::NotReg(_));
+        a = source(b, operand, class, inst.line)?;
+    }
+    if let Collective::Shuffle(_) = what {
+        for slot in &mut extra {
+            *slot = source(b, srcs.next()?, RegClass::B32, inst.line)?;
+        }
+    }
+    let members = match srcs.next() {
+        Some(operand) if sync => Some(source(b, operand, RegClass::B32, inst.line)?),
+        None if !sync => None,
+        _ => return None,
+    };
+    let d = inst.dsts.first().copied().flatten();
+    let d = what.result().map_or(none, |class| b.destination(d, class));
+    let p = inst.dsts.get(1).copied().flatten();
+    let second = p.is_some();
+    let p = b.destination(p, RegClass::Pred);
+    let operands = Operands {
+        a,
+        negated,
+        b: extra[0],
+        c: extra[1],
+        members,
+        d,
+        p,
+    };
+    let mods = collective::mods(what, &operands, second);
+    b.push_with_action(
+        what.handlers(),
+        Action::Collective(what, operands),
+        inst.line,
+        |inst| {
+            (inst.a, inst.b, inst.c) = (a, extra[0], extra[1]);
+            (inst.d, inst.e, inst.f, inst.mods) = (d, p, members.unwrap_or(none), mods);
+        },
+    );
     Some(())
 }
 

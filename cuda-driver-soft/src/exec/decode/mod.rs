@@ -1,16 +1,19 @@
 //! From the typed IR of a function to the code that the engine runs.
 //!
 //! * `order` numbers the blocks as the scheduler wants them;
+//! * `defined` finds the registers that must be zero at the start;
 //! * `builder` gives every register and constant its slot;
 //! * `lower` turns each instruction into one with handlers, or several;
 //! * here, branches and blocks are put together.
 
 mod builder;
+mod defined;
 mod lower;
 mod order;
 
 use super::code::Code;
 use super::isa::Isa;
+use super::ops::collective::Collective;
 use super::ops::control;
 use super::program::Image;
 use crate::ir::{Body, FuncId, Inst, Op, Reg};
@@ -62,7 +65,13 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
             .map(|b| b.successors.clone())
             .collect::<Vec<_>>(),
     );
-    let mut builder = Builder::new(image, id, body, isa);
+    let mut builder = Builder::new(
+        image,
+        id,
+        body,
+        isa,
+        &defined::uses(body, &steps, &blocks, &order),
+    );
     // Where each block begins, and which instructions must be told.
     let mut begins = vec![u32::MAX; blocks.len()];
     let mut fixups: Vec<(usize, usize)> = Vec::new();
@@ -141,7 +150,7 @@ fn is_control(op: &Op) -> bool {
     matches!(
         op,
         Op::Brx { .. } | Op::Call { .. } | Op::Ret { .. } | Op::Exit | Op::Bar { .. }
-    )
+    ) || Collective::of(op).is_some()
 }
 
 /// The steps of a body, and for each instruction the step that it begins with (one more for the end).

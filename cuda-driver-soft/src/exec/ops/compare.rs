@@ -1,7 +1,10 @@
 //! Comparison and selection: where `setp.lt.s32` happens.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary_rare, pair_test, ternary, ternary_rare, test, test_rare};
+use super::shapes::{
+    Form, binary_rare, pair_test, ternary, ternary_hot, ternary_once, ternary_rare, test, test_rare,
+};
+use crate::exec::isa::{Common, Hot, Rare};
 use crate::exec::semantics::compare::*;
 use crate::exec::semantics::half::{compare_bf16, compare_f16, pack, set_bf16, set_f16, unpack};
 use crate::exec::semantics::logic;
@@ -30,17 +33,17 @@ pub(super) fn form(inst: &Inst) -> Option<Form> {
             Mods::of_compare(cmp, bool_op, negated(inst, 2), false, ftz),
         )?,
         Op::Selp { ty } => match ty.size() {
-            2 => ternary(logic::selp::<u16>),
-            4 => ternary(logic::selp::<u32>),
+            2 => ternary_once(logic::selp::<u16>),
+            4 => ternary_hot(logic::selp::<u32>),
             8 => ternary(logic::selp::<u64>),
             _ => return None,
         },
         Op::Slct { ty, cty, ftz } => {
             let mods = Mods::of_minmax(ftz, false, false);
             match (ty.size(), cty) {
-                (2, S32) => ternary(logic::slct_s32::<u16>),
-                (4, S32) => ternary(logic::slct_s32::<u32>),
-                (8, S32) => ternary(logic::slct_s32::<u64>),
+                (2, S32) => ternary_once(logic::slct_s32::<u16>),
+                (4, S32) => ternary_once(logic::slct_s32::<u32>),
+                (8, S32) => ternary_once(logic::slct_s32::<u64>),
                 (2, F32) => {
                     ternary_rare(mods, |m, _, a: u16, b, c| logic::slct_f32(a, b, c, m.ftz()))
                 }
@@ -82,33 +85,44 @@ fn setp(
     };
     let mods = Mods::of_compare(cmp, op, negated, second, ftz);
     macro_rules! int {
-        ($signed:ident, $unsigned:ident) => {
+        ($worth:ty, $rest:ty, $signed:ident, $unsigned:ident) => {
             match cmp {
-                Eq => test::<$unsigned, _>(mods, |a, b| compare_int(Eq, a, b)),
-                Ne => test::<$unsigned, _>(mods, |a, b| compare_int(Ne, a, b)),
-                Lt if ty.is_signed() => test::<$signed, _>(mods, |a, b| compare_int(Lt, a, b)),
-                Le if ty.is_signed() => test::<$signed, _>(mods, |a, b| compare_int(Le, a, b)),
-                Lt | Lo => test::<$unsigned, _>(mods, |a, b| compare_int(Lt, a, b)),
-                Le | Ls => test::<$unsigned, _>(mods, |a, b| compare_int(Le, a, b)),
+                Eq => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Eq, a, b)),
+                Ne => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Ne, a, b)),
+                Lt if ty.is_signed() => {
+                    test::<$worth, $signed, _>(mods, |a, b| compare_int(Lt, a, b))
+                }
+                Le if ty.is_signed() => {
+                    test::<$rest, $signed, _>(mods, |a, b| compare_int(Le, a, b))
+                }
+                Lt | Lo => test::<$worth, $unsigned, _>(mods, |a, b| compare_int(Lt, a, b)),
+                Le | Ls => test::<$rest, $unsigned, _>(mods, |a, b| compare_int(Le, a, b)),
                 _ => return None,
             }
         };
     }
     macro_rules! float {
-        ($t:ident, $($c:ident)*) => {
+        ($t:ident) => {
             match cmp {
-                $($c => test::<$t, _>(mods, |a, b| compare_float($c, a, b)),)*
+                Eq => test::<Common, $t, _>(mods, |a, b| compare_float(Eq, a, b)),
+                Ne => test::<Rare, $t, _>(mods, |a, b| compare_float(Ne, a, b)),
+                Lt => test::<Common, $t, _>(mods, |a, b| compare_float(Lt, a, b)),
+                Le => test::<Common, $t, _>(mods, |a, b| compare_float(Le, a, b)),
+                Neu => test::<Common, $t, _>(mods, |a, b| compare_float(Neu, a, b)),
+                Equ | Ltu | Leu | Num | Nan => {
+                    test_rare::<$t, _>(mods, |m, a, b| compare_float(m.compare(), a, b))
+                }
                 _ => return None,
             }
         };
     }
     let form = match ty {
-        B16 | U16 | S16 => int!(i16, u16),
-        B32 | U32 | S32 => int!(i32, u32),
-        B64 | U64 | S64 => int!(i64, u64),
-        F32 if !ftz => float!(f32, Eq Ne Lt Le Equ Neu Ltu Leu Num Nan),
+        B16 | U16 | S16 => int!(Rare, Rare, i16, u16),
+        B32 | U32 | S32 => int!(Hot, Common, i32, u32),
+        B64 | U64 | S64 => int!(Common, Rare, i64, u64),
+        F32 if !ftz => float!(f32),
         F32 => test_rare::<f32, _>(mods, |m, a, b| compare_f32(m.compare(), a, b, true)),
-        F64 => float!(f64, Eq Ne Lt Le Equ Neu Ltu Leu Num Nan),
+        F64 => float!(f64),
         F16 if !ftz => test_rare::<u16, _>(mods, |m, a, b| compare_f16(m.compare(), a, b, false)),
         F16 => test_rare::<u16, _>(mods, |m, a, b| compare_f16(m.compare(), a, b, true)),
         BF16 => test_rare::<u16, _>(mods, |m, a, b| compare_bf16(m.compare(), a, b)),

@@ -2,34 +2,39 @@
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::fault::FaultKind;
-use crate::exec::isa::{Body, Handlers, compiled_once};
+use crate::exec::isa::{Body, Handlers, Rare, Worth};
 use crate::exec::lanes::Mask;
 use crate::exec::machine::Machine;
 use crate::exec::registers::Regs;
 
 /// `bra`: to the instruction `aux`.
 pub(crate) fn jump() -> Handlers {
-    compiled_once::<Jump>()
+    Rare::compile::<Jump>()
 }
 
 /// `@p bra`: `mods` is 1 for `@!p`.
 pub(crate) fn branch() -> Handlers {
-    compiled_once::<Branch>()
+    Rare::compile::<Branch>()
 }
 
 /// `@p` before any other instruction, which follows.
 pub(crate) fn guard() -> Handlers {
-    compiled_once::<Guard>()
+    Rare::compile::<Guard>()
 }
 
 /// `trap`
 pub(crate) fn trap() -> Handlers {
-    compiled_once::<Trap>()
+    Rare::compile::<Trap>()
+}
+
+/// `fence`, `membar`
+pub(crate) fn fence() -> Handlers {
+    Rare::compile::<Fence>()
 }
 
 /// What the scheduler does.
 pub(crate) fn act() -> Handlers {
-    compiled_once::<Act>()
+    Rare::compile::<Act>()
 }
 
 struct Jump;
@@ -129,5 +134,20 @@ impl Body for Act {
         _mask: Mask,
     ) -> Flow {
         Flow::Act
+    }
+}
+
+struct Fence;
+
+impl Body for Fence {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        Flow::Next
     }
 }

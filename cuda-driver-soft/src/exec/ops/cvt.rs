@@ -4,7 +4,7 @@
 //! that programs are full of have handlers of their own, the others share one table.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary_rare, unary, unary_rare};
+use super::shapes::{Form, binary_rare, unary, unary_hot, unary_once, unary_rare};
 use crate::exec::semantics::cvt::*;
 use crate::exec::semantics::int::Int;
 use crate::ir::RegClass::{B16, B32, B64};
@@ -34,23 +34,31 @@ fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
     };
     if narrow(c.from) != source || narrow(c.to) != destination {
         return match (c.from, c.to, source, destination) {
-            (U8, U16 | S16, B16, B16) => Some(unary(|a: u16| cvt_int::<u8, u16>(a as u8, false))),
-            (U8, U32 | S32, B16, B32) => Some(unary(|a: u16| cvt_int::<u8, u32>(a as u8, false))),
-            (S8, S16 | U16, B16, B16) => Some(unary(|a: u16| cvt_int::<i8, i16>(a as i8, false))),
-            (S8, S32 | U32, B16, B32) => Some(unary(|a: u16| cvt_int::<i8, i32>(a as i8, false))),
+            (U8, U16 | S16, B16, B16) => {
+                Some(unary_once(|a: u16| cvt_int::<u8, u16>(a as u8, false)))
+            }
+            (U8, U32 | S32, B16, B32) => {
+                Some(unary_once(|a: u16| cvt_int::<u8, u32>(a as u8, false)))
+            }
+            (S8, S16 | U16, B16, B16) => {
+                Some(unary_once(|a: u16| cvt_int::<i8, i16>(a as i8, false)))
+            }
+            (S8, S32 | U32, B16, B32) => {
+                Some(unary_once(|a: u16| cvt_int::<i8, i32>(a as i8, false)))
+            }
             _ => None,
         };
     }
     Some(match (c.from, c.to, c.rnd, c.int_rnd) {
-        (U32 | S32, U16 | S16, None, None) => unary(int_to_int::<u32, u16>),
+        (U32 | S32, U16 | S16, None, None) => unary_once(int_to_int::<u32, u16>),
         (U16, U32 | S32, None, None) => unary(int_to_int::<u16, u32>),
         (S16, U32 | S32, None, None) => unary(int_to_int::<i16, i32>),
-        (U32, U64 | S64, None, None) => unary(int_to_int::<u32, u64>),
-        (S32, U64 | S64, None, None) => unary(int_to_int::<i32, i64>),
+        (U32, U64 | S64, None, None) => unary_hot(int_to_int::<u32, u64>),
+        (S32, U64 | S64, None, None) => unary_hot(int_to_int::<i32, i64>),
         (U64 | S64, U32 | S32, None, None) => unary(int_to_int::<u64, u32>),
-        (U16, U64 | S64, None, None) => unary(int_to_int::<u16, u64>),
-        (S16, U64 | S64, None, None) => unary(int_to_int::<i16, i64>),
-        (U64 | S64, U16 | S16, None, None) => unary(int_to_int::<u64, u16>),
+        (U16, U64 | S64, None, None) => unary_once(int_to_int::<u16, u64>),
+        (S16, U64 | S64, None, None) => unary_once(int_to_int::<i16, i64>),
+        (U64 | S64, U16 | S16, None, None) => unary_once(int_to_int::<u64, u16>),
         (S32, F32, Some(Rn), None) => unary(|a: i32| cvt_f32_from_int(a, Rn, false)),
         (U32, F32, Some(Rn), None) => unary(|a: u32| cvt_f32_from_int(a, Rn, false)),
         (S32, F64, Some(Rn), None) => unary(|a: i32| cvt_f64_from_int(a, Rn, false)),

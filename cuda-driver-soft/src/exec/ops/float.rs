@@ -5,7 +5,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary, binary_rare, ternary, ternary_rare, ternary_with, unary, unary_rare,
+    Form, binary, binary_hot, binary_once, binary_rare, ternary, ternary_fused, ternary_rare,
+    unary, unary_once, unary_rare,
 };
 use crate::exec::semantics::approx;
 use crate::exec::semantics::float::*;
@@ -18,11 +19,17 @@ fn plain(m: &FloatMods) -> bool {
 
 pub(super) fn form(op: &Op) -> Option<Form> {
     Some(match op {
-        Op::FAdd(m) if m.ty == F32 && plain(m) => binary(|a, b| add_f32(a, b, Rn, false, false)),
-        Op::FSub(m) if m.ty == F32 && plain(m) => binary(|a, b| sub_f32(a, b, Rn, false, false)),
-        Op::FMul(m) if m.ty == F32 && plain(m) => binary(|a, b| mul_f32(a, b, Rn, false, false)),
+        Op::FAdd(m) if m.ty == F32 && plain(m) => {
+            binary_hot(|a, b| add_f32(a, b, Rn, false, false))
+        }
+        Op::FSub(m) if m.ty == F32 && plain(m) => {
+            binary_hot(|a, b| sub_f32(a, b, Rn, false, false))
+        }
+        Op::FMul(m) if m.ty == F32 && plain(m) => {
+            binary_hot(|a, b| mul_f32(a, b, Rn, false, false))
+        }
         Op::Fma(m) if m.ty == F32 && plain(m) => {
-            ternary_with(|_, fused, a, b, c| fma_f32(a, b, c, Rn, false, false, fused))
+            ternary_fused(|_, fused, a, b, c| fma_f32(a, b, c, Rn, false, false, fused))
         }
         Op::FAdd(m) if m.ty == F32 => binary_rare(Mods::of_float(m), |m, _, a, b| {
             add_f32(a, b, m.rnd(), m.ftz(), m.sat())
@@ -58,14 +65,14 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             ty: F32,
             ftz: false,
         } => unary(|a| neg_f32(a, false)),
-        Op::FNeg { ty: F32, ftz: true } => unary(|a| neg_f32(a, true)),
-        Op::FNeg { ty: F64, .. } => unary(neg_f64),
+        Op::FNeg { ty: F32, ftz: true } => unary_once(|a| neg_f32(a, true)),
+        Op::FNeg { ty: F64, .. } => unary_once(neg_f64),
         Op::FAbs {
             ty: F32,
             ftz: false,
         } => unary(|a| abs_f32(a, false)),
-        Op::FAbs { ty: F32, ftz: true } => unary(|a| abs_f32(a, true)),
-        Op::FAbs { ty: F64, .. } => unary(abs_f64),
+        Op::FAbs { ty: F32, ftz: true } => unary_once(|a| abs_f32(a, true)),
+        Op::FAbs { ty: F64, .. } => unary_once(abs_f64),
         Op::FMin {
             ty: F32,
             ftz: false,
@@ -94,8 +101,8 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         } => binary_rare(Mods::of_minmax(*ftz, *nan, *xorsign_abs), |m, _, a, b| {
             max_f32(a, b, m.ftz(), m.nan(), m.xorsign_abs())
         }),
-        Op::FMin { ty: F64, .. } => binary(min_f64),
-        Op::FMax { ty: F64, .. } => binary(max_f64),
+        Op::FMin { ty: F64, .. } => binary_once(min_f64),
+        Op::FMax { ty: F64, .. } => binary_once(max_f64),
 
         Op::FDiv { ty, precision, ftz } => match (ty, precision) {
             (F32, Precision::Ieee(Rn)) if !ftz => binary(|a, b| div_f32(a, b, Rn, false)),
@@ -140,7 +147,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F32, Precision::Approx) => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
                 approx::rcp_approx_f32(a, m.ftz())
             }),
-            (F64, Precision::Ieee(Rn)) => unary(|a| rcp_f64(a, Rn)),
+            (F64, Precision::Ieee(Rn)) => unary_once(|a| rcp_f64(a, Rn)),
             (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| {
                 rcp_f64(a, m.rnd())
             }),

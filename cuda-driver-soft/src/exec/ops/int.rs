@@ -1,58 +1,33 @@
 //! Integer arithmetic: where `add.s32` happens.
 
-use super::shapes::{Form, binary, ternary, unary};
+use super::shapes::{
+    Form, binary, binary_hot, binary_once, ternary, ternary_hot, ternary_once, unary, unary_once,
+};
 use crate::exec::semantics::int::{self, Int};
 use crate::ir::{Op, Part, Type, Type::*};
 
-/// A form for each width, where the sign makes no difference.
+/// A form for 16, 32 and 64 bits, where the sign makes no difference.
 macro_rules! any_sign {
-    ($ty:expr, $t:ident => $form:expr) => {
+    ($ty:expr, $f:ident, $of16:ident $of32:ident $of64:ident) => {
         match $ty {
-            U16 | S16 => {
-                type $t = u16;
-                $form
-            }
-            U32 | S32 => {
-                type $t = u32;
-                $form
-            }
-            U64 | S64 => {
-                type $t = u64;
-                $form
-            }
+            U16 | S16 => $of16(int::$f::<u16>),
+            U32 | S32 => $of32(int::$f::<u32>),
+            U64 | S64 => $of64(int::$f::<u64>),
             _ => return None,
         }
     };
 }
 
-/// A form for each width and sign.
+/// The same where it does.
 macro_rules! each {
-    ($ty:expr, $t:ident => $form:expr) => {
+    ($ty:expr, $f:ident, $of16:ident $of32:ident $of64:ident) => {
         match $ty {
-            U16 => {
-                type $t = u16;
-                $form
-            }
-            S16 => {
-                type $t = i16;
-                $form
-            }
-            U32 => {
-                type $t = u32;
-                $form
-            }
-            S32 => {
-                type $t = i32;
-                $form
-            }
-            U64 => {
-                type $t = u64;
-                $form
-            }
-            S64 => {
-                type $t = i64;
-                $form
-            }
+            U16 => $of16(int::$f::<u16>),
+            S16 => $of16(int::$f::<i16>),
+            U32 => $of32(int::$f::<u32>),
+            S32 => $of32(int::$f::<i32>),
+            U64 => $of64(int::$f::<u64>),
+            S64 => $of64(int::$f::<i64>),
             _ => return None,
         }
     };
@@ -60,106 +35,61 @@ macro_rules! each {
 
 /// A form for 32 bits of each sign.
 macro_rules! word {
-    ($ty:expr, $t:ident => $form:expr) => {
+    ($ty:expr, $f:ident, $shape:ident) => {
         match $ty {
-            U32 => {
-                type $t = u32;
-                $form
-            }
-            S32 => {
-                type $t = i32;
-                $form
-            }
+            U32 => $shape(int::$f::<u32>),
+            S32 => $shape(int::$f::<i32>),
             _ => return None,
         }
     };
 }
 
+#[rustfmt::skip] // a table
 pub(super) fn form(op: &Op) -> Option<Form> {
     Some(match *op {
-        Op::Add { ty: S32, sat: true } => binary(int::add_sat),
-        Op::Add {
-            ty: U16x2 | S16x2,
-            sat: false,
-        } => binary(|a, b| int::x2::<u16>(a, b, int::add)),
-        Op::Add { ty, sat: false } => any_sign!(ty, T => binary(int::add::<T>)),
-        Op::Sub { ty: S32, sat: true } => binary(int::sub_sat),
-        Op::Sub {
-            ty: U16x2 | S16x2,
-            sat: false,
-        } => binary(|a, b| int::x2::<u16>(a, b, int::sub)),
-        Op::Sub { ty, sat: false } => any_sign!(ty, T => binary(int::sub::<T>)),
-        Op::Mul { ty, part: Part::Lo } => any_sign!(ty, T => binary(int::mul_lo::<T>)),
-        Op::Mul { ty, part: Part::Hi } => each!(ty, T => binary(int::mul_hi::<T>)),
-        Op::Mul {
-            ty,
-            part: Part::Wide,
-        } => wide(ty)?,
-        Op::Mad {
-            ty,
-            part: Part::Lo,
-            sat: false,
-        } => any_sign!(ty, T => ternary(int::mad_lo::<T>)),
-        Op::Mad {
-            ty: S32,
-            part: Part::Hi,
-            sat: true,
-        } => ternary(int::mad_hi_sat),
-        Op::Mad {
-            ty,
-            part: Part::Hi,
-            sat: false,
-        } => each!(ty, T => ternary(int::mad_hi::<T>)),
-        Op::Mad {
-            ty,
-            part: Part::Wide,
-            sat: false,
-        } => mad_wide(ty)?,
-        Op::Mul24 { ty, hi: false } => word!(ty, T => binary(int::mul24_lo::<T>)),
-        Op::Mul24 { ty, hi: true } => word!(ty, T => binary(int::mul24_hi::<T>)),
-        Op::Mad24 {
-            ty,
-            hi: false,
-            sat: false,
-        } => word!(ty, T => ternary(int::mad24_lo::<T>)),
-        Op::Mad24 {
-            ty,
-            hi: true,
-            sat: false,
-        } => word!(ty, T => ternary(int::mad24_hi::<T>)),
-        Op::Mad24 {
-            ty: S32,
-            hi: true,
-            sat: true,
-        } => ternary(int::mad24_hi_sat),
-        Op::Div { ty } => each!(ty, T => binary(int::div::<T>)),
-        Op::Rem { ty } => each!(ty, T => binary(int::rem::<T>)),
-        Op::Abs { ty } => each!(ty, T => unary(int::abs::<T>)),
-        Op::Neg { ty } => any_sign!(ty, T => unary(int::neg::<T>)),
-        Op::Min { ty, relu } => min_max::<false>(ty, relu)?,
-        Op::Max { ty, relu } => min_max::<true>(ty, relu)?,
+        Op::Add { ty: S32, sat: true } => binary_once(int::add_sat),
+        Op::Add { ty: U16x2 | S16x2, sat: false } => binary_once(|a, b| int::x2::<u16>(a, b, int::add)),
+        Op::Add { ty, sat: false } => any_sign!(ty, add, binary_once binary_hot binary_hot),
+        Op::Sub { ty: S32, sat: true } => binary_once(int::sub_sat),
+        Op::Sub { ty: U16x2 | S16x2, sat: false } => binary_once(|a, b| int::x2::<u16>(a, b, int::sub)),
+        Op::Sub { ty, sat: false } => any_sign!(ty, sub, binary_once binary_hot binary),
+        Op::Mul { ty, part: Part::Lo } => any_sign!(ty, mul_lo, binary_once binary_hot binary),
+        Op::Mul { ty, part: Part::Hi } => each!(ty, mul_hi, binary_once binary binary_once),
+        Op::Mul { ty: U16, part: Part::Wide } => binary_once(int::mul_wide::<u16>),
+        Op::Mul { ty: S16, part: Part::Wide } => binary_once(int::mul_wide::<i16>),
+        Op::Mul { ty: U32, part: Part::Wide } => binary_hot(int::mul_wide::<u32>),
+        Op::Mul { ty: S32, part: Part::Wide } => binary_hot(int::mul_wide::<i32>),
+        Op::Mad { ty, part: Part::Lo, sat: false } => any_sign!(ty, mad_lo, ternary_once ternary_hot ternary),
+        Op::Mad { ty: S32, part: Part::Hi, sat: true } => ternary_once(int::mad_hi_sat),
+        Op::Mad { ty, part: Part::Hi, sat: false } => each!(ty, mad_hi, ternary_once ternary_once ternary_once),
+        Op::Mad { ty: U16, part: Part::Wide, sat: false } => ternary_once(int::mad_wide::<u16>),
+        Op::Mad { ty: S16, part: Part::Wide, sat: false } => ternary_once(int::mad_wide::<i16>),
+        Op::Mad { ty: U32, part: Part::Wide, sat: false } => ternary(int::mad_wide::<u32>),
+        Op::Mad { ty: S32, part: Part::Wide, sat: false } => ternary(int::mad_wide::<i32>),
+        Op::Mul24 { ty, hi: false } => word!(ty, mul24_lo, binary_once),
+        Op::Mul24 { ty, hi: true } => word!(ty, mul24_hi, binary_once),
+        Op::Mad24 { ty, hi: false, sat: false } => word!(ty, mad24_lo, ternary_once),
+        Op::Mad24 { ty, hi: true, sat: false } => word!(ty, mad24_hi, ternary_once),
+        Op::Mad24 { ty: S32, hi: true, sat: true } => ternary_once(int::mad24_hi_sat),
+        Op::Div { ty } => each!(ty, div, binary_once binary_once binary_once),
+        Op::Rem { ty } => each!(ty, rem, binary_once binary_once binary_once),
+        Op::Abs { ty } => each!(ty, abs, unary_once unary unary_once),
+        Op::Neg { ty } => any_sign!(ty, neg, unary_once unary unary_once),
+        Op::Min { ty: S32, relu: true } => binary_once(int::min_relu::<i32>),
+        Op::Max { ty: S32, relu: true } => binary_once(int::max_relu::<i32>),
+        Op::Min { ty: U16x2 | S16x2, relu } => pair::<false>(ty_of(op)?, relu)?,
+        Op::Max { ty: U16x2 | S16x2, relu } => pair::<true>(ty_of(op)?, relu)?,
+        Op::Min { ty, relu: false } => each!(ty, min, binary_once binary binary_once),
+        Op::Max { ty, relu: false } => each!(ty, max, binary_once binary binary_once),
         _ => return None,
     })
 }
 
-fn wide(ty: Type) -> Option<Form> {
-    Some(match ty {
-        U16 => binary(int::mul_wide::<u16>),
-        S16 => binary(int::mul_wide::<i16>),
-        U32 => binary(int::mul_wide::<u32>),
-        S32 => binary(int::mul_wide::<i32>),
-        _ => return None,
-    })
-}
-
-fn mad_wide(ty: Type) -> Option<Form> {
-    Some(match ty {
-        U16 => ternary(int::mad_wide::<u16>),
-        S16 => ternary(int::mad_wide::<i16>),
-        U32 => ternary(int::mad_wide::<u32>),
-        S32 => ternary(int::mad_wide::<i32>),
-        _ => return None,
-    })
+fn ty_of(op: &Op) -> Option<Type> {
+    match op {
+        Op::Min { ty, .. } | Op::Max { ty, .. } => Some(*ty),
+        _ => None,
+    }
 }
 
 fn pick<T: Int, const MAX: bool>(a: T, b: T) -> T {
@@ -174,13 +104,12 @@ fn pick_relu<T: Int, const MAX: bool>(a: T, b: T) -> T {
     }
 }
 
-fn min_max<const MAX: bool>(ty: Type, relu: bool) -> Option<Form> {
+/// `min` and `max` of pairs.
+fn pair<const MAX: bool>(ty: Type, relu: bool) -> Option<Form> {
     Some(match (ty, relu) {
-        (U16x2, false) => binary(|a, b| int::x2::<u16>(a, b, pick::<_, MAX>)),
-        (S16x2, false) => binary(|a, b| int::x2::<i16>(a, b, pick::<_, MAX>)),
-        (S16x2, true) => binary(|a, b| int::x2::<i16>(a, b, pick_relu::<_, MAX>)),
-        (S32, true) => binary(pick_relu::<i32, MAX>),
-        (ty, false) => each!(ty, T => binary(pick::<T, MAX>)),
+        (U16x2, false) => binary_once(|a, b| int::x2::<u16>(a, b, pick::<_, MAX>)),
+        (S16x2, false) => binary_once(|a, b| int::x2::<i16>(a, b, pick::<_, MAX>)),
+        (S16x2, true) => binary_once(|a, b| int::x2::<i16>(a, b, pick_relu::<_, MAX>)),
         _ => return None,
     })
 }

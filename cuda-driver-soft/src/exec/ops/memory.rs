@@ -3,7 +3,7 @@
 //! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
 
 use crate::exec::code::{Flow, Inst};
-use crate::exec::isa::{Body, Handlers, compiled, compiled_once};
+use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Lanes, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs, Slot};
@@ -118,21 +118,21 @@ pub(crate) fn load(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
     if plain && access.wide_address && matches!(access.space, Space::Global | Space::Const) {
         match (access.element, access.class) {
-            (4, RegClass::B32) => return compiled::<LoadGlobal<u32>>(),
-            (8, RegClass::B64) => return compiled::<LoadGlobal<u64>>(),
+            (4, RegClass::B32) => return Hot::compile::<LoadGlobal<u32>>(),
+            (8, RegClass::B64) => return Hot::compile::<LoadGlobal<u64>>(),
             _ => {}
         }
     }
     if plain && access.space == Space::Shared {
         match (access.element, access.class, access.wide_address) {
-            (4, RegClass::B32, false) => return compiled::<LoadShared<u32, u32>>(),
-            (4, RegClass::B32, true) => return compiled::<LoadShared<u32, u64>>(),
-            (8, RegClass::B64, false) => return compiled::<LoadShared<u64, u32>>(),
-            (8, RegClass::B64, true) => return compiled::<LoadShared<u64, u64>>(),
+            (4, RegClass::B32, false) => return Hot::compile::<LoadShared<u32, u32>>(),
+            (4, RegClass::B32, true) => return Common::compile::<LoadShared<u32, u64>>(),
+            (8, RegClass::B64, false) => return Hot::compile::<LoadShared<u64, u32>>(),
+            (8, RegClass::B64, true) => return Common::compile::<LoadShared<u64, u64>>(),
             _ => {}
         }
     }
-    compiled_once::<LoadAny>()
+    Rare::compile::<LoadAny>()
 }
 
 /// Handlers of a store.
@@ -140,21 +140,21 @@ pub(crate) fn store(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
     if plain && access.wide_address && access.space == Space::Global {
         match (access.element, access.class) {
-            (4, RegClass::B32) => return compiled::<StoreGlobal<u32>>(),
-            (8, RegClass::B64) => return compiled::<StoreGlobal<u64>>(),
+            (4, RegClass::B32) => return Hot::compile::<StoreGlobal<u32>>(),
+            (8, RegClass::B64) => return Hot::compile::<StoreGlobal<u64>>(),
             _ => {}
         }
     }
     if plain && access.space == Space::Shared {
         match (access.element, access.class, access.wide_address) {
-            (4, RegClass::B32, false) => return compiled::<StoreShared<u32, u32>>(),
-            (4, RegClass::B32, true) => return compiled::<StoreShared<u32, u64>>(),
-            (8, RegClass::B64, false) => return compiled::<StoreShared<u64, u32>>(),
-            (8, RegClass::B64, true) => return compiled::<StoreShared<u64, u64>>(),
+            (4, RegClass::B32, false) => return Hot::compile::<StoreShared<u32, u32>>(),
+            (4, RegClass::B32, true) => return Common::compile::<StoreShared<u32, u64>>(),
+            (8, RegClass::B64, false) => return Hot::compile::<StoreShared<u64, u32>>(),
+            (8, RegClass::B64, true) => return Common::compile::<StoreShared<u64, u64>>(),
             _ => {}
         }
     }
-    compiled_once::<StoreAny>()
+    Rare::compile::<StoreAny>()
 }
 
 /// A value that one load or store moves.
@@ -197,14 +197,23 @@ trait Addresses: Lane {
 impl Addresses for u64 {
     #[inline(always)]
     fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
-        row.map(|a| a.wrapping_add(offset))
+        // A loop, since `map` of an array is not always inlined.
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = row[i].wrapping_add(offset);
+        }
+        out
     }
 }
 
 impl Addresses for u32 {
     #[inline(always)]
     fn widen(row: Lanes<Self>, offset: u64) -> Lanes<u64> {
-        row.map(|a| u64::from(a.wrapping_add(offset as u32)))
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = u64::from(row[i].wrapping_add(offset as u32));
+        }
+        out
     }
 }
 
@@ -367,7 +376,7 @@ impl Body for LoadAny {
     ) -> Flow {
         // SAFETY: as promised by the caller.
         unsafe {
-            let addresses = addresses(regs, inst);
+            let addresses = widened(regs, inst);
             load_slow(m, regs, inst, &addresses, mask)
         }
     }
@@ -386,15 +395,17 @@ impl Body for StoreAny {
     ) -> Flow {
         // SAFETY: as promised by the caller.
         unsafe {
-            let addresses = addresses(regs, inst);
+            let addresses = widened(regs, inst);
             store_slow(m, regs, inst, &addresses, mask)
         }
     }
 }
 
+/// The addresses of an access.
+///
 /// # Safety
 /// See [`Regs`].
-unsafe fn addresses(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
+pub(super) unsafe fn widened(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
     if Access::unpack(inst.mods).wide_address {
         // SAFETY: as promised by the caller.
         u64::widen(unsafe { u64::read(regs, inst.a) }, inst.imm)
@@ -405,7 +416,7 @@ unsafe fn addresses(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
 }
 
 /// The places of all lanes on the host, each valid for the access. `None`: the fault is recorded.
-fn places(
+pub(super) fn places(
     m: &mut Machine<'_>,
     inst: &Inst,
     access: &Access,
@@ -460,7 +471,6 @@ unsafe fn load_slow(
     mask: Mask,
 ) -> Flow {
     let access = Access::unpack(inst.mods);
-    m.strong_loads += u64::from(access.strong);
     let Some(places) = places(m, inst, &access, addresses, mask, false) else {
         return Flow::Fault;
     };

@@ -4,17 +4,23 @@
 //! |---|---|
 //! | `int` | add sub mul mad mul24 mad24 div rem abs neg min max of integers |
 //! | `logic` | and or xor not cnot shl shr |
+//! | `bits` | bfe bfi bfind bmsk szext brev clz popc fns lop3 prmt shf sad dp4a dp2a copysign testp, carries |
 //! | `float` | add sub mul fma div rcp sqrt rsqrt sin cos lg2 ex2 tanh abs neg min max of f32 and f64 |
 //! | `half` | the same of f16, f16x2, bf16, bf16x2 |
 //! | `compare` | setp set selp slct |
 //! | `cvt` | cvt |
 //! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
 //! | `memory` | ld ldu st |
+//! | `atomic` | atom red |
+//! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
 //!
 //! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
 //! compiled for each instruction set.
 
+pub(crate) mod atomic;
+pub(crate) mod bits;
+pub(crate) mod collective;
 pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod cvt;
@@ -37,6 +43,7 @@ use crate::ir::{Inst, RegClass};
 pub(crate) fn form(inst: &Inst, source: RegClass, destination: RegClass) -> Option<Form> {
     int::form(&inst.op)
         .or_else(|| logic::form(&inst.op))
+        .or_else(|| bits::form(&inst.op))
         .or_else(|| float::form(&inst.op))
         .or_else(|| half::form(&inst.op))
         .or_else(|| compare::form(inst))

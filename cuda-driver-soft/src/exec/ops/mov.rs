@@ -1,9 +1,9 @@
 //! Moving values: `mov`, parts of `cvta`, `isspacep`, and special registers that change while they are read.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary, masks, unary, unary_rare};
+use super::shapes::{Form, binary, masks, unary, unary_hot, unary_once, unary_rare};
 use crate::exec::code::{Flow, Inst};
-use crate::exec::isa::{Body, Handlers, compiled_once};
+use crate::exec::isa::{Body, Handlers, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs};
@@ -21,7 +21,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             _ => return None,
         })?,
         Op::Isspacep { space } => Form {
-            handlers: compiled_once::<Isspacep>(),
+            handlers: Rare::compile::<Isspacep>(),
             dsts: [Some(RegClass::Pred), None],
             srcs: [Some(RegClass::B64), None, None, None],
             mods: Mods(match space {
@@ -41,9 +41,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
 pub(crate) fn of_class(class: RegClass) -> Option<Form> {
     Some(match class {
         RegClass::Pred => masks(1, |a, _, _| a),
-        RegClass::B16 => unary(|a: u16| a),
-        RegClass::B32 => unary(|a: u32| a),
-        RegClass::B64 => unary(|a: u64| a),
+        RegClass::B16 => unary_once(|a: u16| a),
+        RegClass::B32 => unary_hot(|a: u32| a),
+        RegClass::B64 => unary_hot(|a: u64| a),
         RegClass::B128 => return None,
     })
 }
@@ -115,7 +115,7 @@ pub(crate) fn changing(special: Special) -> Option<(Handlers, RegClass, Mods)> {
         Special::GlobaltimerHi => (5, RegClass::B32),
         _ => return None,
     };
-    Some((compiled_once::<Changing>(), class, Mods(number)))
+    Some((Rare::compile::<Changing>(), class, Mods(number)))
 }
 
 struct Changing;

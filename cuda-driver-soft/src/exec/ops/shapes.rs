@@ -1,11 +1,11 @@
 //! From a pure function of scalars to the handlers of an instruction: loops over the lanes of a warp.
 //!
 //! The functions are closures that capture nothing, or plain functions: types without a value at run time, so that each
-//! gets handlers of its own, compiled by [`compiled`] for every instruction set.
+//! gets handlers of its own, compiled for each instruction set as far as it is worth it.
 
 use super::mods::Mods;
 use crate::exec::code::{Flow, Inst};
-use crate::exec::isa::{Body, Handlers, compiled, compiled_once};
+use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs, Slot};
@@ -75,12 +75,40 @@ unsafe fn put<T: Lane, const FULL: bool>(
     }
 }
 
-/// Defines a shape: a body that reads rows, applies a function to each lane, and writes a row.
+/// Defines a shape: a body that reads rows, applies a function to each lane, and writes a row. The first is for a plain
+/// function, the second for one that is also given the modifiers, and whether the CPU has a fused multiply-add.
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident, $make:ident, $make_rare:ident, ($($ty:ident $arg:ident $field:ident),*)) => {
+    ($doc:literal, $name:ident, $with_mods:ident, $hot:ident, $common:ident, $once:ident, $rare:ident,
+     ($($ty:ident $arg:ident $field:ident),*)) => {
         struct $name<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
 
-        impl<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure> Body for $name<$($ty,)* D, F> {
+        impl<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure> Body for $name<$($ty,)* D, F> {
+            #[inline(always)]
+            unsafe fn run<const FULL: bool, const FUSED: bool>(
+                _m: &mut Machine<'_>,
+                regs: Regs<'_>,
+                inst: &Inst,
+                mask: Mask,
+            ) -> Flow {
+                let f = F::get();
+                $(
+                    // SAFETY: the slots are of this frame and class, as promised by the caller.
+                    let $arg = unsafe { $ty::read(regs, inst.$field) };
+                )*
+                let mut out = [D::default(); LANES];
+                for i in 0..LANES {
+                    out[i] = f($($arg[i]),*);
+                }
+                // SAFETY: as above.
+                unsafe { put::<D, FULL>(regs, inst.d, out, mask) };
+                Flow::Next
+            }
+        }
+
+        #[allow(dead_code)]
+        struct $with_mods<$($ty,)* D, F>(PhantomData<($($ty,)* D, F)>);
+
+        impl<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure> Body for $with_mods<$($ty,)* D, F> {
             #[inline(always)]
             unsafe fn run<const FULL: bool, const FUSED: bool>(
                 _m: &mut Machine<'_>,
@@ -104,19 +132,51 @@ macro_rules! shape {
             }
         }
 
-        $(#[$doc])*
-        pub(crate) fn $make<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(_f: F) -> Form {
-            form(compiled::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
+        #[doc = concat!($doc, ", for what programs are full of")]
+        #[allow(dead_code)]
+        pub(crate) fn $hot<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
+            form(Hot::compile::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
         }
 
-        /// The same for what is rare or slow anyway: compiled once. The function may look at its modifiers.
-        pub(crate) fn $make_rare<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(
+        #[doc = $doc]
+        #[allow(dead_code)]
+        pub(crate) fn $common<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
+            form(Common::compile::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
+        }
+
+        #[doc = concat!($doc, ", for what is rare or slow")]
+        #[allow(dead_code)]
+        pub(crate) fn $once<$($ty: Lane,)* D: Lane, F: Fn($($ty),*) -> D + Pure>(_f: F) -> Form {
+            form(Rare::compile::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*])
+        }
+
+        #[doc = concat!($doc, ", for what is rare or slow; the function looks at its modifiers when it runs")]
+        #[allow(dead_code)]
+        pub(crate) fn $rare<$($ty: Lane,)* D: Lane, F: Fn(Mods, bool, $($ty),*) -> D + Pure>(
             mods: Mods,
             _f: F,
         ) -> Form {
-            form(compiled_once::<$name<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*]).with(mods)
+            form(Rare::compile::<$with_mods<$($ty,)* D, F>>(), Some(D::CLASS), &[$($ty::CLASS),*]).with(mods)
         }
     };
+}
+
+shape!("`d = f(a)`", Unary, UnaryMods, unary_hot, unary, unary_once, unary_rare, (A a a));
+shape!("`d = f(a, b)`", Binary, BinaryMods, binary_hot, binary, binary_once, binary_rare, (A a a, B b b));
+shape!("`d = f(a, b, c)`", Ternary, TernaryMods, ternary_hot, ternary, ternary_once, ternary_rare,
+    (A a a, B b b, C c c));
+shape!("`d = f(a, b, c, e)`", Quaternary, QuaternaryMods, quaternary_hot, quaternary, quaternary_once, quaternary_rare,
+    (A a a, B b b, C c c, E e e));
+
+/// `d = f(fused, a, b, c)`, for what programs are full of
+pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(
+    _f: F,
+) -> Form {
+    form(
+        Hot::compile::<TernaryMods<A, A, A, D, F>>(),
+        Some(D::CLASS),
+        &[A::CLASS; 3],
+    )
 }
 
 fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]) -> Form {
@@ -132,41 +192,47 @@ fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]) -> Form {
     }
 }
 
-shape!(
-    /// `d = f(a)`
-    Unary, unary_with, unary_rare, (A a a)
-);
-shape!(
-    /// `d = f(a, b)`
-    Binary, binary_with, binary_rare, (A a a, B b b)
-);
-shape!(
-    /// `d = f(a, b, c)`
-    Ternary, ternary_with, ternary_rare, (A a a, B b b, C c c)
-);
+/// `d|f = f(a, b, c, e)` with a carry: `e` goes in, `f` comes out.
+struct Carrying<A, F>(PhantomData<(A, F)>);
 
-/// `d = f(a)`, with no modifier left to look at.
-pub(crate) fn unary<A: Lane, D: Lane>(f: impl Fn(A) -> D + Pure) -> Form {
-    fn wrap<A: Lane, D: Lane, F: Fn(A) -> D + Pure>(_: F) -> Form {
-        unary_with(|_: Mods, _: bool, a: A| F::get()(a))
+impl<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure> Body for Carrying<A, F> {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        let f = F::get();
+        // SAFETY: the slots are of this frame and class, as promised by the caller.
+        let (a, b, c, carry) = unsafe {
+            (
+                A::read(regs, inst.a),
+                A::read(regs, inst.b),
+                A::read(regs, inst.c),
+                bool::read(regs, inst.e),
+            )
+        };
+        let (mut out, mut carries) = ([A::default(); LANES], [false; LANES]);
+        for i in 0..LANES {
+            (out[i], carries[i]) = f(a[i], b[i], c[i], carry[i]);
+        }
+        // SAFETY: as above; `f` is a predicate.
+        unsafe {
+            put::<A, FULL>(regs, inst.d, out, mask);
+            bool::merge(regs, inst.f, carries, mask);
+        }
+        Flow::Next
     }
-    wrap(f)
 }
 
-/// `d = f(a, b)`
-pub(crate) fn binary<A: Lane, B: Lane, D: Lane>(f: impl Fn(A, B) -> D + Pure) -> Form {
-    fn wrap<A: Lane, B: Lane, D: Lane, F: Fn(A, B) -> D + Pure>(_: F) -> Form {
-        binary_with(|_: Mods, _: bool, a: A, b: B| F::get()(a, b))
-    }
-    wrap(f)
-}
-
-/// `d = f(a, b, c)`
-pub(crate) fn ternary<A: Lane, B: Lane, C: Lane, D: Lane>(f: impl Fn(A, B, C) -> D + Pure) -> Form {
-    fn wrap<A: Lane, B: Lane, C: Lane, D: Lane, F: Fn(A, B, C) -> D + Pure>(_: F) -> Form {
-        ternary_with(|_: Mods, _: bool, a: A, b: B, c: C| F::get()(a, b, c))
-    }
-    wrap(f)
+/// `d = f(a, b, c)` with a carry in and out, which the decoder adds.
+pub(crate) fn carrying<A: Lane, F: Fn(A, A, A, bool) -> (A, bool) + Pure>(_f: F) -> Form {
+    form(
+        Rare::compile::<Carrying<A, F>>(),
+        Some(A::CLASS),
+        &[A::CLASS, A::CLASS, A::CLASS, RegClass::Pred],
+    )
 }
 
 /// `p|q = f(a, b)`, combined with a third predicate if the modifiers say so.
@@ -219,16 +285,16 @@ fn test_form(handlers: Handlers, a: RegClass, mods: Mods) -> Form {
 }
 
 /// `p|q = f(a, b)`
-pub(crate) fn test<A: Lane, F: Fn(A, A) -> bool + Pure>(mods: Mods, _f: F) -> Form {
-    fn wrap<A: Lane, G: Fn(Mods, A, A) -> bool + Pure>(mods: Mods, _: G) -> Form {
-        test_form(compiled::<Test<A, G>>(), A::CLASS, mods)
+pub(crate) fn test<W: Worth, A: Lane, F: Fn(A, A) -> bool + Pure>(mods: Mods, _f: F) -> Form {
+    fn wrap<W: Worth, A: Lane, G: Fn(Mods, A, A) -> bool + Pure>(mods: Mods, _: G) -> Form {
+        test_form(W::compile::<Test<A, G>>(), A::CLASS, mods)
     }
-    wrap(mods, |_: Mods, a: A, b: A| F::get()(a, b))
+    wrap::<W, _, _>(mods, |_: Mods, a: A, b: A| F::get()(a, b))
 }
 
 /// The same for what is rare or slow anyway.
 pub(crate) fn test_rare<A: Lane, F: Fn(Mods, A, A) -> bool + Pure>(mods: Mods, _f: F) -> Form {
-    test_form(compiled_once::<Test<A, F>>(), A::CLASS, mods)
+    test_form(Rare::compile::<Test<A, F>>(), A::CLASS, mods)
 }
 
 /// `p|q = f(a, b)` of pairs: `p` is the outcome of the low elements, `q` that of the high ones.
@@ -270,7 +336,7 @@ impl<F: Fn(Mods, u16, u16) -> bool + Pure> Body for PairTest<F> {
 
 /// `p|q = f(a, b)` of pairs
 pub(crate) fn pair_test<F: Fn(Mods, u16, u16) -> bool + Pure>(mods: Mods, _f: F) -> Form {
-    test_form(compiled_once::<PairTest<F>>(), RegClass::B32, mods)
+    test_form(Rare::compile::<PairTest<F>>(), RegClass::B32, mods)
 }
 
 /// Predicates: `d = f(a, b, c)` on whole masks.
@@ -296,7 +362,7 @@ impl<F: Fn(Mask, Mask, Mask) -> Mask + Pure> Body for Masks<F> {
 /// `d = f(a, b, c)` on masks; `sources` of them are used.
 pub(crate) fn masks<F: Fn(Mask, Mask, Mask) -> Mask + Pure>(sources: usize, _f: F) -> Form {
     form(
-        compiled_once::<Masks<F>>(),
+        Rare::compile::<Masks<F>>(),
         Some(RegClass::Pred),
         &[RegClass::Pred; 3][..sources],
     )

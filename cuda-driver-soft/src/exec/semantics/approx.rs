@@ -6,7 +6,7 @@
 //! lies inside the bounds of the manual, but its last bits can differ from a GPU's.
 
 use super::elementary;
-use super::float::{NAN_F64, flush_f32, mul_f32};
+use super::float::{NAN_F64, flush_f32, mul_f32, sqrt_f32};
 use super::half::{NAN_HALF, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use super::round::round_f32_to_odd;
 use crate::ir::Rounding;
@@ -38,7 +38,7 @@ fn unit_rcp(a: f32) -> f32 {
 /// The unit's square root.
 #[inline(always)]
 fn unit_sqrt(a: f32) -> f32 {
-    number(flush_f32(a, true).sqrt())
+    sqrt_f32(a, Rounding::Rn, true)
 }
 
 /// The unit's reciprocal square root.

@@ -27,16 +27,24 @@ pub fn cas<T: PartialEq>(a: T, b: T, c: T) -> T {
     if a == b { c } else { a }
 }
 
-/// `atom.add.f32`. In global memory, subnormal operands and results are flushed; in shared memory they are not.
+/// `atom.add.f32`. In global memory, subnormal operands and results are flushed; in shared memory they are not (seen on
+/// an H200).
 #[inline(always)]
 pub fn atom_add_f32(a: f32, b: f32, global: bool) -> f32 {
     add_f32(a, b, Rounding::Rn, global, false)
 }
 
-/// `atom.add.f64`
+/// `atom.add.f64`. In global memory a NaN operand stays as it is, not even made quiet; in shared memory the old value's
+/// payload goes before that of `b` (seen on an H200).
 #[inline(always)]
-pub fn atom_add_f64(a: f64, b: f64) -> f64 {
-    add_f64(a, b, Rounding::Rn)
+pub fn atom_add_f64(a: f64, b: f64, global: bool) -> f64 {
+    if global && b.is_nan() {
+        b
+    } else if global && a.is_nan() {
+        a
+    } else {
+        add_f64(b, a, Rounding::Rn)
+    }
 }
 
 /// `atom.add.noftz.f16`

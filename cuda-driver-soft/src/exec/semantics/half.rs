@@ -11,8 +11,8 @@ use crate::ir::Compare;
 /// The NaN of `.f16` and of `.bf16` arithmetic.
 pub const NAN_HALF: u16 = 0x7fff;
 
-/// The operand that makes `fma.oob` answer zero.
-pub const OUT_OF_BOUNDS: u16 = 0xffff;
+/// The NaN that stands for an element outside of a tensor, of either sign: with it `fma.oob` answers zero.
+pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
 /// `2^-14 - 2^-26`: what lies below is less than the least normal `.f16` even when rounded to 11 bits.
 const TINY_F16: f32 = f32::from_bits(0x387f_f000);
@@ -132,7 +132,7 @@ pub fn mul_f16(a: u16, b: u16, ftz: bool, sat: bool) -> u16 {
 /// `fma.rnd{.ftz}{.sat}{.relu}{.oob}.f16 d, a, b, c`
 #[inline(always)]
 pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bool) -> u16 {
-    if oob && out_of_bounds(a, b, c) {
+    if oob && (out_of_bounds(a) || out_of_bounds(b)) {
         return 0;
     }
     let (a, b) = (f16_to_f64(flush(a, ftz)), f16_to_f64(flush(b, ftz)));
@@ -143,10 +143,10 @@ pub fn fma_f16(a: u16, b: u16, c: u16, ftz: bool, sat: bool, relu: bool, oob: bo
     self::relu(finish_f16(sum, ftz, sat), relu)
 }
 
-/// Whether an operand of `fma.oob` says that its element lies outside of a tensor.
+/// Whether a factor of `fma.oob` lies outside of a tensor.
 #[inline(always)]
-fn out_of_bounds(a: u16, b: u16, c: u16) -> bool {
-    a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS || c == OUT_OF_BOUNDS
+fn out_of_bounds(a: u16) -> bool {
+    a & 0x7fff == OUT_OF_BOUNDS
 }
 
 /// `add{.rnd}.bf16 d, a, b`
@@ -173,7 +173,7 @@ pub fn mul_bf16(a: u16, b: u16) -> u16 {
 /// `fma.rnd{.relu}{.oob}.bf16 d, a, b, c`
 #[inline(always)]
 pub fn fma_bf16(a: u16, b: u16, c: u16, relu: bool, oob: bool) -> u16 {
-    if oob && out_of_bounds(a, b, c) {
+    if oob && (out_of_bounds(a) || out_of_bounds(b)) {
         return 0;
     }
     let (a, b) = (f64::from(bf16_to_f32(a)), f64::from(bf16_to_f32(b)));

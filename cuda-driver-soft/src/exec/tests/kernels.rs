@@ -67,3 +67,22 @@ fn saxpy_and_daxpy() {
         assert!((0..n).all(|i| got[i].to_bits() == 1.1f64.mul_add(x[i], y[i]).to_bits()));
     });
 }
+
+#[test]
+fn every_kernel_of_the_repository_can_be_run() {
+    let folder = format!("{}/../tests/kernels/generated", env!("CARGO_MANIFEST_DIR"));
+    let mut refused = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "ptx") {
+            continue;
+        }
+        let bench = Bench::text(&std::fs::read_to_string(&path).unwrap(), super::Isa::best());
+        for kernel in bench.program.kernels() {
+            if let Some(why) = kernel.unsupported() {
+                refused.push(format!("{}: {}: {why}", path.display(), kernel.name()));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}

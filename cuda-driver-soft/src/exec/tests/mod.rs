@@ -1,6 +1,8 @@
 //! The engine on PTX text, without a driver around it.
 
+mod faults;
 mod kernels;
+mod scheduling;
 
 use super::{Execution, Isa, Launch, Options, Program, Progress};
 use crate::memory::{Kind, space};
@@ -20,7 +22,6 @@ enum Arg {
     U64(u64),
     F32(f32),
     F64(f64),
-    Bytes(Vec<u8>),
 }
 
 impl Bench {
@@ -92,7 +93,6 @@ impl Bench {
                 Arg::U64(v) => v.to_le_bytes().to_vec(),
                 Arg::F32(v) => v.to_le_bytes().to_vec(),
                 Arg::F64(v) => v.to_le_bytes().to_vec(),
-                Arg::Bytes(v) => v.clone(),
             };
             assert_eq!(
                 bytes.len() as u64,
@@ -162,7 +162,7 @@ impl From<(u32, u32, u32)> for Dim {
 }
 
 /// Runs a test once for each instruction set of this CPU.
-fn on_each_isa(test: impl Fn(Isa)) {
+fn on_each_isa(mut test: impl FnMut(Isa)) {
     for isa in Isa::available() {
         test(isa);
     }

@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
     row("bfind{.shiftamt}<int3264> d:u32, a", 20, 20, |m| {
         op(Op::Bfind { ty: m.ty(0), shiftamt: m.has(".shiftamt") })
     }),
-    row("bmsk(.clamp|.wrap).b32 d, a, b", 76, 70, |m| op(Op::Bmsk { clamp: m.has(".clamp") })),
+    row("bmsk(.clamp|.wrap).b32 d:u32, a:u32, b:u32", 76, 70, |m| op(Op::Bmsk { clamp: m.has(".clamp") })),
     row("szext(.clamp|.wrap)<int32> d, a, b:u32", 76, 70, |m| {
         op(Op::Szext { ty: m.ty(0), clamp: m.has(".clamp") })
     }),
@@ -53,8 +53,8 @@ pub(super) const ROWS: &[Row] = &[
     }),
     // --- sums
     row("sad<int> d, a, b, c", 10, 0, |m| op(Op::Sad { ty: m.ty(0) })),
-    row("dp4a<int32><int32> d:2, a:b32, b:b32, c:2", 50, 61, |m| op(Op::Dp4a { aty: m.ty(0), bty: m.ty(1) })),
-    row("dp2a(.lo|.hi)<int32><int32> d:2, a:b32, b:b32, c:2", 50, 61, |m| {
+    row("dp4a<int32><int32> d:2, a:u32, b:u32, c:2", 50, 61, |m| op(Op::Dp4a { aty: m.ty(0), bty: m.ty(1) })),
+    row("dp2a(.lo|.hi)<int32><int32> d:2, a:u32, b:u32, c:2", 50, 61, |m| {
         op(Op::Dp2a { aty: m.ty(0), bty: m.ty(1), hi: m.has(".hi") })
     }),
     // --- floating-point bits

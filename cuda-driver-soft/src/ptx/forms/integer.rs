@@ -81,13 +81,22 @@ fn compares(cmp: Compare, ty: Type) -> bool {
     }
 }
 
+fn mismatch() -> Result<Made, Reject> {
+    Err(Reject(
+        "Mismatch between instruction type and comparison qualifier".to_owned(),
+    ))
+}
+
 fn ftz_fits(m: &Mods, ty: Type) -> bool {
     !m.has(".ftz") || matches!(ty, Type::F32 | Type::F16 | Type::F16x2)
 }
 
 fn setp(m: &Mods) -> Result<Made, Reject> {
     let (cmp, ty) = (m.compare(), m.ty(0));
-    if !compares(cmp, ty) || !ftz_fits(m, ty) {
+    if !compares(cmp, ty) {
+        return mismatch();
+    }
+    if !ftz_fits(m, ty) {
         return bad_types("setp");
     }
     op(Op::Setp {
@@ -100,7 +109,10 @@ fn setp(m: &Mods) -> Result<Made, Reject> {
 
 fn set(m: &Mods) -> Result<Made, Reject> {
     let (cmp, ty) = (m.compare(), m.ty(1));
-    if !compares(cmp, ty) || !ftz_fits(m, ty) {
+    if !compares(cmp, ty) {
+        return mismatch();
+    }
+    if !ftz_fits(m, ty) {
         return bad_types("set");
     }
     op(Op::Set {

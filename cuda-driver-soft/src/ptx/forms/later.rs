@@ -73,6 +73,7 @@ pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
     }];
     Ok(Form {
         root,
+        name: root.to_owned(),
         candidates,
         ptx,
         sm,

@@ -15,6 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     row("ld(.relaxed|.acquire)<scope>{<gs>}{<vec>}<mem> d*~, [a]", 60, 70, ld),
     row("ld(.relaxed|.acquire)<scope>{.global}{<l1>}{<pf>}{.L2::cache_hint}{<vec>}<mem> d*~, [a]{, policy}", 60, 70, ld),
     row("ld.mmio.relaxed.sys{.global}<mem> d~, [a]", 82, 70, ld),
+    row("ld.mmio.acquire.sys{.global}<mem> d~, [a]", 93, 70, ld),
     row("ld.global{.ca|.cg|.cs|<l1>}.nc{<pf>}{.L2::cache_hint}{<vec>}<mem> d*~, [a]{, policy}", 31, 32, ld),
     row("ldu{.global}{.v2|.v4}<mem> d*~, [a]", 20, 0, ld),
     // --- stores
@@ -25,6 +26,7 @@ pub(super) const ROWS: &[Row] = &[
     row("st(.relaxed|.release)<scope>{<gs>}{<vec>}<mem> [a], b*~", 60, 70, st),
     row("st(.relaxed|.release)<scope>{.global}{<l1>}{.L2::cache_hint}{<vec>}<mem> [a], b*~{, policy}", 60, 70, st),
     row("st.mmio.relaxed.sys{.global}<mem> [a], b~", 82, 70, st),
+    row("st.mmio.release.sys{.global}<mem> [a], b~", 93, 70, st),
     // --- atomic operations
     row("atom{<asem>}{<scope>}{<gs>}<bool>{.L2::cache_hint}.b32 d?, [a], b{, policy}", 11, 0, atom),
     row("atom{<asem>}{<scope>}{<gs>}<bool>{.L2::cache_hint}.b64 d?, [a], b{, policy}", 31, 32, atom),
@@ -66,6 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     // --- order
     row("fence{.sc|.acq_rel}<scope>", 60, 70, |m| op(Op::Fence { scope: m.scope() })),
     row("fence(.acquire|.release)<scope>", 86, 90, |m| op(Op::Fence { scope: m.scope() })),
+    row("fence.async<scope>", 80, 90, |m| op(Op::Fence { scope: m.scope() })),
     row("fence.proxy.alias", 75, 70, |_| op(Op::Fence { scope: Scope::Sys })),
     row("fence.proxy.async{.global|.shared::cta|.shared::cluster}", 80, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.proxy.tensormap::generic.release<scope>", 83, 90, |m| op(Op::Fence { scope: m.scope() })),

@@ -143,11 +143,23 @@ pub(super) struct Spec {
     pub(super) vec: u8,
 }
 
+impl Spec {
+    /// The first of a pair: may be `_` where it is a predicate.
+    pub(super) fn pair_first(&self) -> Spec {
+        Spec {
+            sink: self.sink || self.ty == Type::Pred,
+            ..*self
+        }
+    }
+}
+
 /// An opcode with its modifiers, understood.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     /// The opcode without modifiers.
     pub(super) root: &'static str,
+    /// The opcode as messages name it: with the modifiers that are part of its name.
+    pub(super) name: String,
     /// What it may be; the number of operands decides which.
     pub(super) candidates: Vec<Candidate>,
     /// The PTX version and architecture that it needs.
@@ -258,6 +270,7 @@ const FIRST: &[(&str, &[&str])] = &[
     ("dp2a", &[".lo", ".hi"]),
     ("div", &[".full"]),
     ("shf", &[".l", ".r"]),
+    ("brx", &[".idx"]),
     ("cvta", &[".to"]),
     ("cvt", &[".pack"]),
     ("fence", &[".proxy"]),
@@ -312,9 +325,65 @@ fn table() -> &'static Table {
     })
 }
 
-/// All rows of the table that has real operations.
-pub(super) fn rows() -> &'static [&'static Row] {
-    &table().rows
+/// A line of the instruction table, for documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableRow {
+    /// In the manual's notation: `{…}` may be left out, `(a|b)` is a choice, `<class>` one of a class of modifiers.
+    pub syntax: &'static str,
+    /// PTX version that introduced it, as major and minor.
+    pub ptx: (u32, u32),
+    /// Lowest architecture that has it; 0 for all.
+    pub sm: u32,
+}
+
+/// The instruction table.
+pub fn table_rows() -> Vec<TableRow> {
+    let row = |row: &&Row| TableRow {
+        syntax: row.syntax,
+        ptx: (row.ptx / 10, row.ptx % 10),
+        sm: row.sm,
+    };
+    table().rows.iter().map(row).collect()
+}
+
+/// Every opcode of the table with every choice of its modifiers, and the operation that it is lowered to; without one
+/// where that depends on the operands (`mov`, `bra`, `call`) or where there is nothing to do. Memory operations without
+/// a state space access the generic one.
+pub fn every_form() -> Vec<(String, Option<Op>)> {
+    let mut all = Vec::new();
+    for (root, rows) in &table().roots {
+        for compiled in rows {
+            let mut opcodes = vec![(*root).to_owned()];
+            for element in &compiled.elements {
+                let mut longer = Vec::new();
+                for opcode in &opcodes {
+                    if !element.required {
+                        longer.push(opcode.clone());
+                    }
+                    longer.extend(element.alternatives.iter().map(|a| format!("{opcode}{a}")));
+                }
+                opcodes = longer;
+            }
+            for opcode in opcodes {
+                // Some choices exclude one another: they are no forms.
+                let Ok(form) = find(&opcode) else { continue };
+                for candidate in form.candidates {
+                    let op = match candidate.made {
+                        Made::Op(op)
+                        | Made::Memory(op)
+                        | Made::Cvta(op)
+                        | Made::Carry { op, .. } => Some(op),
+                        Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
+                        _ => None,
+                    };
+                    all.push((opcode.clone(), op));
+                }
+            }
+        }
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all.dedup();
+    all
 }
 
 /// Root, and the rest compiled. A mistake in the table shows in the tests, not at run time: what cannot be understood
@@ -447,8 +516,16 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
     let Some((&root, rows)) = table.roots.get_key_value(root) else {
         return later::find(root, &modifiers);
     };
+    let named = FIRST
+        .iter()
+        .find(|(name, _)| *name == root)
+        .map_or(&[][..], |(_, named)| *named);
     let mut form = Form {
         root,
+        name: modifiers
+            .iter()
+            .take_while(|m| named.contains(m))
+            .fold(root.to_owned(), |name, m| name + m),
         candidates: Vec::new(),
         ptx: u32::MAX,
         sm: u32::MAX,
@@ -495,7 +572,7 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
         }
         return Err(FormErrors(match reject {
             Some(why) => vec![why],
-            None => why_not(root, rows, &modifiers),
+            None => why_not(&form.name, rows, &modifiers),
         }));
     }
     Ok(form)
@@ -518,7 +595,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     let last = mods.types().last().copied().unwrap_or(Type::B32);
     let ty = match ty {
         _ if matches!(name, "p" | "p|q" | "!c") => Type::Pred,
-        _ if name == "policy" => Type::B64,
+        _ if name == "policy" => Type::U64,
         "" => last,
         "w" => mods::wide(last),
         "1" => mods.ty(0),
@@ -535,40 +612,57 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     }
 }
 
-/// Why no row fits: ptxas's words, chosen by the first modifier that no row of this opcode has.
-fn why_not(root: &str, rows: &[Compiled], modifiers: &[&str]) -> FormErrorList {
-    let known = |modifier: &str| {
-        rows.iter().any(|row| {
-            row.elements
-                .iter()
-                .any(|element| element.alternatives.contains(&modifier))
-        })
+/// Why no row fits, in ptxas's words: what would have to be added or left out.
+fn why_not(name: &str, rows: &[Compiled], modifiers: &[&str]) -> Vec<String> {
+    let unknown = modifiers
+        .iter()
+        .filter(|modifier| !mods::is_known(modifier));
+    let mut messages: Vec<String> = unknown.map(|m| format!("Unknown modifier '{m}'")).collect();
+    let fits = |modifiers: &[&str]| rows.iter().any(|row| fit(&row.elements, modifiers));
+    let with = |more: &'static str| {
+        let mut all = modifiers.to_vec();
+        // Before the types, as it is written.
+        let at = all
+            .iter()
+            .position(|m| mods::type_of(m).is_some())
+            .unwrap_or(all.len());
+        all.insert(at, more);
+        fits(&all)
     };
-    let mut messages = Vec::new();
-    for modifier in modifiers {
-        if !mods::is_known(modifier) {
-            messages.push(format!("Unknown modifier '{modifier}'"));
-        } else if mods::type_of(modifier).is_none() && !known(modifier) {
-            let kind = if matches!(
-                *modifier,
-                ".rn" | ".rz" | ".rm" | ".rp" | ".rni" | ".rzi" | ".rmi" | ".rpi"
-            ) {
-                format!("Illegal rounding modifier for instruction '{root}'")
+    let without = |i: usize| {
+        let mut fewer = modifiers.to_vec();
+        fewer.remove(i);
+        fits(&fewer)
+    };
+    if messages.is_empty() {
+        let rounds = with(".rn") || with(".rzi");
+        let what = match (rounds, with(".approx")) {
+            (true, true) => Some("Rounding modifier or '.approx' modifier required"),
+            (true, false) => Some("Rounding modifier required"),
+            (false, true) => Some(".approx modifier required"),
+            (false, false) => None,
+        };
+        if let Some(what) = what {
+            return vec![format!("{what} for instruction '{name}'")];
+        }
+        if let Some(i) =
+            (0..modifiers.len()).find(|&i| mods::type_of(modifiers[i]).is_none() && without(i))
+        {
+            let modifier = modifiers[i];
+            let rounding =
+                [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
+            return vec![if rounding {
+                format!("Illegal rounding modifier for instruction '{name}'")
             } else {
-                format!("Illegal modifier '{modifier}' for instruction '{root}'")
-            };
-            messages.push(kind);
+                format!("Illegal modifier '{modifier}' for instruction '{name}'")
+            }];
         }
     }
-    if messages.is_empty() {
-        messages.push(format!(
-            "Unexpected instruction types specified for '{root}'"
-        ));
-    }
+    messages.push(format!(
+        "Unexpected instruction types specified for '{name}'"
+    ));
     messages
 }
-
-type FormErrorList = Vec<String>;
 
 #[cfg(test)]
 mod tests {
@@ -576,7 +670,7 @@ mod tests {
 
     #[test]
     fn every_row_is_understood() {
-        for row in rows() {
+        for row in &table().rows {
             let (root, compiled) = compile(row.syntax, 0);
             assert!(!root.is_empty(), "{}", row.syntax);
             for element in &compiled.elements {
@@ -598,6 +692,22 @@ mod tests {
                 "types and others in one class: {}",
                 row.syntax
             );
+        }
+    }
+
+    #[test]
+    fn every_row_gives_a_form() {
+        let forms = every_form();
+        assert!(forms.len() > 5000, "{}", forms.len());
+        for row in &table().rows {
+            let (root, compiled) = compile(row.syntax, 0);
+            let fits = |(opcode, _): &(String, Option<Op>)| {
+                let (found, rest) = opcode.split_at(root.len().min(opcode.len()));
+                found == root
+                    && (rest.is_empty() || rest.starts_with('.'))
+                    && fit(&compiled.elements, &mods::split(rest))
+            };
+            assert!(forms.iter().any(fits), "no form of {}", row.syntax);
         }
     }
 

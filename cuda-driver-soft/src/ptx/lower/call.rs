@@ -1,10 +1,10 @@
 //! `call`: direct, or through a register with a prototype or a list of targets.
 
-use super::data::immediate;
-use super::operands::fits;
+use super::operands::{constant, fits};
 use super::*;
 use crate::ir::{CallSlot, Callee};
 use crate::ptx::ast::Operand as Source;
+use crate::ptx::module::alignment;
 use std::ops::Range;
 
 impl Walker<'_> {
@@ -80,6 +80,9 @@ impl Walker<'_> {
         uni: bool,
     ) {
         let unit = self.unit;
+        if let Some((name, pos)) = proto.filter(|(name, _)| self.resolve(*name).is_none()) {
+            self.unknown(name, pos);
+        }
         let (callee, returns, params): (Callee, Range<u32>, Range<u32>) = match self.resolve(callee)
         {
             Some(Symbol::Function(id)) => {
@@ -88,10 +91,8 @@ impl Walker<'_> {
                     return;
                 };
                 if signature.entry {
-                    return self.say(
-                        pos,
-                        format!("Illegal call of entry function '{}'", self.text(callee)),
-                    );
+                    let message = "Illegal call target, device function expected";
+                    return self.say(pos, message.to_owned());
                 }
                 (
                     Callee::Direct(id),
@@ -100,15 +101,12 @@ impl Walker<'_> {
                 )
             }
             Some(Symbol::Reg { first, ty, vec: 1 }) => {
-                self.faults.mismatch |= !fits(Type::U64, ty, false);
+                self.faults.mismatch |= !fits(Type::U64, ty, false) && !fits(Type::U32, ty, false);
                 self.srcs.push(Operand::Reg(Reg(first)));
                 let Some((name, pos)) = proto else {
-                    return self.say(
-                        inst.pos,
-                        "Indirect call needs a prototype or a list of targets".to_owned(),
-                    );
+                    return self.refuse(inst.pos, "Label expected for argument 0");
                 };
-                match self.targets(name) {
+                match self.resolve(name) {
                     Some(Symbol::Prototype(index)) => {
                         let Some(prototype) = unit.ast.prototypes.get(index as usize) else {
                             return;
@@ -142,9 +140,17 @@ impl Walker<'_> {
                 }
             }
             Some(_) => {
-                return self.say(pos, format!("'{}' is no function", self.text(callee)));
+                let message = format!("Call to '{}' requires call prototype", self.text(callee));
+                return self.say(pos, message);
             }
-            None => return self.unknown(callee, pos),
+            None => {
+                self.say(
+                    pos,
+                    format!("Call to '{}' requires call prototype", self.text(callee)),
+                );
+                self.unknown.push((callee, pos));
+                return;
+            }
         };
         let rets = self.slots(inst, unit.vars(&returns), rets, true);
         let args = self.slots(inst, unit.vars(&params), args, false);
@@ -173,7 +179,11 @@ impl Walker<'_> {
                     self.note_called(id);
                     targets.push(id);
                     let signature = unit.functions.get(id.0 as usize)?;
-                    shape.get_or_insert((signature.returns.clone(), signature.params.clone()));
+                    let found = (signature.returns.clone(), signature.params.clone());
+                    let (returns, params) = shape.get_or_insert(found.clone());
+                    if found.0.len() != returns.len() || found.1.len() != params.len() {
+                        self.say(target.pos, "Call has wrong number of parameters".to_owned());
+                    }
                 }
                 _ => self.unknown(name, target.pos),
             }
@@ -197,63 +207,112 @@ impl Walker<'_> {
         results: bool,
     ) -> Vec<CallSlot> {
         if formals.len() != actuals.len() {
-            let kind = if results { "return" } else { "input" };
-            let message = format!(
-                "Number of {kind} arguments does not match the declaration in instruction 'call'"
-            );
-            self.say(inst.pos, message);
+            self.say(inst.pos, "Call has wrong number of parameters".to_owned());
             self.note_unknown(actuals);
             return Vec::new();
         }
         let mut slots = Vec::with_capacity(actuals.len());
         for (formal, actual) in formals.iter().zip(actuals) {
-            if let Some(slot) = self.slot(formal, actual, results) {
+            if let Some(slot) = self.slot(inst, formal, actual, results) {
                 slots.push(slot);
             }
         }
         slots
     }
 
-    fn slot(&mut self, formal: &Var, actual: &Source, result: bool) -> Option<CallSlot> {
+    /// One actual parameter against its formal one.
+    fn slot(
+        &mut self,
+        inst: &Inst,
+        formal: &Var,
+        actual: &Source,
+        result: bool,
+    ) -> Option<CallSlot> {
         let DeclType::Scalar(ty) = formal.ty else {
             self.faults.mismatch = true;
             return None;
         };
-        match actual.kind {
+        let array = !formal.dims.is_empty();
+        let (fits, slot) = match actual.kind {
             OperandKind::Name(name, selector) => match self.resolve(name) {
-                Some(Symbol::Frame {
-                    offset, size, kind, ..
-                }) if kind != FrameKind::Local => {
-                    if formal.dims.is_empty() || !formal.dims.contains(&None) {
-                        self.faults.mismatch |= formal.size() != Some(u64::from(size));
+                Some(
+                    Symbol::Frame {
+                        kind: FrameKind::Local,
+                        ..
                     }
-                    Some(CallSlot::Frame { offset, size })
+                    | Symbol::Variable { .. },
+                ) => {
+                    let message = format!(
+                        "Call argument '{}' has illegal state space",
+                        self.text(name)
+                    );
+                    self.say(inst.pos, message);
+                    return None;
+                }
+                Some(Symbol::Frame { offset, decl, .. }) => {
+                    self.memory_slot(inst, formal, offset, decl)?
+                }
+                Some(Symbol::Reg { .. }) => {
+                    let (reg, reg_ty) = self.register(name, selector, actual.pos)?;
+                    (
+                        !array && fits(ty, reg_ty, false),
+                        CallSlot::Value(Operand::Reg(reg)),
+                    )
                 }
                 Some(_) => {
-                    let (reg, reg_ty) = self.register(name, selector, actual.pos)?;
-                    self.faults.mismatch |= !fits(ty, reg_ty, false) || !formal.dims.is_empty();
-                    Some(CallSlot::Value(Operand::Reg(reg)))
+                    self.faults.mismatch = true;
+                    return None;
                 }
                 None => {
                     self.unknown(name, actual.pos);
-                    None
+                    return None;
                 }
             },
             OperandKind::Sink if result => {
-                let reg = self.new_register(ty);
-                Some(CallSlot::Value(Operand::Reg(reg)))
+                (true, CallSlot::Value(Operand::Reg(self.new_register(ty))))
             }
-            _ if !result => match immediate(actual, ty) {
-                Some(value) if formal.dims.is_empty() => Some(CallSlot::Value(value)),
-                _ => {
-                    self.faults.mismatch = true;
-                    None
-                }
+            kind if !result => match constant(kind, ty) {
+                Some(bits) => (!array, CallSlot::Value(Operand::Imm(bits))),
+                None => (false, CallSlot::Value(Operand::Imm(0))),
             },
-            _ => {
-                self.faults.mismatch = true;
-                None
-            }
+            _ => (false, CallSlot::Value(Operand::Imm(0))),
+        };
+        if !fits {
+            let text = self.text(formal.name);
+            let message = format!("Type of argument does not match formal parameter '{text}'");
+            self.say(inst.pos, message);
         }
+        Some(slot)
+    }
+
+    /// A `.param` variable as actual parameter, and whether its type is right.
+    fn memory_slot(
+        &mut self,
+        inst: &Inst,
+        formal: &Var,
+        offset: u32,
+        decl: u32,
+    ) -> Option<(bool, CallSlot)> {
+        let actual = self.unit.ast.vars.get(decl as usize)?;
+        let size = actual.size().unwrap_or(0);
+        let open = formal.dims.contains(&None);
+        let fits = match (formal.ty, actual.ty) {
+            (DeclType::Scalar(a), DeclType::Scalar(b)) if formal.dims.is_empty() => {
+                actual.dims.is_empty() && fits(a, b, false)
+            }
+            _ => !actual.dims.is_empty() && (open || formal.size() == Some(size)),
+        };
+        if fits && !formal.dims.is_empty() && alignment(formal) != alignment(actual) {
+            let text = self.text(formal.name);
+            let message = format!("Alignment of argument does not match formal parameter '{text}'");
+            self.say(inst.pos, message);
+        }
+        Some((
+            fits,
+            CallSlot::Frame {
+                offset,
+                size: size as u32,
+            },
+        ))
     }
 }

@@ -1,6 +1,6 @@
 //! `mov`: of registers, constants, addresses and special registers; packing and unpacking.
 
-use super::operands::{constant, dest, fits, source};
+use super::operands::{dest, fits, source};
 use super::*;
 use crate::ptx::ast::Operand as Source;
 use crate::ptx::forms::Spec;
@@ -28,7 +28,7 @@ impl Walker<'_> {
                     self.say(to.pos, message.to_owned());
                     self.faults.mismatch = true;
                 }
-                self.operand(from, &source(ty));
+                self.operand(1, from, &source(ty));
                 let Some(part) = part_type(ty, span.len) else {
                     self.faults.mismatch = true;
                     return;
@@ -38,32 +38,69 @@ impl Walker<'_> {
                     ..dest(part, true)
                 };
                 for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
-                    self.operand(element, &spec);
+                    self.operand(0, element, &spec);
                 }
                 self.emit(inst, Op::Unpack { ty });
             }
             (_, OperandKind::Vector(span)) => {
-                self.operand(to, &dest(ty, false));
+                self.operand(0, to, &dest(ty, false));
                 let Some(part) = part_type(ty, span.len) else {
                     self.faults.mismatch = true;
                     return;
                 };
                 for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
-                    self.operand(element, &source(part));
+                    self.operand(1, element, &source(part));
                 }
                 self.emit(inst, Op::Pack { ty });
             }
-            _ => {
-                self.operand(to, &dest(ty, false));
-                self.mov_source(inst, from, ty);
-                self.emit(inst, Op::Mov { ty });
+            _ => self.mov_plain(inst, to, from, ty),
+        }
+    }
+
+    fn mov_plain(&mut self, inst: &Inst, to: &Source, from: &Source, ty: Type) {
+        // A vector register on one side: packing or unpacking by its elements.
+        if let Some(spec) = self.vector_register(to, ty) {
+            self.operand(1, from, &source(ty));
+            self.operand(
+                0,
+                to,
+                &Spec {
+                    role: Role::Dest,
+                    ..spec
+                },
+            );
+            return self.emit(inst, Op::Unpack { ty });
+        }
+        self.operand(0, to, &dest(ty, false));
+        if let Some(spec) = self.vector_register(from, ty) {
+            self.operand(1, from, &spec);
+            return self.emit(inst, Op::Pack { ty });
+        }
+        self.mov_source(inst, from, ty);
+        self.emit(inst, Op::Mov { ty });
+    }
+
+    /// The vector operand that a register is, if its elements make up the bit type.
+    fn vector_register(&self, operand: &Source, ty: Type) -> Option<Spec> {
+        let OperandKind::Name(name, Selector::None) = operand.kind else {
+            return None;
+        };
+        match self.resolve(name) {
+            Some(Symbol::Reg { vec, .. }) if vec > 1 => {
+                let part = part_type(ty, u32::from(vec))?;
+                Some(Spec {
+                    vec,
+                    ..source(part)
+                })
             }
+            _ => None,
         }
     }
 
     /// `mov.v4.u32 {a, b, c, d}, %tid`, or of vectors of registers: one move per element.
     fn mov_vector(&mut self, inst: &Inst, to: &Source, from: &Source, ty: Type, vec: u8) {
         self.operand(
+            0,
             to,
             &Spec {
                 vec,
@@ -87,7 +124,7 @@ impl Walker<'_> {
                 let message = "Argument vector size mismatch for instruction 'mov'";
                 self.say(inst.pos, message.to_owned());
             }
-            None => self.operand(from, &Spec { vec, ..source(ty) }),
+            None => self.operand(1, from, &Spec { vec, ..source(ty) }),
         }
         if !self.faults.is_empty() || self.srcs.len() != self.dsts.len() {
             return;
@@ -124,6 +161,7 @@ impl Walker<'_> {
             } => (name, Selector::None, offset, index),
             OperandKind::Not(_) if ty == Type::Pred => {
                 return self.operand(
+                    1,
                     from,
                     &Spec {
                         role: Role::Predicate,
@@ -131,7 +169,7 @@ impl Walker<'_> {
                     },
                 );
             }
-            _ => return self.operand(from, &source(ty)),
+            _ => return self.operand(1, from, &source(ty)),
         };
         match self.resolve(name) {
             Some(Symbol::Reg { .. }) => {
@@ -139,7 +177,7 @@ impl Walker<'_> {
                     self.faults.mismatch = true;
                     return;
                 }
-                self.operand(from, &source(ty));
+                self.operand(1, from, &source(ty));
             }
             Some(Symbol::Function(id)) => {
                 self.faults.mismatch |= !holds_address(ty);
@@ -147,6 +185,9 @@ impl Walker<'_> {
                 self.srcs.push(Operand::Address(ir::Address::Function(id)));
             }
             Some(_) => {
+                if selector != Selector::None {
+                    return self.say(from.pos, "Unknown field".to_owned());
+                }
                 self.faults.mismatch |= !holds_address(ty);
                 if let Some(place) = self.place(name, offset, index, from.pos) {
                     self.srcs.push(place.operand);
@@ -201,9 +242,4 @@ fn part_type(ty: Type, count: u32) -> Option<Type> {
         8 => Some(Type::B64),
         _ => None,
     }
-}
-
-/// A constant is used where it stands; kept here so that `mov` and calls agree.
-pub(super) fn immediate(operand: &Source, ty: Type) -> Option<Operand> {
-    constant(operand.kind, ty).map(Operand::Imm)
 }

@@ -74,20 +74,21 @@ impl Walker<'_> {
             }
             return;
         }
-        self.body.returns = self.formal_list(unit.vars(&function.returns), FrameKind::Output);
-        self.body.params = self.formal_list(unit.vars(&function.params), FrameKind::Input);
+        self.body.returns = self.formal_list(&function.returns, FrameKind::Output);
+        self.body.params = self.formal_list(&function.params, FrameKind::Input);
     }
 
-    fn formal_list(&mut self, vars: &[Var], kind: FrameKind) -> Vec<ir::Formal> {
+    fn formal_list(&mut self, range: &std::ops::Range<u32>, kind: FrameKind) -> Vec<ir::Formal> {
+        let vars = self.unit.vars(range);
         let mut formals = Vec::with_capacity(vars.len());
-        for var in vars {
+        for (decl, var) in range.clone().zip(vars) {
             if var.space == DeclSpace::Reg {
                 let first = self.body.registers.len() as u32;
                 self.declare_registers(var);
                 for i in first..self.body.registers.len() as u32 {
                     formals.push(ir::Formal::Reg(Reg(i)));
                 }
-            } else if let Some((offset, size)) = self.frame_variable(var, kind) {
+            } else if let Some((offset, size)) = self.frame_variable(decl, var, kind) {
                 formals.push(ir::Formal::Frame { offset, size });
             }
         }
@@ -95,7 +96,7 @@ impl Walker<'_> {
     }
 
     /// A variable in the frame: its offset and size.
-    fn frame_variable(&mut self, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
+    fn frame_variable(&mut self, decl: u32, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
         let size = var.size().unwrap_or(u64::MAX);
         let local = kind == FrameKind::Local;
         let Some(offset) = self.frame.place(size, alignment(var).min(1 << 30), local) else {
@@ -105,12 +106,7 @@ impl Walker<'_> {
             );
             return None;
         };
-        let symbol = Symbol::Frame {
-            offset,
-            size: size as u32,
-            element: var.element() as u32,
-            kind,
-        };
+        let symbol = Symbol::Frame { offset, decl, kind };
         if !self.scopes.declare(var.name, symbol) {
             self.duplicate(var);
         }
@@ -118,6 +114,13 @@ impl Walker<'_> {
     }
 
     fn declare_registers(&mut self, var: &Var) {
+        if !var.dims.is_empty() {
+            let text = self.text(var.name);
+            return self.error(
+                var.pos,
+                format!("Variable '{text}' cannot be allocated into a register"),
+            );
+        }
         let DeclType::Scalar(ty) = var.ty else {
             return self.error(
                 var.pos,
@@ -144,24 +147,12 @@ impl Walker<'_> {
         let fresh = if var.count.is_none() {
             self.scopes
                 .declare(var.name, Symbol::Reg { first, ty, vec })
-        } else if var.name.number == Name::PLAIN
-            && !self.text(var.name).ends_with(|c: char| c.is_ascii_digit())
-        {
-            self.scopes
-                .declare_range(var.name.prefix, 0, count, Symbol::Reg { first, ty, vec })
+        } else if var.name.number == Name::PLAIN {
+            let symbol = Symbol::Reg { first, ty, vec };
+            self.scopes.declare_range(var.name.prefix, 0, count, symbol)
         } else {
-            // A name that ends with a digit itself: `%r1<3>` is `%r10`, `%r11`, `%r12`.
-            let text = self.text(var.name);
-            let names: Vec<_> = (0..count)
-                .map(|i| self.unit.ast.names.find(format!("{text}{i}").as_bytes()))
-                .collect();
-            let mut fresh = true;
-            for (i, name) in names.into_iter().enumerate() {
-                let first = first + i as u32 * var.vec;
-                fresh &= name
-                    .is_none_or(|name| self.scopes.declare(name, Symbol::Reg { first, ty, vec }));
-            }
-            fresh
+            // `%r1<3>`: what follows the digit is no range of its own, and no name can reach these registers.
+            true
         };
         if !fresh {
             self.duplicate(var);
@@ -192,12 +183,17 @@ impl Walker<'_> {
                         format!("No initial value is allowed for '{text}' in this state space");
                     self.error(var.pos, message);
                 }
+                if var.dims.contains(&None) || var.dims.contains(&Some(0)) {
+                    let text = self.text(var.name);
+                    let message = format!("Non-external variable '{text}' has incomplete type");
+                    self.error(var.pos, message);
+                }
                 let kind = if var.space == DeclSpace::Local {
                     FrameKind::Local
                 } else {
                     FrameKind::Argument
                 };
-                self.frame_variable(var, kind);
+                self.frame_variable(index, var, kind);
             }
             DeclSpace::Shared | DeclSpace::Global | DeclSpace::Const | DeclSpace::Tex => {
                 let Some(&id) = self.unit.statics.get(&index) else {

@@ -40,7 +40,15 @@ impl Walker<'_> {
         match self.resolve(name) {
             Some(Symbol::Reg { first, ty, vec: 1 }) => {
                 let integer = !ty.is_float() && !matches!(ty, Type::Pred | Type::B128);
-                if !integer || index {
+                if !integer {
+                    let (text, ty) = (self.text(name), format!("{ty:?}").to_lowercase());
+                    let message = format!(
+                        "Illegal to use symbol '{text}' of type .{ty} as address operand. Use integer or bit only."
+                    );
+                    self.say(pos, message);
+                    return None;
+                }
+                if index {
                     self.faults.mismatch = true;
                     return None;
                 }
@@ -69,10 +77,15 @@ impl Walker<'_> {
             }
             Some(Symbol::Frame {
                 offset: start,
-                element,
+                decl,
                 kind,
-                ..
             }) => {
+                let element = self
+                    .unit
+                    .ast
+                    .vars
+                    .get(decl as usize)
+                    .map_or(1, |v| v.element() as u32);
                 let offset = i64::from(start).wrapping_add(scaled(element));
                 Some(named(Address::Frame { offset }, Space::Local, Some(kind)))
             }
@@ -110,7 +123,9 @@ impl Walker<'_> {
                 name,
                 offset,
                 index: true,
-            } if matches!(self.root, "ld" | "st") => self.place(name, offset, true, address.pos),
+            } if matches!(self.root, "ld" | "ldu" | "st") => {
+                self.place(name, offset, true, address.pos)
+            }
             OperandKind::Address { base: None, offset } => {
                 if space != Space::Local {
                     let message = "Immediate addresses allowed only for .local state space";
@@ -132,23 +147,28 @@ impl Walker<'_> {
     }
 
     /// The space in which an instruction that names `space` accesses `place`.
-    fn space(&mut self, inst: &Inst, root: &str, space: Space, place: &Place) -> Option<Space> {
+    fn space(&mut self, inst: &Inst, space: Space, place: &Place) -> Option<Space> {
         let entry = self.function.is_some_and(|f| f.entry);
         let param = place.kind.is_some_and(|kind| kind != FrameKind::Local);
         match (space, place.space) {
             // `.param` of a call or of a device function is in the frame, that of a kernel is not.
             (Space::Param, Some(Space::Param)) => Some(Space::Param),
             (Space::Param, Some(Space::Local)) if param => Some(Space::Local),
-            (Space::Param, None) if entry && root == "ld" => Some(Space::Param),
+            (Space::Param, None) if entry && self.root == "ld" => Some(Space::Param),
             (Space::Param, None) => Some(Space::Local),
             (space, None) => Some(space),
             // Without a space in the instruction, that of the variable holds.
-            (Space::Generic, Some(found)) if !param && found != Space::Param => Some(found),
+            (Space::Generic, Some(found))
+                if !param && !matches!(found, Space::Param | Space::Const) =>
+            {
+                Some(found)
+            }
             (Space::SharedCluster, Some(Space::Shared)) => Some(Space::SharedCluster),
             (space, Some(found)) if space == found && !param => Some(found),
             _ => {
                 let message = format!(
-                    "State space mismatch between instruction and address in instruction '{root}'"
+                    "State space mismatch between instruction and address in instruction '{}'",
+                    self.name
                 );
                 self.say(inst.pos, message);
                 None
@@ -156,41 +176,51 @@ impl Walker<'_> {
         }
     }
 
+    fn address_text(&self, address: &Source) -> String {
+        match address.kind {
+            OperandKind::Address {
+                base: Some(name), ..
+            } => self.text(name),
+            _ => String::new(),
+        }
+    }
+
     /// `ld`, `st`, `atom`, `red`: the address goes before the other sources, its space and offset into the operation.
     pub(super) fn memory(&mut self, inst: &Inst, op: &Op, address: &Source) {
         let mut op = op.clone();
-        let (mem, root, values) = match &mut op {
-            Op::Ld(mem) => (mem, "ld", 0),
-            Op::St(mem) => (&mut *mem, "st", 1),
-            Op::Atom { mem, .. } => (mem, "atom", 2),
-            Op::Red { mem, .. } => (mem, "red", 2),
+        let (mem, values) = match &mut op {
+            Op::Ld(mem) => (mem, 0),
+            Op::St(mem) => (&mut *mem, 1),
+            Op::Atom { mem, .. } => (mem, 2),
+            Op::Red { mem, .. } => (mem, 2),
             _ => return,
         };
         let Some(place) = self.address(mem.space, address) else {
             return;
         };
-        let Some(space) = self.space(inst, root, mem.space, &place) else {
+        let Some(space) = self.space(inst, mem.space, &place) else {
             return;
         };
         let opcode = self.unit.ast.opcodes.string(inst.opcode);
         if place.space.is_none() && opcode.windows(6).any(|w| w == b"::func") {
             let message = format!(
-                "Illegal state space for address operand '::func' with instruction '{root}'"
+                "Illegal state space for address operand '::func' with instruction '{}'",
+                self.name
             );
+            return self.say(inst.pos, message);
+        }
+        if matches!(self.root, "ld" | "ldu") && place.kind == Some(FrameKind::Output) {
+            let text = self.address_text(address);
+            let message = format!("Illegal to read function return parameter '{text}'");
             return self.say(inst.pos, message);
         }
         let input =
             matches!(place.kind, Some(FrameKind::Input)) || place.space == Some(Space::Param);
         let constant = space == Space::Const;
-        if root != "ld" && (input || constant) {
-            let text = match address.kind {
-                OperandKind::Address {
-                    base: Some(name), ..
-                } => self.text(name),
-                _ => String::new(),
-            };
+        if !matches!(self.root, "ld" | "ldu") && (input || constant) {
+            let text = self.address_text(address);
             let message = if constant {
-                format!("State space incorrect for instruction '{root}'")
+                format!("State space incorrect for instruction '{}'", self.name)
             } else {
                 format!("Illegal to write to function input parameter '{text}'")
             };
@@ -218,14 +248,13 @@ impl Walker<'_> {
     /// `prefetch` and the like: the address must make sense.
     pub(super) fn hint(&mut self, inst: &Inst, space: Space, address: &Source) {
         if let Some(place) = self.address(space, address) {
-            let root = "prefetch";
-            self.space(inst, root, space, &place);
+            self.space(inst, space, &place);
         }
     }
 
     /// `cvta.space d, variable` as well as `cvta.space d, a`.
     pub(super) fn cvta(&mut self, inst: &Inst, op: &Op, operands: &[Source]) {
-        let Op::Cvta { space, to, .. } = *op else {
+        let Op::Cvta { space, to, ty } = *op else {
             return;
         };
         let [_, source] = operands else { return };
@@ -252,12 +281,22 @@ impl Walker<'_> {
             let Some(place) = self.place(name, offset, index, source.pos) else {
                 return;
             };
-            if place.space != Some(space) {
+            // The parameters of a device function are in its frame.
+            let input = space == Space::Param && place.kind == Some(FrameKind::Input);
+            if place.space != Some(space) && !input {
                 let message =
                     "State space mismatch between instruction and address in instruction 'cvta'";
                 return self.say(inst.pos, message.to_owned());
             }
             self.srcs.push(place.operand);
+            if input {
+                let op = Op::Cvta {
+                    space: Space::Local,
+                    to,
+                    ty,
+                };
+                return self.emit(inst, op);
+            }
         }
         self.emit(inst, op.clone());
     }

@@ -76,6 +76,12 @@ struct Walker<'u> {
     faults: operands::Faults,
     /// The opcode of the instruction at hand, without modifiers.
     root: &'static str,
+    /// The opcode as messages name it: `mul.wide`, `bar.sync`.
+    name: &'u str,
+    /// Its destination is of a floating-point type.
+    dest_float: bool,
+    /// Names that mean nothing, of the whole function.
+    unknown: Vec<(Name, Pos)>,
     /// The register that stands for the condition code, once there is one.
     carry: Option<Reg>,
 }
@@ -102,7 +108,7 @@ impl<'u> Walker<'u> {
             unit,
             function,
             reporter,
-            scopes: Scopes::new(&unit.ast.names),
+            scopes: Scopes::new(),
             body: Body::default(),
             count: 0,
             pending: vec![Vec::new()],
@@ -111,6 +117,9 @@ impl<'u> Walker<'u> {
             srcs: Vec::new(),
             faults: operands::Faults::default(),
             root: "",
+            name: "",
+            dest_float: false,
+            unknown: Vec::new(),
             carry: None,
         }
     }
@@ -213,6 +222,9 @@ impl<'u> Walker<'u> {
             }
         }
         self.close();
+        for (name, pos) in std::mem::take(&mut self.unknown) {
+            self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
+        }
         (self.body.frame_size, self.body.frame_align) = self.frame.size();
         self.body
     }
@@ -226,14 +238,13 @@ impl<'u> Walker<'u> {
                 _ => match self.pending.last_mut() {
                     Some(outer) => outer.push(pending),
                     None => {
-                        let text = self.text(pending.label);
                         if self.resolve(pending.label).is_some() {
                             let root = "bra";
                             let message =
                                 format!("Label expected for argument 0 of instruction '{root}'");
                             self.error(pending.pos, message);
                         } else {
-                            self.error(pending.pos, format!("Unknown symbol '{text}'"));
+                            self.unknown.push((pending.label, pending.pos));
                         }
                     }
                 },
@@ -362,6 +373,7 @@ impl<'u> Walker<'u> {
             }
         };
         self.root = form.root;
+        self.name = &form.name;
         self.requirements(inst, form);
         if let Some((name, _)) = inst.guard {
             match self.resolve(name) {
@@ -371,13 +383,7 @@ impl<'u> Walker<'u> {
                     ..
                 }) => {}
                 None => self.error(inst.pos, format!("Unknown symbol '{}'", self.text(name))),
-                Some(_) => {
-                    let message = format!(
-                        "Guard of instruction '{}' must be a predicate register",
-                        form.root
-                    );
-                    self.error(inst.pos, message);
-                }
+                Some(_) => self.error(inst.pos, "Predicate expression expected".to_owned()),
             }
         }
         self.dsts.clear();
@@ -392,7 +398,7 @@ impl<'u> Walker<'u> {
             _ if form.any_operands => self.unsupported(inst, operands),
             _ => self.by_table(inst, form, operands),
         }
-        self.report_faults(inst, form.root);
+        self.report_faults(inst);
     }
 
     fn requirements(&mut self, inst: &Inst, form: &Form) {
@@ -443,9 +449,9 @@ impl<'u> Walker<'u> {
             self.srcs.clear();
             self.faults.clear();
             found = Some(candidate);
-            for (operand, spec) in operands.iter().zip(&candidate.specs) {
+            for (index, (operand, spec)) in operands.iter().zip(&candidate.specs).enumerate() {
                 if spec.role != Role::Address {
-                    self.operand(operand, spec);
+                    self.operand(index, operand, spec);
                 }
             }
             if self.faults.is_empty() {
@@ -571,7 +577,7 @@ impl<'u> Walker<'u> {
             return;
         };
         let spec = operands::source(Type::U32);
-        self.operand(index, &spec);
+        self.operand(0, index, &spec);
         let OperandKind::Name(name, Selector::None) = list.kind else {
             self.faults.mismatch = true;
             return;
@@ -580,7 +586,7 @@ impl<'u> Walker<'u> {
             calls: false,
             start,
             len,
-        }) = self.targets(name)
+        }) = self.resolve(name)
         else {
             let message = "Branch target list expected for argument 1 of instruction 'brx.idx'";
             return self.error(list.pos, message.to_owned());
@@ -612,29 +618,20 @@ impl<'u> Walker<'u> {
         self.emit(inst, Op::Brx { targets, uni });
     }
 
-    /// A list of targets or a prototype: declared before, or anywhere in the function.
-    fn targets(&self, wanted: Name) -> Option<Symbol> {
-        if let Some(symbol) = self.resolve(wanted) {
-            return Some(symbol);
-        }
-        let range = self.function?.body.clone()?;
+    /// Whether a label of this name is anywhere in the function.
+    fn is_label(&self, wanted: Name) -> bool {
         let statements = self
-            .unit
-            .ast
-            .statements
-            .get(range.start as usize..range.end as usize)?;
-        statements.iter().find_map(|statement| match statement {
-            Statement::Targets {
-                name, calls, list, ..
-            } if *name == wanted => Some(Symbol::Targets {
-                calls: *calls,
-                start: list.start,
-                len: list.len,
-            }),
-            Statement::Prototype {
-                name, prototype, ..
-            } if *name == wanted => Some(Symbol::Prototype(*prototype)),
-            _ => None,
-        })
+            .function
+            .and_then(|f| f.body.clone())
+            .and_then(|range| {
+                self.unit
+                    .ast
+                    .statements
+                    .get(range.start as usize..range.end as usize)
+            });
+        statements
+            .unwrap_or(&[])
+            .iter()
+            .any(|s| matches!(s, Statement::Label(name, _) if *name == wanted))
     }
 }

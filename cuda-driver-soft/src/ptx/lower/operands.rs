@@ -3,6 +3,7 @@
 use super::*;
 use crate::ptx::ast::Operand as Source;
 use crate::ptx::forms::Spec;
+use crate::ptx::symbols::{self, SpecialReg};
 
 /// What is wrong with the operands of one instruction.
 #[derive(Default)]
@@ -61,7 +62,7 @@ pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
     let kind = bits(ty)
         || bits(reg)
         || (integer(ty) && (integer(reg) || reg == F16x2))
-        || (packed(ty) && reg == F16x2)
+        || (packed(ty) && reg == F16x2 && ty != BF16x2)
         || (ty == reg && matches!(ty, F16 | F32 | F64));
     // The alternate formats have no registers of their own.
     let wider = wider && !matches!(ty, BF16 | BF16x2);
@@ -103,12 +104,17 @@ impl Walker<'_> {
         self.faults.said.push((pos, message));
     }
 
+    /// Notes a name that means nothing; that of a label further down is known, only of the wrong kind.
     pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
-        self.faults.unknown.push((name, pos));
+        if self.reporter.is_some() && self.is_label(name) {
+            self.faults.mismatch = true;
+        } else {
+            self.faults.unknown.push((name, pos));
+        }
     }
 
     /// Reports what was found wrong with the operands of an instruction.
-    pub(super) fn report_faults(&mut self, inst: &Inst, root: &str) {
+    pub(super) fn report_faults(&mut self, inst: &Inst) {
         let mut faults = std::mem::take(&mut self.faults);
         if self.reporter.is_some() {
             for (pos, message) in faults.said.drain(..) {
@@ -117,12 +123,11 @@ impl Walker<'_> {
             if faults.mismatch || !faults.unknown.is_empty() {
                 self.error(
                     inst.pos,
-                    format!("Arguments mismatch for instruction '{root}'"),
+                    format!("Arguments mismatch for instruction '{}'", self.name),
                 );
             }
-            for (name, pos) in faults.unknown.drain(..) {
-                self.error(pos, format!("Unknown symbol '{}'", self.text(name)));
-            }
+            // ptxas names them after all else that is wrong with the function.
+            self.unknown.append(&mut faults.unknown);
         }
         self.faults = faults;
     }
@@ -131,30 +136,36 @@ impl Walker<'_> {
     pub(super) fn note_unknown(&mut self, operands: &[Source]) {
         let unit = self.unit;
         for operand in operands {
-            match operand.kind {
+            let name = match operand.kind {
                 OperandKind::Name(name, _)
                 | OperandKind::Not(name)
                 | OperandKind::Neg(name, _)
                 | OperandKind::Offset { name, .. }
                 | OperandKind::Address {
                     base: Some(name), ..
-                } => {
-                    if self.resolve(name).is_none() && !unit.specials.contains_key(&name) {
-                        self.unknown(name, operand.pos);
-                    }
-                }
+                } => name,
                 OperandKind::Vector(span)
                 | OperandKind::Multi(span)
                 | OperandKind::Pair(span)
                 | OperandKind::List(span) => {
                     self.note_unknown(unit.ast.operands.get(span.range()).unwrap_or(&[]));
+                    continue;
                 }
-                _ => {}
+                _ => continue,
+            };
+            if self.resolve(name).is_none() && !unit.specials.contains_key(&name) {
+                self.unknown(name, operand.pos);
             }
         }
     }
 
-    /// The register that a name with a selector means.
+    /// Says that something is not allowed or expected "for instruction 'x'".
+    pub(super) fn refuse(&mut self, pos: Pos, what: &str) {
+        self.say(pos, format!("{what} for instruction '{}'", self.name));
+    }
+
+    /// The register that a name with a selector means. Names that mean nothing are noted; of those that mean something
+    /// else the caller has to speak.
     pub(super) fn register(
         &mut self,
         name: Name,
@@ -166,8 +177,17 @@ impl Walker<'_> {
             (Some(Symbol::Reg { first, ty, vec }), Selector::Element(i)) if i < vec && vec > 1 => {
                 Some((Reg(first + u32::from(i)), ty))
             }
+            (Some(Symbol::Reg { vec, .. }), Selector::None) if vec > 1 => {
+                self.refuse(pos, "Vector operand is not allowed");
+                None
+            }
+            (Some(Symbol::Reg { vec: 1, .. }), _) => {
+                self.refuse(pos, "Video selector is not allowed");
+                None
+            }
+            (Some(_), Selector::None) => None,
             (Some(_), _) => {
-                self.faults.mismatch = true;
+                self.say(pos, "Unknown field".to_owned());
                 None
             }
             (None, _) => {
@@ -180,95 +200,106 @@ impl Walker<'_> {
     }
 
     /// Takes one operand as the table says: into the destinations or the sources.
-    pub(super) fn operand(&mut self, operand: &Source, spec: &Spec) {
+    pub(super) fn operand(&mut self, index: usize, operand: &Source, spec: &Spec) {
         if spec.vec > 1 {
-            return self.vector(operand, spec);
+            return self.vector(index, operand, spec);
         }
-        match spec.role {
-            Role::Dest => self.destination(operand, spec),
-            Role::DestPair | Role::DestBoth => match operand.kind {
-                OperandKind::Pair(span) => {
-                    let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
-                    let second = Spec {
-                        ty: Type::Pred,
-                        sink: true,
-                        ..*spec
-                    };
-                    for (part, spec) in parts.iter().zip([spec, &second]) {
-                        self.destination(
-                            part,
-                            &Spec {
-                                sink: spec.sink || spec.ty == Type::Pred,
-                                ..*spec
-                            },
-                        );
-                    }
+        match (spec.role, operand.kind) {
+            (Role::Dest, _) => self.destination(index, operand, spec),
+            (Role::DestPair | Role::DestBoth, OperandKind::Pair(span)) => {
+                let first = spec.pair_first();
+                let second = Spec {
+                    ty: Type::Pred,
+                    sink: true,
+                    ..*spec
+                };
+                let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+                for (part, spec) in parts.iter().zip([first, second]) {
+                    self.destination(index, part, &spec);
                 }
-                _ if spec.role == Role::DestBoth => {
-                    self.say(
-                        operand.pos,
-                        format!("Predicate output expected for instruction '{}'", self.root),
-                    );
-                }
-                _ => self.destination(
-                    operand,
-                    &Spec {
-                        sink: spec.sink || spec.ty == Type::Pred,
-                        ..*spec
-                    },
-                ),
-            },
-            Role::Source | Role::Predicate => self.source(operand, spec),
-            Role::Constant => match constant(operand.kind, spec.ty) {
+            }
+            (Role::DestBoth, _) => self.refuse(operand.pos, "Predicate output expected"),
+            (Role::DestPair, _) => self.destination(index, operand, &spec.pair_first()),
+            (Role::Source | Role::Predicate, _) => self.source(index, operand, spec),
+            (Role::Constant, kind) => match constant(kind, spec.ty) {
                 Some(bits) => self.srcs.push(Operand::Imm(bits)),
                 None => self.faults.mismatch = true,
             },
-            Role::Address => {}
+            (Role::Address, _) => {}
         }
     }
 
-    fn destination(&mut self, operand: &Source, spec: &Spec) {
+    fn destination(&mut self, index: usize, operand: &Source, spec: &Spec) {
+        self.dest_float = spec.ty.is_float();
         match operand.kind {
             OperandKind::Name(name, selector) => {
                 if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
                     self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
                     self.dsts.push(Some(reg));
-                } else if self.unit.specials.contains_key(&name) {
-                    self.faults.mismatch = true;
+                } else {
+                    self.no_register(index, name, operand.pos);
                 }
             }
             OperandKind::Sink if spec.sink => self.dsts.push(None),
             OperandKind::Sink => {
                 let message = format!(
                     "Result discard mode is not allowed for instruction '{}'",
-                    self.root
+                    self.name
                 );
-                self.say(operand.pos, message);
+                self.report(Severity::Fatal, operand.pos, message);
+            }
+            OperandKind::Pair(_) => self.refuse(operand.pos, "Predicate output not allowed"),
+            OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
+                self.refuse(operand.pos, "Result register required");
             }
             _ => self.faults.mismatch = true,
         }
     }
 
-    fn source(&mut self, operand: &Source, spec: &Spec) {
+    /// A name where a register should be.
+    fn no_register(&mut self, index: usize, name: Name, pos: Pos) {
+        if self.unit.specials.contains_key(&name) {
+            return self.refuse(pos, "Special register argument not allowed");
+        }
+        match self.resolve(name) {
+            None | Some(Symbol::Reg { .. }) => {}
+            Some(Symbol::Label(_) | Symbol::Targets { .. } | Symbol::Prototype(_)) => {
+                self.faults.mismatch = true;
+            }
+            Some(_) => {
+                let message = format!(
+                    "Argument {index} of instruction '{}': must be register",
+                    self.name
+                );
+                self.say(pos, message);
+            }
+        }
+    }
+
+    fn source(&mut self, index: usize, operand: &Source, spec: &Spec) {
         match operand.kind {
             OperandKind::Name(name, selector) => {
                 if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
                     self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
-                    self.srcs.push(Operand::Reg(reg));
-                } else if self.unit.specials.contains_key(&name) {
-                    self.say(
-                        operand.pos,
-                        format!(
-                            "Special register argument not allowed for instruction '{}'",
-                            self.root
-                        ),
-                    );
+                    return self.srcs.push(Operand::Reg(reg));
+                }
+                match self.unit.specials.get(&name).copied() {
+                    // Of the instructions of the table only `cvt` takes a special register.
+                    Some(special)
+                        if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float =>
+                    {
+                        self.faults.mismatch |= !fits(spec.ty, special.ty, true);
+                        self.special(special, selector, operand.pos);
+                    }
+                    _ => self.no_register(index, name, operand.pos),
                 }
             }
             OperandKind::Not(name) if spec.ty == Type::Pred && spec.role == Role::Predicate => {
                 if let Some((reg, ty)) = self.register(name, Selector::None, operand.pos) {
                     self.faults.mismatch |= ty != Type::Pred;
                     self.srcs.push(Operand::NotReg(reg));
+                } else {
+                    self.no_register(index, name, operand.pos);
                 }
             }
             OperandKind::Int(_) | OperandKind::F32(_) | OperandKind::F64(_) => {
@@ -281,21 +312,44 @@ impl Walker<'_> {
                 if self.resolve(name).is_none() {
                     self.unknown(name, operand.pos);
                 } else {
-                    self.say(
-                        operand.pos,
-                        format!(
-                            "Operand negation not allowed for instruction '{}'",
-                            self.root
-                        ),
-                    );
+                    self.refuse(operand.pos, "Operand negation not allowed");
                 }
             }
-            _ => self.faults.mismatch = true,
+            _ => {
+                self.faults.mismatch = true;
+                self.note_unknown(std::slice::from_ref(operand));
+            }
         }
     }
 
+    /// A special register as a source of an instruction that wants a register: through a register.
+    fn special(&mut self, special: SpecialReg, selector: Selector, pos: Pos) {
+        let element = match selector {
+            Selector::Element(i) if special.vector => symbols::element(special.register, i),
+            Selector::None if !special.vector => Some(special.register),
+            _ => {
+                let message = format!(
+                    "Argument vector size mismatch for instruction '{}'",
+                    self.root
+                );
+                return self.say(pos, message);
+            }
+        };
+        let temporary = self.new_register(special.ty);
+        let value = element.map_or(Operand::Imm(0), Operand::Special);
+        let (dsts, srcs) = (
+            std::mem::take(&mut self.dsts),
+            std::mem::take(&mut self.srcs),
+        );
+        self.dsts.push(Some(temporary));
+        self.srcs.push(value);
+        self.emit_guarded(None, Op::Mov { ty: special.ty }, pos.line);
+        (self.dsts, self.srcs) = (dsts, srcs);
+        self.srcs.push(Operand::Reg(temporary));
+    }
+
     /// `{a, b}`, or a vector register: one operand per element.
-    fn vector(&mut self, operand: &Source, spec: &Spec) {
+    fn vector(&mut self, index: usize, operand: &Source, spec: &Spec) {
         let unit = self.unit;
         let element = Spec {
             vec: 1,
@@ -307,7 +361,7 @@ impl Walker<'_> {
                 let mut sinks = 0;
                 for part in unit.ast.operands.get(span.range()).unwrap_or(&[]) {
                     sinks += u32::from(part.kind == OperandKind::Sink);
-                    self.operand(part, &element);
+                    self.operand(index, part, &element);
                 }
                 if sinks == span.len {
                     let message = "Unable to infer type of vector elements (assuming .b8)";

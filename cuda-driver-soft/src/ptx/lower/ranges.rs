@@ -41,6 +41,18 @@ impl Walker<'_> {
                     self.say(inst.pos, message);
                 }
             }
+            "bfe" | "bfi" => {
+                let first = if self.root == "bfe" { 2 } else { 3 };
+                for i in [first, first + 1] {
+                    if let Some(value) = constant(i).filter(|&n| n > 255) {
+                        let message = format!(
+                            "Argument {i} of instruction '{}': value '{}' out of range, expected to be in range [0..255]",
+                            self.root, value as i64
+                        );
+                        self.say(inst.pos, message);
+                    }
+                }
+            }
             "pmevent" if !has("mask") => {
                 if let Some(value) = constant(0).filter(|&n| n > 15) {
                     let message = format!(

@@ -1,7 +1,7 @@
 //! Initial values of variables: nested lists of constants and addresses to bytes and relocations.
 
 use super::Global;
-use crate::ir::{Reloc, RelocTarget, Type};
+use crate::ir::{Reloc, RelocTarget, Space, Type, VarId};
 use crate::ptx::ast::*;
 use crate::ptx::names::{FastMap, Name};
 use crate::ptx::symbols::Symbol;
@@ -19,6 +19,7 @@ type Error = (Pos, String);
 struct Filler<'a> {
     ast: &'a Ast,
     globals: &'a FastMap<Name, Global>,
+    space_of: &'a dyn Fn(VarId) -> Space,
     ty: DeclType,
     /// Sizes of the dimensions, the vector last, and the bytes that one step in each is.
     dims: Vec<(u64, u64)>,
@@ -31,6 +32,7 @@ struct Filler<'a> {
 pub(super) fn value(
     ast: &Ast,
     globals: &FastMap<Name, Global>,
+    space_of: &dyn Fn(VarId) -> Space,
     var: &Var,
     nodes: &[Init],
 ) -> Result<Value, Error> {
@@ -63,6 +65,7 @@ pub(super) fn value(
     let mut filler = Filler {
         ast,
         globals,
+        space_of,
         ty: var.ty,
         dims: steps,
         nodes: nodes.iter(),
@@ -168,13 +171,19 @@ impl Filler<'_> {
             } => {
                 let text = self.ast.names.text(name);
                 let target = match self.globals.get(&name).map(|g| g.symbol) {
-                    Some(Symbol::Variable { var, .. }) => RelocTarget::Variable(var),
+                    Some(Symbol::Variable { var, .. }) => {
+                        if !matches!((self.space_of)(var), Space::Global | Space::Const) {
+                            let message = "Variable used as initial value not in .global or .const state space";
+                            return Err((init.pos, message.to_owned()));
+                        }
+                        RelocTarget::Variable(var)
+                    }
                     Some(Symbol::Function(id)) => RelocTarget::Function(id),
                     _ => return Err((init.pos, format!("Invalid initial value symbol '{text}'"))),
                 };
                 let width = if mask.is_some() { 1 } else { size.min(8) as u8 };
                 let fits = match mask {
-                    Some(_) => size == 1,
+                    Some(_) => !ty.is_float(),
                     None => matches!(
                         ty,
                         Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
@@ -183,7 +192,7 @@ impl Filler<'_> {
                 if !fits {
                     return Err((init.pos, mismatch()));
                 }
-                self.put(offset, &[0; 8][..usize::from(width)]);
+                self.put(offset, &[0; 16][..size]);
                 self.relocs.push(Reloc {
                     offset,
                     width,

@@ -3,6 +3,7 @@
 use super::{Parser, Result, expr::Value};
 use crate::ir::{Linkage, Type};
 use crate::ptx::ast::*;
+use crate::ptx::diagnostics::Severity;
 use crate::ptx::lexer::Kind;
 use crate::ptx::names::Name;
 use std::ops::Range;
@@ -32,9 +33,8 @@ fn decl_type(text: &[u8]) -> Option<DeclType> {
         b".f16x2" => F16x2,
         b".f32" => F32,
         b".f64" => F64,
-        b".bf16" => BF16,
-        b".bf16x2" => BF16x2,
-        b".texref" | b".samplerref" | b".surfref" => return Some(DeclType::Opaque),
+        b".texref" | b".surfref" => return Some(DeclType::Opaque),
+        b".samplerref" => return Some(DeclType::Sampler),
         _ => return None,
     }))
 }
@@ -78,16 +78,20 @@ impl Parser<'_> {
         self.lexer.bump();
         // `.const[2]`: the constant banks of old.
         if space == DeclSpace::Const && self.accept(b'[') {
-            self.integer()?;
+            self.literal()?;
             self.expect(b']')?;
+            self.deprecated(var.pos, (2, 2), "explicit constant banks");
+        }
+        if space == DeclSpace::Tex {
+            self.deprecated(var.pos, (1, 5), ".tex");
         }
         let mut typed = false;
         while self.token().kind == Kind::Dot {
             let text = self.lexer.text(self.token());
             match text {
-                b".align" => {
+                b".align" if !typed => {
                     self.lexer.bump();
-                    var.align = Some(self.integer()?);
+                    var.align = Some(self.literal()?);
                     continue;
                 }
                 b".attribute" => {
@@ -148,14 +152,35 @@ impl Parser<'_> {
             self.lexer.bump();
         }
         if self.accept_dot(b".align") {
-            self.integer()?;
+            let pos = self.pos();
+            if !self.literal()?.is_power_of_two() {
+                self.report(
+                    Severity::Error,
+                    pos,
+                    "Alignment must be a power of two".to_owned(),
+                );
+            }
         }
         Ok(())
+    }
+
+    /// Something that PTX had until this version.
+    pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), what: &str) {
+        if self.ast.version >= until {
+            let message = format!(
+                "Deprecated feature: '{what}' not supported as of PTX version {}.{}",
+                until.0, until.1
+            );
+            self.report(Severity::Error, pos, message);
+        }
     }
 
     /// Name, count and dimensions of one declared thing.
     fn declarator(&mut self, var: &mut Var) -> Result<()> {
         var.pos = self.pos();
+        if self.word() == b"_" && var.space != DeclSpace::Param && var.space != DeclSpace::Reg {
+            return self.unexpected();
+        }
         var.name = self.name()?;
         if self.accept(b'<') {
             // Not an expression: `>` would be taken for an operator.
@@ -173,7 +198,7 @@ impl Parser<'_> {
             if self.accept(b']') {
                 var.dims.push(None);
             } else {
-                let size = self.integer()?;
+                let size = self.literal()?;
                 var.dims.push(Some(size));
                 self.expect(b']')?;
             }
@@ -185,10 +210,14 @@ impl Parser<'_> {
     pub(super) fn declaration(&mut self, linkage: Linkage) -> Result<Range<u32>> {
         let start = self.ast.vars.len() as u32;
         let head = self.decl_head(linkage)?;
+        // Nothing but the type: nothing is declared.
+        if self.accept(b';') {
+            return Ok(start..start);
+        }
         loop {
             let mut var = head.clone();
             self.declarator(&mut var)?;
-            if self.accept(b'=') {
+            if head.space != DeclSpace::Reg && self.accept(b'=') {
                 let first = self.ast.inits.len() as u32;
                 self.initial_value(0)?;
                 var.init = Some(first..self.ast.inits.len() as u32);
@@ -212,6 +241,9 @@ impl Parser<'_> {
             loop {
                 let mut var = self.decl_head(Linkage::Internal)?;
                 self.declarator(&mut var)?;
+                if var.dims.len() > 1 {
+                    return self.unexpected();
+                }
                 self.ast.vars.push(var);
                 if !self.accept(b',') {
                     break;
@@ -257,7 +289,8 @@ impl Parser<'_> {
         if let (Value::Int { bits, .. }, true) = (value, self.at(b'(')) {
             let shift = bits.trailing_zeros();
             if bits == 0 || shift % 8 != 0 || bits != 0xff << shift {
-                return self.fatal(pos, format!("Illegal mask {bits:#x} in an initial value"));
+                let message = format!("Invalid mask value '{bits:#x}' used in initializer");
+                return self.fatal(pos, message);
             }
             self.lexer.bump();
             self.initial_address(pos, Some(shift as u8))?;
@@ -282,15 +315,8 @@ impl Parser<'_> {
             self.expect(b')')?;
         }
         let mut offset = 0i64;
-        while self.at(b'+') || self.at(b'-') {
-            let negative = self.at(b'-');
-            self.lexer.bump();
-            let value = self.offset_term()?;
-            offset = if negative {
-                offset.wrapping_sub(value)
-            } else {
-                offset.wrapping_add(value)
-            };
+        while self.accept(b'+') {
+            offset = offset.wrapping_add(self.offset_term()?);
         }
         self.push_init(
             InitKind::Address {

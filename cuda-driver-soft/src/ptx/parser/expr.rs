@@ -266,7 +266,7 @@ fn integers(
         (b'+', 0) => a.wrapping_add(b),
         (b'-', 0) => a.wrapping_sub(b),
         (b'*', 0) => a.wrapping_mul(b),
-        (b'/' | b'%', 0) if b == 0 => return Err("Division by zero in a constant expression"),
+        (b'/' | b'%', 0) if b == 0 => return Err("Constant expression has division by zero"),
         (b'/', 0) if unsigned => a / b,
         (b'/', 0) => sa.wrapping_div(sb) as u64,
         (b'%', 0) if unsigned => a % b,

@@ -50,20 +50,10 @@ impl Parser<'_> {
             b".pragma" => return self.pragma(),
             _ => {}
         }
-        let linkage = match self.word() {
-            b".extern" => Linkage::Extern,
-            b".visible" => Linkage::Visible,
-            b".weak" => Linkage::Weak,
-            b".common" => Linkage::Common,
-            _ => Linkage::Internal,
-        };
-        if linkage != Linkage::Internal {
-            self.lexer.bump();
-        }
         if self.decl_space().is_none() {
             return self.unexpected();
         }
-        let vars = self.declaration(linkage)?;
+        let vars = self.declaration(Linkage::Internal)?;
         self.ast.statements.extend(vars.map(Statement::Var));
         Ok(())
     }
@@ -201,6 +191,9 @@ impl Parser<'_> {
         let call = opcode.starts_with(b"call") && matches!(opcode.get(4), None | Some(b'.'));
         if !self.at(b';') {
             loop {
+                if self.stack.len() > base && self.word() == b"_" {
+                    return self.unexpected();
+                }
                 let operand = if call && self.at(b'(') {
                     self.call_list()?
                 } else {

@@ -49,6 +49,8 @@ pub(super) fn parse(
             map_f64_to_f32: false,
         },
         address_size: 0,
+        independent_textures: false,
+        sections: false,
         names: Names::default(),
         opcodes: Names::default(),
         items: Vec::new(),
@@ -105,7 +107,7 @@ impl Parser<'_> {
     /// The current token does not fit here.
     fn unexpected<T>(&mut self) -> Result<T> {
         let near = match self.token().kind {
-            Kind::End => "end of file".to_owned(),
+            Kind::End => String::new(),
             _ => String::from_utf8_lossy(self.word())
                 .chars()
                 .take(100)
@@ -180,9 +182,24 @@ impl Parser<'_> {
         }
     }
 
+    /// An integer literal: where no expression may stand.
+    fn literal(&mut self) -> Result<u64> {
+        match self.token().kind {
+            Kind::Int { bits, .. } => {
+                self.lexer.bump();
+                Ok(bits)
+            }
+            Kind::Word if self.word() == b"WARP_SZ" => {
+                self.lexer.bump();
+                Ok(32)
+            }
+            _ => self.unexpected(),
+        }
+    }
+
     fn integer_u32(&mut self) -> Result<u32> {
         let pos = self.pos();
-        let value = self.integer()?;
+        let value = self.literal()?;
         match u32::try_from(value) {
             Ok(value) => Ok(value),
             Err(_) => self.fatal(pos, format!("Value out of range: {value}")),

@@ -1,6 +1,6 @@
 //! Module scope: head, functions, debug sections.
 
-use super::{Parser, Result};
+use super::{Parser, Result, Stop};
 use crate::ir::{Directives, Linkage, Target};
 use crate::ptx::Limits;
 use crate::ptx::ast::*;
@@ -92,7 +92,8 @@ impl Parser<'_> {
             let text = String::from_utf8_lossy(self.word()).into_owned();
             self.lexer.bump();
             match text.as_str() {
-                "texmode_unified" | "texmode_independent" => {}
+                "texmode_unified" => {}
+                "texmode_independent" => self.ast.independent_textures = true,
                 "debug" => target.debug = true,
                 "map_f64_to_f32" => target.map_f64_to_f32 = true,
                 _ => match architecture(&text) {
@@ -136,7 +137,8 @@ impl Parser<'_> {
                     target.sm, limits.sm
                 ),
             };
-            return self.fatal(pos, message);
+            self.diagnostics.push(Severity::Fatal, 0, 0, message);
+            return Err(Stop);
         }
         self.ast.target = target;
         Ok(())
@@ -172,10 +174,6 @@ impl Parser<'_> {
         match self.word() {
             b".address_size" => return self.address_size(),
             b".file" => return self.file(),
-            b".loc" => {
-                self.lexer.skip_line();
-                return Ok(());
-            }
             b".section" => return self.section(),
             b".pragma" => return self.pragma(),
             b".alias" => return self.alias(),
@@ -226,6 +224,7 @@ impl Parser<'_> {
 
     /// `.section name { … }`: debug data, skipped.
     fn section(&mut self) -> Result<()> {
+        self.ast.sections = true;
         self.lexer.bump();
         if !matches!(self.token().kind, Kind::Dot | Kind::Word) {
             return self.unexpected();
@@ -262,7 +261,7 @@ impl Parser<'_> {
         let pos = self.pos();
         let name = self.name()?;
         let params = self.parameters()?;
-        let directives = self.function_directives()?;
+        let directives = self.function_directives(entry)?;
         let mut body = None;
         if !self.accept(b';') {
             let start = self.ast.statements.len() as u32;
@@ -284,7 +283,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn function_directives(&mut self) -> Result<Directives> {
+    fn function_directives(&mut self, entry: bool) -> Result<Directives> {
         let mut directives = Directives::default();
         while self.token().kind == Kind::Dot {
             let pos = self.pos();
@@ -294,22 +293,29 @@ impl Parser<'_> {
                     continue;
                 }
                 b".noreturn" => directives.noreturn = true,
-                b".explicitcluster" => directives.explicitcluster = true,
-                b".blocksareclusters" => {}
-                word => {
+                b".explicitcluster" if entry => directives.explicitcluster = true,
+                b".blocksareclusters" if entry => {}
+                b".abi_preserve" | b".abi_preserve_control" => {
+                    self.lexer.bump();
+                    self.literal()?;
+                    continue;
+                }
+                word if entry => {
                     let word = word.to_owned();
                     self.lexer.bump();
                     match word.as_slice() {
-                        b".maxntid" => directives.maxntid = Some(self.dimensions()?),
-                        b".reqntid" => directives.reqntid = Some(self.dimensions()?),
+                        b".maxntid" => directives.maxntid = Some(self.dimensions("maxntid")?),
+                        b".reqntid" => directives.reqntid = Some(self.dimensions("reqntid")?),
                         b".reqnctapercluster" => {
-                            directives.reqnctapercluster = Some(self.dimensions()?)
+                            directives.reqnctapercluster =
+                                Some(self.dimensions("reqnctapercluster")?)
                         }
                         b".minnctapersm" => directives.minnctapersm = Some(self.integer_u32()?),
                         b".maxnreg" => directives.maxnreg = Some(self.integer_u32()?),
                         b".maxclusterrank" => directives.maxclusterrank = Some(self.integer_u32()?),
-                        b".maxnctapersm" | b".abi_preserve" | b".abi_preserve_control" => {
+                        b".maxnctapersm" => {
                             self.integer_u32()?;
+                            self.deprecated(pos, (2, 1), ".maxnctapersm directive");
                         }
                         _ => {
                             let near = String::from_utf8_lossy(&word).into_owned();
@@ -319,20 +325,30 @@ impl Parser<'_> {
                     }
                     continue;
                 }
+                _ => return self.unexpected(),
             }
             self.lexer.bump();
+        }
+        if directives.maxntid.is_some() && directives.reqntid.is_some() {
+            let message = "Conflicting directives: .maxntid and .reqntid cannot both be specified";
+            self.report(Severity::Error, self.pos(), message.to_owned());
         }
         Ok(directives)
     }
 
     /// `x{, y{, z}}`
-    fn dimensions(&mut self) -> Result<[u32; 3]> {
+    fn dimensions(&mut self, name: &str) -> Result<[u32; 3]> {
         let mut all = [1; 3];
         for (i, dimension) in all.iter_mut().enumerate() {
             if i > 0 && !self.accept(b',') {
                 break;
             }
+            let pos = self.pos();
             *dimension = self.integer_u32()?;
+            if *dimension == 0 {
+                let message = format!("Positive non-zero value expected for {name}");
+                self.report(Severity::Error, pos, message);
+            }
         }
         Ok(all)
     }

@@ -1,4 +1,6 @@
 //! `.f64`: as `.f32`, but without `.ftz` and `.sat`, and a NaN operand keeps its payload.
+//!
+//! Of two NaN operands, `div` keeps the first and everything else the second; `fma` asks b, c, a (seen on an H200).
 
 use super::super::round::{F64, round_pack, round_pack_128, unpack_f64};
 use crate::ir::Rounding;
@@ -8,25 +10,20 @@ pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 const QUIET: u64 = 1 << 51;
 
-/// `r`, or if it is a NaN: the last operand that is one, made quiet, else the NaN of invalid operations (as recorded on an
-/// H200). The host would keep another payload, depending on how the compiler ordered the operands.
+/// `r`, or if it is a NaN: the first of the others that is one, made quiet, else the NaN of invalid operations.
+/// The host would keep another payload, depending on how the compiler ordered the operands.
 #[inline(always)]
-fn keep_payload(r: f64, a: f64, b: f64, c: f64) -> f64 {
-    let payload = if a.is_nan() {
-        a.to_bits() | QUIET
-    } else {
-        NAN_F64
-    };
-    let payload = if b.is_nan() {
-        b.to_bits() | QUIET
-    } else {
-        payload
-    };
-    let payload = if c.is_nan() {
-        c.to_bits() | QUIET
-    } else {
-        payload
-    };
+fn keep_payload(r: f64, first: f64, second: f64, third: f64) -> f64 {
+    let mut payload = NAN_F64;
+    if third.is_nan() {
+        payload = third.to_bits() | QUIET;
+    }
+    if second.is_nan() {
+        payload = second.to_bits() | QUIET;
+    }
+    if first.is_nan() {
+        payload = first.to_bits() | QUIET;
+    }
     f64::from_bits(if r.is_nan() { payload } else { r.to_bits() })
 }
 
@@ -91,7 +88,7 @@ pub fn add_f64(a: f64, b: f64, rnd: Rounding) -> f64 {
         Rounding::Rn => a + b,
         _ => add_directed(a, b, rnd),
     };
-    keep_payload(sum, a, b, 0.0)
+    keep_payload(sum, b, a, 0.0)
 }
 
 /// `sub{.rnd}.f64 d, a, b`
@@ -101,7 +98,7 @@ pub fn sub_f64(a: f64, b: f64, rnd: Rounding) -> f64 {
         Rounding::Rn => a - b,
         _ => add_directed(a, -b, rnd),
     };
-    keep_payload(difference, a, b, 0.0)
+    keep_payload(difference, b, a, 0.0)
 }
 
 fn mul_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
@@ -126,7 +123,7 @@ pub fn mul_f64(a: f64, b: f64, rnd: Rounding) -> f64 {
         Rounding::Rn => a * b,
         _ => mul_directed(a, b, rnd),
     };
-    keep_payload(product, a, b, 0.0)
+    keep_payload(product, b, a, 0.0)
 }
 
 /// `fma` of finite operands by integers alone, in any mode.
@@ -192,7 +189,7 @@ pub fn fma_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
         Rounding::Rn => a.mul_add(b, c),
         _ => fma_directed(a, b, c, rnd),
     };
-    keep_payload(result, a, b, c)
+    keep_payload(result, b, c, a)
 }
 
 fn div_directed(a: f64, b: f64, rnd: Rounding) -> f64 {
@@ -291,5 +288,5 @@ pub fn max_f64(a: f64, b: f64) -> f64 {
 fn select_f64(a: f64, b: f64, a_first: bool) -> f64 {
     let number = if a_first || b.is_nan() { a } else { b };
     let number = if a.is_nan() && !b.is_nan() { b } else { number };
-    keep_payload(number, a, b, 0.0)
+    keep_payload(number, b, a, 0.0)
 }

@@ -20,7 +20,13 @@ pub fn flush_f32(a: f32, ftz: bool) -> f32 {
 /// Any NaN becomes the one NaN of `.f32` arithmetic.
 #[inline(always)]
 pub(crate) fn canonical_f32(a: f32) -> f32 {
-    f32::from_bits(if a.is_nan() { NAN_F32 } else { a.to_bits() })
+    // The bits are compared, since the compiler takes one NaN for another: it drops `if a.is_nan()` behind a square root.
+    let bits = a.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        NAN_F32
+    } else {
+        bits
+    })
 }
 
 /// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
@@ -157,12 +163,15 @@ pub fn rcp_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
 #[inline(always)]
 pub fn sqrt_f32(a: f32, rnd: Rounding, ftz: bool) -> f32 {
     let a = flush_f32(a, ftz);
+    // Of the magnitude, because LLVM drops a choice between a root and a NaN: to it, every NaN is as good as another.
+    let magnitude = f32::from_bits(a.to_bits() & 0x7fff_ffff);
     let root = match rnd {
-        Rounding::Rn => a.sqrt(),
+        Rounding::Rn => magnitude.sqrt(),
         // As for the quotient: a root that is no f32 number is far enough from all of them.
-        _ => round_f32(f64::from(a).sqrt(), rnd),
+        _ => round_f32(f64::from(magnitude).sqrt(), rnd),
     };
-    finish(root, false)
+    let signed = root.to_bits() | a.to_bits() & 0x8000_0000;
+    f32::from_bits(if a >= 0.0 { signed } else { NAN_F32 })
 }
 
 /// `abs{.ftz}.f32 d, a`

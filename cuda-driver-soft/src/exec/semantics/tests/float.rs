@@ -375,7 +375,7 @@ fn f64_keeps_the_payload() {
         assert_eq!(mul_f64(1.0, signalling, rnd).to_bits(), quiet);
         assert_eq!(add_f64(signalling, negative, rnd).to_bits(), quiet_negative);
         assert_eq!(sub_f64(signalling, negative, rnd).to_bits(), quiet_negative);
-        assert_eq!(div_f64(negative, signalling, rnd).to_bits(), quiet);
+        assert_eq!(div_f64(negative, signalling, rnd).to_bits(), quiet_negative);
         assert_eq!(fma_f64(1.0, 2.0, signalling, rnd).to_bits(), quiet);
         assert_eq!(fma_f64(negative, 2.0, signalling, rnd).to_bits(), quiet);
         assert_eq!(fma_f64(negative, signalling, 1.0, rnd).to_bits(), quiet);

@@ -224,11 +224,11 @@ fn modifiers() {
         NAN_HALF
     );
     assert_eq!(
-        fma_f16(0xffff, 0x4000, 0x4000, false, false, false, true),
+        fma_f16(0xfff7, 0x4000, 0x4000, false, false, false, true),
         0
     );
-    assert_eq!(fma_bf16(0x4000, 0xffff, 0x4000, false, true), 0);
-    assert_eq!(fma_bf16(0x4000, 0xfffe, 0x4000, false, true), NAN_HALF);
+    assert_eq!(fma_bf16(0x4000, 0x7ff7, 0x7fff, false, true), 0);
+    assert_eq!(fma_bf16(0x4000, 0x3f80, 0x7ff7, false, true), NAN_HALF);
     // Pairs.
     assert_eq!(
         add_f16x2(0x3c00_4000, 0x3c00_c000, false, false),

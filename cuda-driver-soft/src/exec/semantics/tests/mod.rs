@@ -6,6 +6,7 @@ mod cvt;
 mod float;
 mod half;
 mod int;
+mod lanes;
 mod random;
 mod video;
 

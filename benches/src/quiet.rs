@@ -1,0 +1,70 @@
+//! The driver that does nothing: compiled from C when the program starts, and made the process's driver.
+
+use std::path::PathBuf;
+
+use cuda_driver::sys;
+use cuda_driver::sys::library::Source;
+use libloading::Library;
+
+/// A caller in C that makes so many calls.
+pub(crate) type Caller = unsafe extern "C" fn(usize) -> u32;
+
+/// The compiled library.
+pub(crate) struct Quiet {
+    library: Library,
+}
+
+impl Quiet {
+    /// One of the callers in C.
+    pub(crate) fn caller(&self, name: &str) -> Caller {
+        // SAFETY: all functions of that name in `quiet.c` are of this type, and the library is never closed.
+        *unsafe { self.library.get::<Caller>(name.as_bytes()) }.expect("quiet.c has it")
+    }
+}
+
+/// Compiles and loads it.
+pub(crate) fn build() -> Result<Quiet, String> {
+    let folder = std::env::temp_dir().join(format!("cuda-driver-benches-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let path = compile(&folder);
+    let quiet = path.and_then(|path| {
+        // SAFETY: the library has no initialisers.
+        let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
+        // SAFETY: its functions have the types of the exports whose names they have, as far as they go.
+        let source = unsafe { Source::path(&path) };
+        sys::set_default(source).map_err(|error| error.to_string())?;
+        if let Err(error) = cuda_driver::load() {
+            return Err(error.to_string());
+        }
+        Ok(Quiet { library })
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    quiet
+}
+
+fn compile(folder: &std::path::Path) -> Result<PathBuf, String> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let compiler = cc::Build::new()
+        .target(&target)
+        .host(&target)
+        .opt_level(3)
+        .out_dir(folder)
+        .cargo_metadata(false)
+        .try_get_compiler()
+        .map_err(|error| error.to_string())?;
+    let source = folder.join("quiet.c");
+    std::fs::write(&source, include_str!("quiet.c")).map_err(|error| error.to_string())?;
+    let path = folder.join("libquiet.so");
+    let output = compiler
+        .to_command()
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&path)
+        .arg(&source)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(path)
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Any two dependents may choose any features: checks the binding crates with every set of them, and that programs which
+# ask for the linked driver start with it and others do not. Ends with 75 if a download failed three times.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+hack=$PWD/.cache/cargo-hack
+if [ ! -x "$hack/bin/cargo-hack" ]; then
+    for try in 1 2 3; do
+        cargo install --quiet --locked --root "$hack" --version 0.6.46 cargo-hack && break
+        if [ "$try" = 3 ]; then
+            echo "ci/features.sh: cargo-hack 0.6.46 could not be installed" >&2
+            exit 75
+        fi
+    done
+fi
+
+# For the feature bindgen: the pinned cuda.h and libclang.
+variables=$(cargo xtask headers)
+eval "$variables"
+
+export CARGO_TARGET_DIR=$PWD/target/features
+PATH=$hack/bin:$PATH
+cargo hack check --package cuda-driver-sys --feature-powerset
+cargo hack check --package cuda-driver --feature-powerset
+
+# No toolkit's libcuda.so here: the linker gets a stub that is made on the spot.
+unset CUDA_PATH
+cargo test --manifest-path ci/linked/Cargo.toml
+cargo test --manifest-path ci/linked/Cargo.toml --features loader

@@ -1,0 +1,163 @@
+//! The linker.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_uint, c_void};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use cuda_driver_sys::{CUjit_option, CUjitInputType, CUlinkState};
+
+use super::args::{Caller, set};
+use super::exports;
+use super::image::Jit;
+use super::module::read_file;
+use crate::driver::context;
+use crate::driver::error::{Error, Result};
+use crate::driver::link;
+use crate::image::Image;
+
+/// The options of each linker, whose arrays the caller keeps until the linker is destroyed.
+fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
+    static TABLE: LazyLock<Mutex<HashMap<usize, Jit>>> = LazyLock::new(Mutex::default);
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes the linker's logs where its creator wanted them.
+fn report(c: Caller, state: CUlinkState) {
+    if let (Some(jit), Ok(linker)) = (
+        options_of_linkers().get(&(state as usize)),
+        link::get(state as usize),
+    ) {
+        jit.report(c, &linker.log());
+    }
+}
+
+fn create(
+    c: Caller,
+    count: c_uint,
+    options: *mut CUjit_option,
+    values: *mut *mut c_void,
+    out: *mut CUlinkState,
+) -> Result<()> {
+    context::current()?;
+    let out = c.out(out)?;
+    let jit = Jit::read(c, count, options, values)?;
+    let handle = link::create(jit.options)?;
+    options_of_linkers().insert(handle, jit);
+    out.set(handle as CUlinkState);
+    Ok(())
+}
+
+/// Whether the linker takes this kind of input.
+fn check_kind(kind: CUjitInputType) -> Result<()> {
+    match kind {
+        CUjitInputType::CU_JIT_INPUT_CUBIN
+        | CUjitInputType::CU_JIT_INPUT_PTX
+        | CUjitInputType::CU_JIT_INPUT_FATBINARY => Ok(()),
+        CUjitInputType::CU_JIT_INPUT_OBJECT | CUjitInputType::CU_JIT_INPUT_LIBRARY => {
+            crate::log!(
+                "the linker takes PTX and fat binaries; host objects and libraries are not supported"
+            );
+            Err(Error::NOT_SUPPORTED)
+        }
+        CUjitInputType::CU_JIT_INPUT_NVVM => {
+            crate::log!("the linker takes PTX; LTO code is not supported");
+            Err(Error::NOT_SUPPORTED)
+        }
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// An input without a name is called so in messages.
+const NO_NAME: &str = "<input>";
+
+#[derive(Clone, Copy)]
+struct Options(c_uint, *mut CUjit_option, *mut *mut c_void);
+
+impl Options {
+    /// Options of a single input: they are checked; logs go where the linker's options say.
+    fn check(self, c: Caller) -> Result<()> {
+        Jit::read(c, self.0, self.1, self.2).map(|_| ())
+    }
+}
+
+fn add_data(
+    c: Caller,
+    state: CUlinkState,
+    kind: CUjitInputType,
+    data: *mut c_void,
+    size: usize,
+    name: *const c_char,
+    options: Options,
+) -> Result<()> {
+    let linker = link::get(state as usize)?;
+    check_kind(kind)?;
+    options.check(c)?;
+    if data.is_null() || size == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let name = if name.is_null() {
+        NO_NAME.into()
+    } else {
+        c.string(name)?
+    };
+    let added = linker.add(
+        &name,
+        &Image::of(c.array(data.cast_const().cast::<u8>(), size)?),
+    );
+    report(c, state);
+    added
+}
+
+fn add_file(
+    c: Caller,
+    state: CUlinkState,
+    kind: CUjitInputType,
+    path: *const c_char,
+    options: Options,
+) -> Result<()> {
+    let linker = link::get(state as usize)?;
+    check_kind(kind)?;
+    options.check(c)?;
+    let image = read_file(c, path)?;
+    let added = linker.add(&c.string(path)?, &image);
+    report(c, state);
+    added
+}
+
+exports! {
+    fn cuLinkCreate_v2 = cuLinkCreate [c] (count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void, out: *mut CUlinkState) {
+        create(c, count, options, values, out)
+    }
+
+    fn cuLinkAddData_v2 = cuLinkAddData [c] (
+        state: CUlinkState, kind: CUjitInputType, data: *mut c_void, size: usize, name: *const c_char,
+        count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void,
+    ) {
+        add_data(c, state, kind, data, size, name, Options(count, options, values))
+    }
+
+    fn cuLinkAddFile_v2 = cuLinkAddFile [c] (
+        state: CUlinkState, kind: CUjitInputType, path: *const c_char,
+        count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void,
+    ) {
+        add_file(c, state, kind, path, Options(count, options, values))
+    }
+
+    fn cuLinkComplete [c] (state: CUlinkState, image: *mut *mut c_void, size: *mut usize) {
+        let linker = link::get(state as usize)?;
+        let out = c.out(image)?;
+        let completed = linker.complete();
+        report(c, state);
+        let completed = completed?;
+        set(c.out_or_null(size), completed.len());
+        // Lives as long as the linker, as the manual promises.
+        out.set(completed.as_ptr().cast_mut().cast());
+        Ok(())
+    }
+
+    fn cuLinkDestroy [c] (state: CUlinkState) {
+        link::destroy(state as usize)?;
+        options_of_linkers().remove(&(state as usize));
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! Launches that run: in all the ways there are, on streams, beside each other.
+
+use crate::common::{Context, Kernel, check, cuda, expect, ptr};
+use cuda_driver_sys::*;
+use std::ffi::CString;
+use std::ptr::null_mut;
+
+/// Writes the number of threads that ran into `p[0]`, one thread a block adding nothing: each block writes its own word.
+fn writer() -> Kernel {
+    let text = ".version 6.4\n.target sm_52\n.address_size 64\n\
+        .visible .entry write(.param .u64 p, .param .u32 value)\n{\n\
+        .reg .b64 %rd<4>; .reg .b32 %r<6>;\n\
+        ld.param.u64 %rd1, [p];\n ld.param.u32 %r1, [value];\n mov.u32 %r2, %ctaid.x;\n mov.u32 %r3, %ntid.x;\n\
+        mov.u32 %r4, %tid.x;\n mad.lo.u32 %r5, %r2, %r3, %r4;\n mul.wide.u32 %rd2, %r5, 4;\n add.s64 %rd3, %rd1, %rd2;\n\
+        st.global.u32 [%rd3], %r1;\n ret;\n}\n";
+    Kernel::from_ptx(&CString::new(text).unwrap(), "write")
+}
+
+struct Words(CUdeviceptr, usize);
+
+impl Words {
+    fn new(count: usize) -> Self {
+        let mut address = 0;
+        check(unsafe { cuda().cuMemAlloc(&mut address, count * 4) });
+        check(unsafe { cuda().cuMemsetD32(address, 0, count) });
+        Words(address, count)
+    }
+
+    fn read(&self) -> Vec<u32> {
+        let mut words = vec![0; self.1];
+        check(unsafe { cuda().cuMemcpyDtoH(words.as_mut_ptr().cast(), self.0, self.1 * 4) });
+        words
+    }
+}
+
+#[test]
+fn the_functions_of_cuda_2() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (kernel, words) = (writer(), Words::new(64));
+    let f = kernel.function;
+    unsafe {
+        // Without a block shape there is nothing to launch.
+        expect(cuda.cuLaunch(f), 1);
+        expect(cuda.cuFuncSetBlockShape(f, 0, 1, 1), 1);
+        expect(cuda.cuFuncSetBlockShape(f, 1025, 1, 1), 1);
+        check(cuda.cuFuncSetBlockShape(f, 16, 1, 1));
+        check(cuda.cuFuncSetSharedSize(f, 0));
+        check(cuda.cuParamSetv(f, 0, ptr(&mut words.0.clone()), 8));
+        check(cuda.cuParamSeti(f, 8, 7));
+        check(cuda.cuParamSetSize(f, 12));
+        check(cuda.cuLaunch(f));
+        assert_eq!(words.read(), [[7; 16], [0; 16], [0; 16], [0; 16]].concat());
+        check(cuda.cuParamSeti(f, 8, 9));
+        check(cuda.cuLaunchGrid(f, 3, 1));
+        assert_eq!(words.read(), [[9; 16], [9; 16], [9; 16], [0; 16]].concat());
+        check(cuda.cuParamSetf(f, 8, 1.0));
+        check(cuda.cuLaunchGridAsync(f, 4, 1, null_mut()));
+        check(cuda.cuCtxSynchronize());
+        assert_eq!(words.read(), [1f32.to_bits(); 64]);
+        expect(cuda.cuParamSeti(f, -4, 1), 1);
+        expect(cuda.cuLaunchGrid(f, 0, 1), 1);
+    }
+}
+
+#[test]
+fn with_a_configuration() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (kernel, words) = (writer(), Words::new(32));
+    let (mut p, mut value) = (words.0, 3u32);
+    let mut params = [ptr(&mut p), ptr(&mut value)];
+    let mut attribute = CUlaunchAttribute::default();
+    let mut config = CUlaunchConfig {
+        gridDimX: 2,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 16,
+        blockDimY: 1,
+        blockDimZ: 1,
+        ..CUlaunchConfig::default()
+    };
+    unsafe {
+        check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
+        assert_eq!(words.read(), [3; 32]);
+        (config.attrs, config.numAttrs) = (&raw mut attribute, 1);
+        (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        (*config.attrs).value.cooperative = 1;
+        check(cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()));
+        config.gridDimX = 1 << 20;
+        expect(
+            cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()),
+            720,
+        );
+        config.gridDimX = 2;
+        (*config.attrs).id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        (*config.attrs).value.clusterDim.x = 9;
+        (*config.attrs).value.clusterDim.y = 1;
+        (*config.attrs).value.clusterDim.z = 1;
+        expect(
+            cuda.cuLaunchKernelEx(&config, kernel.function, params.as_mut_ptr(), null_mut()),
+            912,
+        );
+        let f = kernel.function;
+        check(cuda.cuLaunchCooperativeKernel(
+            f,
+            2,
+            1,
+            1,
+            16,
+            1,
+            1,
+            0,
+            null_mut(),
+            params.as_mut_ptr(),
+        ));
+        expect(
+            cuda.cuLaunchCooperativeKernel(
+                f,
+                1 << 20,
+                1,
+                1,
+                16,
+                1,
+                1,
+                0,
+                null_mut(),
+                params.as_mut_ptr(),
+            ),
+            720,
+        );
+        check(cuda.cuCtxSynchronize());
+    }
+}
+
+#[test]
+fn a_short_packed_buffer_is_filled_with_zeros() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (kernel, words) = (writer(), Words::new(4));
+    check(unsafe { cuda.cuMemsetD32(words.0, 5, 4) });
+    let (mut packed, mut size) = (words.0, 8usize);
+    let mut extra = [
+        CU_LAUNCH_PARAM_BUFFER_POINTER,
+        ptr(&mut packed),
+        CU_LAUNCH_PARAM_BUFFER_SIZE,
+        ptr(&mut size),
+        CU_LAUNCH_PARAM_END,
+    ];
+    let f = kernel.function;
+    check(unsafe {
+        cuda.cuLaunchKernel(
+            f,
+            1,
+            1,
+            1,
+            4,
+            1,
+            1,
+            0,
+            null_mut(),
+            null_mut(),
+            extra.as_mut_ptr(),
+        )
+    });
+    assert_eq!(words.read(), [0; 4]);
+}
+
+#[test]
+fn a_kernel_of_a_library_is_a_function() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (mut library, mut kernel) = (null_mut(), null_mut());
+    let text = crate::common::ptx("saxpy");
+    let words = Words::new(8);
+    let (mut a, mut x, mut y, mut n) = (2f32, words.0, words.0, 8u64);
+    unsafe {
+        let none = null_mut();
+        check(cuda.cuLibraryLoadData(
+            &mut library,
+            text.as_ptr().cast(),
+            none,
+            null_mut(),
+            0,
+            null_mut(),
+            null_mut(),
+            0,
+        ));
+        check(cuda.cuLibraryGetKernel(&mut kernel, library, c"saxpy".as_ptr()));
+        check(cuda.cuMemsetD32(words.0, 1f32.to_bits(), 8));
+        let mut params = [ptr(&mut a), ptr(&mut x), ptr(&mut y), ptr(&mut n)];
+        check(cuda.cuLaunchKernel(
+            kernel.cast(),
+            1,
+            1,
+            1,
+            32,
+            1,
+            1,
+            0,
+            null_mut(),
+            params.as_mut_ptr(),
+            null_mut(),
+        ));
+        assert_eq!(words.read(), [3f32.to_bits(); 8]);
+    }
+}
+
+#[test]
+fn many_small_launches_in_order() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (kernel, words) = (writer(), Words::new(32));
+    let mut stream = null_mut();
+    check(unsafe { cuda.cuStreamCreate(&mut stream, CUstream_flags::CU_STREAM_NON_BLOCKING.0) });
+    for round in 1..=2000u32 {
+        let (mut p, mut value) = (words.0, round);
+        check(kernel.launch(1, 32, stream, &mut [ptr(&mut p), ptr(&mut value)]));
+    }
+    check(unsafe { cuda.cuStreamSynchronize(stream) });
+    assert_eq!(words.read(), [2000; 32]);
+}
+
+#[test]
+fn work_is_done_though_nobody_waits() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (kernel, words) = (writer(), Words::new(32));
+    let mut event = null_mut();
+    let (mut p, mut value) = (words.0, 1);
+    unsafe {
+        check(cuda.cuEventCreate(&mut event, 0));
+        check(kernel.launch(1, 32, null_mut(), &mut [ptr(&mut p), ptr(&mut value)]));
+        check(cuda.cuEventRecord(event, null_mut()));
+        let began = std::time::Instant::now();
+        // Only queries: the driver's own threads do the work.
+        loop {
+            match cuda.cuEventQuery(event).0 {
+                0 => break,
+                600 => std::thread::yield_now(),
+                code => panic!("{code}"),
+            }
+            assert!(
+                began.elapsed() < std::time::Duration::from_secs(20),
+                "nobody works"
+            );
+        }
+    }
+    assert_eq!(words.read(), [1; 32]);
+}
+
+#[test]
+fn occupancy() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let kernel = writer();
+    let (mut blocks, mut grid, mut block, mut bytes) = (0, 0, 0, 0);
+    let f = kernel.function;
+    unsafe {
+        check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 256, 0));
+        assert_eq!(blocks, 8, "2048 threads of a multiprocessor");
+        check(cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 32, 100 << 10));
+        assert_eq!(blocks, 2, "228 KiB of shared memory");
+        expect(
+            cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, f, 0, 0),
+            1,
+        );
+        expect(
+            cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(null_mut(), f, 32, 0),
+            1,
+        );
+        expect(
+            cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, null_mut(), 32, 0),
+            400,
+        );
+        check(cuda.cuOccupancyMaxPotentialBlockSize(&mut grid, &mut block, f, None, 0, 0));
+        assert_eq!((grid, block), (2 * 132, 1024));
+        check(cuda.cuOccupancyMaxPotentialBlockSize(&mut grid, &mut block, f, None, 0, 128));
+        assert_eq!((grid, block), (16 * 132, 128));
+        check(cuda.cuOccupancyAvailableDynamicSMemPerBlock(&mut bytes, f, 2, 256));
+        assert!((100 << 10..=114 << 10).contains(&bytes), "{bytes}");
+    }
+}

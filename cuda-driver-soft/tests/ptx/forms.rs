@@ -1,0 +1,308 @@
+//! Every opcode with every combination of modifiers and types that could be meant: which of them there are.
+//!
+//! A family is an opcode with a pool of modifiers and a list of types. Its instructions are put into one module, one a
+//! line, and the lines without an error counted and hashed. The counts and hashes in [`FAMILIES`] are those of ptxas
+//! 13.5; with `PTXAS` set they are made afresh, and the instructions that differ are listed.
+
+use super::referee;
+use std::fmt::Write;
+
+/// A family, and what ptxas accepts of it.
+struct Family {
+    /// Opcodes, each with the modifiers that it always has.
+    opcodes: &'static [&'static str],
+    /// Modifiers, of which up to `most` are added, in this order.
+    pool: &'static str,
+    most: usize,
+    /// How many types end the opcode.
+    types: usize,
+    /// The operands: `1`, `2` are registers of the first or second type, `w` one of twice the last type's width.
+    operands: &'static str,
+    accepted: usize,
+    hash: u64,
+}
+
+/// Types, each with a register that has it.
+const TYPES: &[(&str, &str)] = &[
+    ("pred", "pp"),
+    ("b8", "rb8"),
+    ("b16", "rb16"),
+    ("b32", "rb32"),
+    ("b64", "rb64"),
+    ("b128", "rb128"),
+    ("u8", "rb8"),
+    ("u16", "ru16"),
+    ("u32", "ru32"),
+    ("u64", "ru64"),
+    ("s8", "rb8"),
+    ("s16", "rs16"),
+    ("s32", "rs32"),
+    ("s64", "rs64"),
+    ("f16", "rf16"),
+    ("f16x2", "rb32"),
+    ("f32", "rf32"),
+    ("f64", "rf64"),
+    ("bf16", "rb16"),
+    ("bf16x2", "rb32"),
+    ("tf32", "rb32"),
+    ("u16x2", "rb32"),
+    ("s16x2", "rb32"),
+    ("e4m3x2", "rb16"),
+    ("e5m2x2", "rb16"),
+];
+
+const REGISTERS: &str = ".reg .pred pp,pq; .reg .b8 rb8; .reg .b16 rb16; .reg .b32 rb32; .reg .b64 rb64; \
+    .reg .b128 rb128; .reg .u16 ru16; .reg .u32 ru32; .reg .u64 ru64; .reg .s16 rs16; .reg .s32 rs32; \
+    .reg .s64 rs64; .reg .f16 rf16; .reg .f32 rf32; .reg .f64 rf64;";
+
+const fn family(
+    opcodes: &'static [&'static str],
+    pool: &'static str,
+    most: usize,
+    types: usize,
+    operands: &'static str,
+    (accepted, hash): (usize, u64),
+) -> Family {
+    Family {
+        opcodes,
+        pool,
+        most,
+        types,
+        operands,
+        accepted,
+        hash,
+    }
+}
+
+const ARITHMETIC: &str = "sat ftz relu NaN lo hi wide approx full xorsign abs rn rz rm rp oob cc";
+const COMPARE: &[&str] = &[
+    "setp.eq", "setp.ne", "setp.lt", "setp.le", "setp.gt", "setp.ge", "setp.lo", "setp.ls",
+    "setp.hi", "setp.hs", "setp.equ", "setp.neu", "setp.ltu", "setp.leu", "setp.gtu", "setp.geu",
+    "setp.num", "setp.nan",
+];
+const SET: &[&str] = &[
+    "set.eq",
+    "set.lt",
+    "set.lo",
+    "set.equ",
+    "set.nan",
+    "set.ge.and",
+    "set.hs.xor",
+    "set.num.or",
+];
+const LOAD: &str =
+    "weak volatile nc global shared local const param shared::cta shared::cluster param::entry";
+const ORDER: &str = "relaxed acquire release cta cluster gpu sys global shared mmio";
+const CACHE: &str = "ca cg cs lu cv wb wt nc global shared L1::evict_last L1::no_allocate L2::evict_first L2::128B weak volatile";
+const ATOM: &str = "relaxed acquire release acq_rel sc cta gpu sys global shared local const noftz";
+
+#[rustfmt::skip] // a family is a line
+const FAMILIES: &[Family] = &[
+    family(&["add", "sub", "mul", "min", "max", "div", "rem"], ARITHMETIC, 3, 1, "1,1,1", (278, 0x656b_a796_d8c4_cce7)),
+    family(&["mul.wide", "mul"], "wide sat rn", 2, 1, "w,1,1", (10, 0xc761_c0de_4421_63a9)),
+    family(&["and", "or", "xor"], "sat ftz lo", 1, 1, "1,1,1", (12, 0xfc9a_9a27_5a3c_a742)),
+    family(&["mad", "fma", "mad24"], "sat ftz relu lo hi wide rn rz rm rp oob cc", 3, 1, "1,1,1,1", (114, 0x5322_5108_107d_fab3)),
+    family(&["mad"], "wide hi lo sat cc", 2, 1, "w,1,1,w", (12, 0xea15_41ca_ac3e_f889)),
+    family(&["mul24", "sad"], "lo hi wide sat", 2, 1, "1,1,1", (4, 0xbea3_eb82_4f2d_e589)),
+    family(&["abs", "neg", "not", "cnot", "sqrt", "rcp", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "brev"], "sat ftz relu approx full rn rz rm rp NaN", 2, 1, "1,1", (87, 0xbd43_3955_32aa_d6d0)),
+    family(&["shl", "shr"], "lo wrap clamp sat", 1, 1, "1,1,ru32", (12, 0x3b94_f3cb_bbaa_aa77)),
+    family(COMPARE, "ftz sat", 1, 1, "pp,1,1", (180, 0xf1c5_4f83_99a4_7d79)),
+    family(COMPARE, "ftz and or popc", 2, 1, "pp|pq,1,1,!pp", (276, 0x6a3d_b985_7b39_a0e1)),
+    family(SET, "ftz", 1, 2, "1,2,2", (246, 0x8c0d_4b79_be67_95b3)),
+    family(SET, "ftz", 1, 2, "1,2,2,!pp", (123, 0x4ce3_eb67_7074_3308)),
+    family(&["selp"], "ftz", 1, 1, "1,1,1,pp", (11, 0xe884_4133_7795_500c)),
+    family(&["slct"], "ftz", 1, 2, "1,1,1,2", (33, 0x49bb_c86b_43dd_589c)),
+    family(&["mov"], "ftz v2 v4", 1, 1, "1,1", (13, 0x655f_f9e3_0ff2_3dd5)),
+    family(&["cvt"], "rn rz rm rp rni rzi rmi rpi rna ftz sat relu satfinite", 2, 2, "1,2", (754, 0x5e58_3928_f134_0457)),
+    family(&["cvt.rn", "cvt.rz", "cvt.rzi"], "ftz sat relu satfinite", 3, 2, "1,2", (285, 0x39da_6e2a_ff8a_2d72)),
+    family(&["cvt"], "rn rz rna relu satfinite ftz sat", 3, 2, "1,2,2", (20, 0x4659_1d07_e3a5_6205)),
+    family(&["cvt.pack.sat"], "", 0, 2, "ru32,rs32,rs32", (2, 0x02ea_bc30_e771_27ab)),
+    family(&["cvta", "cvta.to", "isspacep"], LOAD, 1, 1, "1,1", (32, 0xe4d8_ac4a_55b2_a9d3)),
+    family(&["isspacep"], LOAD, 1, 0, "pp,rb64", (8, 0x31c3_c6b5_f399_c983)),
+    family(&["ld", "ldu"], LOAD, 2, 1, "1,[rb64]", (405, 0x6383_195f_befb_4860)),
+    family(&["ld", "ldu"], "global volatile v2 v4 v8", 2, 1, "{1,1},[rb64]", (70, 0x88f7_5582_1424_0646)),
+    family(&["ld"], "shared relaxed gpu nc v4 v8", 3, 1, "{1,1,1,1},[rb64]", (30, 0x926c_3dbb_d586_630e)),
+    family(&["ld"], ORDER, 4, 1, "1,[rb64]", (465, 0x17b6_214a_37ad_983c)),
+    family(&["ld"], CACHE, 3, 1, "1,[rb64]", (1215, 0x5d41_46d9_58a0_26d2)),
+    family(&["ld"], "L1::evict_last nc global shared L2::cache_hint ca", 4, 1, "1,[rb64],rb64", (135, 0x618d_63cb_3742_7d00)),
+    family(&["st"], LOAD, 2, 1, "[rb64],1", (300, 0xb7f7_da15_3e58_1706)),
+    family(&["st"], "global volatile v2 v4 v8", 2, 1, "[rb64],{1,1}", (42, 0xf9d2_97b4_d066_b788)),
+    family(&["st"], ORDER, 4, 1, "[rb64],1", (465, 0x8901_1244_9c19_e3f9)),
+    family(&["st"], CACHE, 3, 1, "[rb64],1", (615, 0xbbed_af76_2399_b65f)),
+    family(&["atom.and", "atom.exch", "atom.add", "atom.inc", "atom.min", "atom.cas"], ATOM, 2, 1, "1,[rb64],1", (590, 0x2af6_011c_3683_8e32)),
+    family(&["atom.cas", "atom.add"], ATOM, 2, 1, "1,[rb64],1,1", (144, 0x1ab5_8062_a81e_ba29)),
+    family(&["atom.add", "atom.max"], "global noftz v2 v4 v8", 3, 1, "{1,1},[rb64],{1,1}", (20, 0xc018_aa79_15f9_b5cb)),
+    family(&["red.or", "red.exch", "red.add", "red.dec", "red.max"], ATOM, 2, 1, "[rb64],1", (328, 0x9ef0_62e3_8559_4c4a)),
+    family(&["addc", "subc"], "cc sat lo", 2, 1, "1,1,1", (22, 0x7947_38d1_670d_850e)),
+    family(&["madc"], "lo hi wide cc sat", 3, 1, "1,1,1,1", (21, 0x33c9_64bb_a6eb_c8d0)),
+    family(&["bfe"], "clamp", 1, 1, "1,1,ru32,ru32", (4, 0x19b8_23a6_c5fa_0e0d)),
+    family(&["bfi"], "clamp", 1, 1, "1,1,1,ru32,ru32", (2, 0xd936_13b2_444c_cfb9)),
+    family(&["bfind", "clz", "popc"], "shiftamt clamp", 1, 1, "ru32,1", (12, 0xa8ad_e171_2438_aaa3)),
+    family(&["bmsk", "copysign"], "clamp wrap ftz", 2, 1, "1,1,1", (4, 0xce46_a04c_ad2d_5e00)),
+    family(&["szext"], "clamp wrap", 2, 1, "1,1,ru32", (4, 0x6ed5_911c_8a9e_8a69)),
+    family(&["testp"], "finite infinite number notanumber normal subnormal ftz", 2, 1, "pp,1", (14, 0x6871_52ce_a575_aa9b)),
+    family(&["lop3"], "and or xor", 1, 1, "1,1,1,1,5", (1, 0xa8d5_72f1_4455_3164)),
+    family(&["lop3"], "and or xor", 1, 1, "1|pq,1,1,1,5,!pp", (2, 0x4227_8b48_8b6e_0d57)),
+    family(&["prmt"], "f4e b4e rc8 ecl ecr rc16", 2, 1, "1,1,1,1", (7, 0x6f9b_eb08_dfc0_dd79)),
+    family(&["shf"], "l r clamp wrap", 3, 1, "1,1,1,ru32", (4, 0x4b44_897f_f0b1_90d3)),
+    family(&["dp4a", "dp2a"], "lo hi sat", 1, 2, "2,rb32,rb32,2", (12, 0x5b11_979a_beb0_3cbd)),
+    family(&["bar", "barrier"], "cta sync arrive red popc and or aligned", 4, 0, "1,64", (12, 0x3a7c_53c4_1c00_8e85)),
+    family(&["bar", "barrier"], "cta sync arrive red popc and or aligned", 4, 1, "1,0,32,!pp", (18, 0x79e2_8d58_14c4_33f9)),
+    family(&["shfl", "shfl.sync"], "up down bfly idx sync", 1, 1, "1|pq,1,1,31,-1", (0, 0xcbf2_9ce4_8422_2325)),
+    family(&["vote", "vote.sync"], "all any uni ballot sync", 1, 1, "1,!pp,-1", (0, 0xcbf2_9ce4_8422_2325)),
+    family(&["match", "match.any", "match.all"], "sync any", 2, 1, "rb32,1,-1", (0, 0xcbf2_9ce4_8422_2325)),
+    family(&["redux"], "sync add min max and or xor", 2, 1, "1,1,-1", (0, 0xcbf2_9ce4_8422_2325)),
+    family(&["activemask", "nanosleep"], "sync", 1, 1, "1", (2, 0x6aad_0343_7c7c_4f30)),
+    family(&["fence", "membar"], "sc acq_rel acquire release relaxed cta cluster gpu sys gl proxy alias async", 2, 0, "", (31, 0xd597_d0e7_06b4_cfe4)),
+    family(&["prefetch", "prefetchu"], "global local shared L1 L2 L2::evict_last L2::evict_normal", 2, 0, "[rb64]", (11, 0x7122_ce7b_ace6_7f3e)),
+];
+
+/// All ways to choose up to `most` of the pool, in order.
+fn choices<'a>(pool: &[&'a str], most: usize) -> Vec<Vec<&'a str>> {
+    let mut all = vec![Vec::new()];
+    let mut last: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
+    for _ in 0..most {
+        let mut next = Vec::new();
+        for (from, chosen) in &last {
+            for (i, modifier) in pool.iter().enumerate().skip(*from) {
+                let longer = [chosen.as_slice(), &[*modifier]].concat();
+                next.push((i + 1, longer));
+            }
+        }
+        all.extend(next.iter().map(|(_, chosen)| chosen.clone()));
+        last = next;
+    }
+    all
+}
+
+fn wide(ty: &str) -> &str {
+    match ty {
+        "u16" => "ru32",
+        "s16" => "rs32",
+        "u32" => "ru64",
+        "s32" => "rs64",
+        _ => "rb64",
+    }
+}
+
+fn instructions(family: &Family) -> Vec<String> {
+    let pool: Vec<&str> = family.pool.split_whitespace().collect();
+    let none = [("", "")];
+    let first = if family.types > 0 { TYPES } else { &none };
+    let second = if family.types > 1 { TYPES } else { &none };
+    let mut all = Vec::new();
+    for opcode in family.opcodes {
+        for chosen in choices(&pool, family.most) {
+            for (a, ra) in first {
+                for (b, rb) in second {
+                    let mut line = (*opcode).to_owned();
+                    for part in chosen
+                        .iter()
+                        .copied()
+                        .chain([*a, *b])
+                        .filter(|part| !part.is_empty())
+                    {
+                        line.push('.');
+                        line.push_str(part);
+                    }
+                    line.push(' ');
+                    let last = if family.types > 1 { b } else { a };
+                    let mut previous = ' ';
+                    for c in family.operands.chars() {
+                        // A digit inside a number or a name stands for itself.
+                        let alone = !previous.is_ascii_alphanumeric();
+                        match c {
+                            '1' if alone && family.types > 0 => line.push_str(ra),
+                            '2' if alone && family.types > 1 => line.push_str(rb),
+                            'w' if alone => line.push_str(wide(last)),
+                            _ => line.push(c),
+                        }
+                        previous = c;
+                    }
+                    line.push(';');
+                    all.push(line);
+                }
+            }
+        }
+    }
+    all
+}
+
+const LINES_BEFORE: u32 = 4;
+
+fn module(instructions: &[String]) -> String {
+    let mut text =
+        format!(".version 9.5\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\n");
+    for instruction in instructions {
+        let _ = writeln!(text, "{instruction}");
+    }
+    // An error at the end: without any, ptxas would go on and compile.
+    text + "no_such_instruction;\n}\n"
+}
+
+/// Which of the instructions are accepted.
+fn accepted(instructions: &[String], judge: impl Fn(&str) -> referee::Verdict) -> Vec<bool> {
+    let mut all = Vec::with_capacity(instructions.len());
+    for part in instructions.chunks(20_000) {
+        let verdict = judge(&module(part));
+        all.extend((0..part.len() as u32).map(|i| !verdict.contains_key(&(i + LINES_BEFORE + 1))));
+    }
+    all
+}
+
+/// Number and FNV-1a hash of the accepted instructions.
+fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64) {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut count = 0;
+    for (instruction, _) in instructions
+        .iter()
+        .zip(accepted)
+        .filter(|(_, accepted)| **accepted)
+    {
+        count += 1;
+        for byte in instruction.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    (count, hash)
+}
+
+#[test]
+fn what_there_is() {
+    let ptxas = referee::ptxas("forms");
+    let mut wrong = String::new();
+    let mut total = 0;
+    for (number, family) in FAMILIES.iter().enumerate() {
+        let instructions = instructions(family);
+        total += instructions.len();
+        let ours = accepted(&instructions, referee::ours);
+        let mut expected = (family.accepted, family.hash);
+        if let Some(ptxas) = &ptxas {
+            let theirs = accepted(&instructions, |text| referee::theirs(ptxas, "forms", text));
+            let fresh = digest(&instructions, &theirs);
+            if fresh != expected {
+                println!(
+                    "family {number} {:?}: ptxas accepts ({}, {:#018x})",
+                    family.opcodes, fresh.0, fresh.1
+                );
+            }
+            expected = fresh;
+            for ((instruction, ours), theirs) in instructions.iter().zip(&ours).zip(&theirs) {
+                if ours != theirs {
+                    let _ = writeln!(wrong, "{instruction} ptxas accepts: {theirs}, we: {ours}");
+                }
+            }
+        }
+        let found = digest(&instructions, &ours);
+        if found != expected {
+            let _ = writeln!(
+                wrong,
+                "family {number} {:?}: {found:x?} instead of {expected:x?}",
+                family.opcodes
+            );
+        }
+    }
+    println!("{total} instructions");
+    assert!(total > 100_000, "{total}");
+    assert!(wrong.is_empty(), "{wrong}");
+}

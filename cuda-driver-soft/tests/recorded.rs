@@ -1,0 +1,50 @@
+//! The scalar semantics against fingerprints of what a GPU computed: every form of the example `referee` that should
+//! agree, over a sample of its operands. `referee --record` wrote the file.
+
+// The example uses all of it, this test only the forms and their operands.
+#[allow(dead_code)]
+#[path = "../examples/referee/forms/mod.rs"]
+mod forms;
+#[path = "../src/exec/semantics/tests/random.rs"]
+mod random;
+
+use forms::{Expect, Form, Kind, STRIDE};
+use std::collections::HashMap;
+
+#[test]
+fn results_are_those_of_the_gpu() {
+    let mut forms: HashMap<String, Form> = forms::all()
+        .into_iter()
+        .filter(|form| form.expect == Expect::Same)
+        .map(|form| (form.text.clone(), form))
+        .collect();
+    let mut operands: HashMap<Kind, Vec<[u64; 3]>> = HashMap::new();
+    let (mut equal, mut wrong) = (0, Vec::new());
+    for line in include_str!("recorded/h200.txt").lines() {
+        let Some((hash, text)) = line.split_once(' ').filter(|(hash, _)| *hash != "#") else {
+            continue;
+        };
+        let form = forms
+            .remove(text)
+            .unwrap_or_else(|| panic!("recorded, but no form: {text}"));
+        let sample = operands.entry(form.kind).or_insert_with(|| {
+            let all = forms::operands(form.kind);
+            all.into_iter().step_by(STRIDE).collect()
+        });
+        let results = sample.iter().map(|&[a, b, c]| (form.eval)(a, b, c));
+        if format!("{:016x}", forms::hash(results)) == hash {
+            equal += 1;
+        } else {
+            wrong.push(text);
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} forms compute something else than the GPU: {wrong:#?}",
+        wrong.len()
+    );
+    assert!(equal > 1_400, "only {equal} forms are recorded");
+    for text in forms.keys() {
+        println!("needs a GPU to be recorded: {text}");
+    }
+}

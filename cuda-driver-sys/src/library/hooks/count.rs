@@ -1,0 +1,90 @@
+//! Counting and timing calls.
+
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::library::{Call, Interposer};
+use crate::{CUresult, Function};
+
+/// Counts the calls of each function and the time that they take. Clones share their counts: keep one, and give
+/// another to the options.
+#[derive(Clone)]
+pub struct Counter(Arc<[Count]>);
+
+#[derive(Default)]
+struct Count {
+    calls: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl Counter {
+    /// All counts are 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self((0..Function::COUNT).map(|_| Count::default()).collect())
+    }
+
+    /// How often a function was called, by the name that the caller used. Calls that are under way do not count yet.
+    #[must_use]
+    pub fn calls(&self, function: Function) -> u64 {
+        self.0[function.index()].calls.load(Ordering::Relaxed)
+    }
+
+    /// How long the calls of a function took together, in nanoseconds.
+    #[must_use]
+    pub fn nanoseconds(&self, function: Function) -> u64 {
+        self.0[function.index()].nanoseconds.load(Ordering::Relaxed)
+    }
+
+    /// How often any function was called.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0
+            .iter()
+            .map(|count| count.calls.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// The functions that were called.
+    pub fn called(&self) -> impl Iterator<Item = Function> + '_ {
+        let all = Function::ALL.iter().copied();
+        all.filter(|function| self.calls(*function) > 0)
+    }
+
+    /// Sets all counts to 0.
+    pub fn reset(&self) {
+        for count in self.0.iter() {
+            count.calls.store(0, Ordering::Relaxed);
+            count.nanoseconds.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Interposer for Counter {
+    fn call(&self, call: Call<'_>) -> CUresult {
+        let count = &self.0[call.function().index()];
+        let start = Instant::now();
+        let result = call.forward();
+        let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        count.calls.fetch_add(1, Ordering::Relaxed);
+        count.nanoseconds.fetch_add(elapsed, Ordering::Relaxed);
+        result
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self
+            .called()
+            .map(|function| (function, self.calls(function)));
+        f.debug_map().entries(counts).finish()
+    }
+}

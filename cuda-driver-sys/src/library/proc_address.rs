@@ -1,0 +1,117 @@
+//! What `cuGetProcAddress` answers where an interposer hides functions, or the library is a per-thread one.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+
+use super::Library;
+use super::arguments::Arguments;
+use super::open::Opened;
+use crate::{CUdriverProcAddressQueryResult as Status, CUresult, Function, StreamMode, cuuint64_t};
+
+const LEGACY: cuuint64_t = 1;
+const PER_THREAD: cuuint64_t = 2;
+
+/// Whether a function is one of the two that hand functions out by name.
+pub(crate) fn is_asked_by(function: Function) -> bool {
+    function == Function::cuGetProcAddress_v2
+        || function == crate::legacy::Function::cuGetProcAddress
+}
+
+/// What the inline wrapper of `cuda.h` does in a per-thread program: unless the caller asks for one kind of default
+/// stream, the functions found are those of the per-thread kind.
+///
+/// # Safety
+/// The arguments are those of `cuGetProcAddress`.
+pub(crate) unsafe fn ask_for_per_thread(arguments: Arguments<'_>) {
+    if let Some(flags) = arguments.address(3) {
+        let flags = flags.cast::<cuuint64_t>();
+        // SAFETY: the fourth argument of both variants is the flags, and it is the caller's copy.
+        unsafe {
+            if flags.read() & (LEGACY | PER_THREAD) == 0 {
+                flags.write(flags.read() | PER_THREAD);
+            }
+        }
+    }
+}
+
+/// Takes a hidden function out of an answer, and puts in what a driver without it would give: the newest variant that
+/// the asked version has and that is not hidden, or nothing. What `cuGetProcAddress` then returns.
+///
+/// # Safety
+/// The arguments are those of a call of `cuGetProcAddress` that returned success.
+pub(crate) unsafe fn hide(
+    library: &Library,
+    opened: &Opened,
+    arguments: Arguments<'_>,
+) -> CUresult {
+    let done = CUresult::CUDA_SUCCESS;
+    let Some(interposed) = &opened.interposed else {
+        return done;
+    };
+    // SAFETY: these are the types of the parameters in both variants; the older one has no status.
+    let (name, answer, version, status) = unsafe {
+        (
+            arguments.get::<*const c_char>(0),
+            arguments.get::<*mut *mut c_void>(1),
+            arguments.get::<c_int>(2),
+            arguments.get::<*mut Status>(4),
+        )
+    };
+    let (Some(name), Some(answer), Some(version)) = (name, answer, version) else {
+        return done;
+    };
+    if name.is_null() || answer.is_null() {
+        return done;
+    }
+    // SAFETY: the driver read a string there and wrote a pointer there.
+    let (name, given) = unsafe { (CStr::from_ptr(name), answer.read()) };
+    if given.is_null() {
+        return done;
+    }
+    let exported = |function: &Function| library.look_up(opened, function.symbol());
+    let variants: Vec<Function> = Function::ALL
+        .iter()
+        .copied()
+        .filter(|function| function.base().as_bytes() == name.to_bytes())
+        .collect();
+    let found = variants
+        .iter()
+        .find(|function| exported(function) == given.cast_const());
+    let Some(found) = found.filter(|found| interposed.hides(**found)) else {
+        return done;
+    };
+
+    let is_per_thread = |function: &Function| function.stream_mode() == StreamMode::PerThread;
+    let visible: Vec<Function> = variants
+        .iter()
+        .copied()
+        .filter(|function| is_per_thread(function) == is_per_thread(found))
+        .filter(|function| !interposed.hides(*function) && !exported(function).is_null())
+        .collect();
+    let older = visible
+        .iter()
+        .filter(|function| i64::from(function.since()) <= i64::from(version))
+        .max_by_key(|function| function.since());
+    let (pointer, outcome) = match older {
+        Some(function) => (exported(function), Status::CU_GET_PROC_ADDRESS_SUCCESS),
+        None if visible.is_empty() => (
+            core::ptr::null(),
+            Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
+        ),
+        None => (
+            core::ptr::null(),
+            Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
+        ),
+    };
+    // SAFETY: the driver wrote there; the status may be NULL.
+    unsafe {
+        answer.write(pointer.cast_mut());
+        match status {
+            Some(status) if !status.is_null() => status.write(outcome),
+            Some(_) => {}
+            // Without a status, the code says it.
+            None if pointer.is_null() => return CUresult::CUDA_ERROR_NOT_FOUND,
+            None => {}
+        }
+    }
+    done
+}

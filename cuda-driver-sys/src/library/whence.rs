@@ -1,0 +1,100 @@
+//! Which file a function lies in.
+
+use core::ffi::c_void;
+use std::path::PathBuf;
+
+/// The real path of the file that an address was loaded from; `None` where the system does not tell.
+#[allow(dead_code)] // Only loaded and linked libraries have files.
+pub(crate) fn path_of(address: *const c_void) -> Option<PathBuf> {
+    imp::path_of(address)
+}
+
+#[cfg(unix)]
+mod imp {
+    use core::ffi::{CStr, c_char, c_int, c_void};
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::path::PathBuf;
+
+    /// `Dl_info` of `dlfcn.h`.
+    #[repr(C)]
+    struct SymbolInfo {
+        file: *const c_char,
+        base: *mut c_void,
+        name: *const c_char,
+        address: *mut c_void,
+    }
+
+    unsafe extern "C" {
+        fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
+    }
+
+    pub(super) fn path_of(address: *const c_void) -> Option<PathBuf> {
+        let null = core::ptr::null_mut();
+        let mut info = SymbolInfo {
+            file: core::ptr::null(),
+            base: null,
+            name: core::ptr::null(),
+            address: null,
+        };
+        // SAFETY: dladdr takes any address and writes to the record that it is given.
+        let found = unsafe { dladdr(address, &raw mut info) };
+        if found == 0 || info.file.is_null() {
+            return None;
+        }
+        // SAFETY: dladdr found the object, so this is its name, which lives as long as the object.
+        let file = unsafe { CStr::from_ptr(info.file) };
+        let path = PathBuf::from(OsStr::from_bytes(file.to_bytes()));
+        // The name that it was loaded by, which is mostly a link.
+        Some(std::fs::canonicalize(&path).unwrap_or(path))
+    }
+}
+
+#[cfg(windows)]
+mod imp {
+    use core::ffi::{c_int, c_void};
+    use std::ffi::OsString;
+    use std::os::windows::ffi::OsStringExt as _;
+    use std::path::PathBuf;
+
+    /// The module is named by an address inside it, and is not kept from being unloaded.
+    const FROM_ADDRESS: u32 = 4 | 2;
+
+    /// The longest path that Windows knows, in UTF-16 units, and its NUL.
+    const LONGEST: usize = 32_768;
+
+    #[link(name = "kernel32", kind = "raw-dylib")]
+    unsafe extern "system" {
+        fn GetModuleHandleExW(
+            flags: u32,
+            address: *const c_void,
+            module: *mut *mut c_void,
+        ) -> c_int;
+        fn GetModuleFileNameW(module: *mut c_void, name: *mut u16, size: u32) -> u32;
+    }
+
+    pub(super) fn path_of(address: *const c_void) -> Option<PathBuf> {
+        let mut module = core::ptr::null_mut();
+        // SAFETY: with these flags the function takes any address; it writes a handle.
+        if unsafe { GetModuleHandleExW(FROM_ADDRESS, address, &raw mut module) } == 0 {
+            return None;
+        }
+        let mut name = vec![0u16; LONGEST];
+        // SAFETY: the module is loaded, and the buffer is as long as the call is told.
+        let length = unsafe { GetModuleFileNameW(module, name.as_mut_ptr(), LONGEST as u32) };
+        let name = name
+            .get(..length as usize)
+            .filter(|name| !name.is_empty())?;
+        Some(PathBuf::from(OsString::from_wide(name)))
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
+mod imp {
+    use core::ffi::c_void;
+    use std::path::PathBuf;
+
+    pub(super) fn path_of(_address: *const c_void) -> Option<PathBuf> {
+        None
+    }
+}

@@ -1,0 +1,508 @@
+//! The ready-made interposers, over functions of the test's own and over the software driver.
+#![cfg(feature = "loader")]
+
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::ptr;
+use std::sync::{Arc, Mutex};
+
+use cuda_driver_sys::library::hooks::{ChangeResult, Counter, DriverVersion, Fail, Hide, Watch};
+use cuda_driver_sys::library::{Call, Interposer, Options, Source};
+use cuda_driver_sys::{
+    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUdriverProcAddressQueryResult as Status,
+    CUmem_advise, CUmemLocation, CUresult, CUstream, Function, Library, cuuint64_t, legacy,
+};
+
+unsafe extern "system" fn init(_: c_uint) -> CUresult {
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn version(version: *mut c_int) -> CUresult {
+    // SAFETY: the tests pass pointers to integers.
+    unsafe { version.write(13000) };
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn alloc(pointer: *mut CUdeviceptr, size: usize) -> CUresult {
+    // SAFETY: the tests pass pointers to device pointers.
+    unsafe { pointer.write(size as CUdeviceptr + 1) };
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn alloc_of_the_32_bit_era(_: *mut c_uint, _: c_uint) -> CUresult {
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn attribute(
+    value: *mut c_int,
+    _: CUdevice_attribute,
+    _: CUdevice,
+) -> CUresult {
+    // SAFETY: the tests pass pointers to integers.
+    unsafe { value.write(32) };
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn advise(
+    _: CUdeviceptr,
+    _: usize,
+    _: CUmem_advise,
+    _: CUmemLocation,
+) -> CUresult {
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn stream_query(_: CUstream) -> CUresult {
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn create_v2(_: *mut CUcontext, _: c_uint, _: CUdevice) -> CUresult {
+    CUresult(2)
+}
+
+/// Answers as a driver does: the newest variant that the version has.
+unsafe extern "system" fn get_proc_address(
+    name: *const c_char,
+    answer: *mut *mut c_void,
+    version: c_int,
+    flags: cuuint64_t,
+    status: *mut Status,
+) -> CUresult {
+    // SAFETY: the tests pass a string and valid pointers.
+    unsafe {
+        let name = CStr::from_ptr(name).to_str().expect("a name");
+        let newest = Function::ALL
+            .into_iter()
+            .filter(|f| f.base() == name && f.since() as c_int <= version)
+            .filter(|f| f.name().contains("_pt") == (flags == 2))
+            .filter(|f| !resolve(f.symbol()).is_null())
+            .max_by_key(|f| f.since());
+        let pointer = newest.map_or(ptr::null(), |f| resolve(f.symbol()));
+        answer.write(pointer.cast_mut());
+        if !status.is_null() {
+            status.write(Status(u32::from(pointer.is_null())));
+        }
+    }
+    CUresult::CUDA_SUCCESS
+}
+
+unsafe extern "system" fn get_proc_address_v1(
+    name: *const c_char,
+    answer: *mut *mut c_void,
+    version: c_int,
+    flags: cuuint64_t,
+) -> CUresult {
+    // SAFETY: the arguments are the caller's.
+    unsafe { get_proc_address(name, answer, version, flags, ptr::null_mut()) }
+}
+
+fn resolve(name: &CStr) -> *const c_void {
+    match name.to_bytes() {
+        b"cuInit" => init as *const c_void,
+        b"cuDriverGetVersion" => version as *const c_void,
+        b"cuMemAlloc_v2" => alloc as *const c_void,
+        b"cuMemAlloc" => alloc_of_the_32_bit_era as *const c_void,
+        b"cuDeviceGetAttribute" => attribute as *const c_void,
+        b"cuMemAdvise_v2" => advise as *const c_void,
+        b"cuStreamQuery" => stream_query as *const c_void,
+        b"cuCtxCreate_v2" => create_v2 as *const c_void,
+        b"cuGetProcAddress_v2" => get_proc_address as *const c_void,
+        b"cuGetProcAddress" => get_proc_address_v1 as *const c_void,
+        _ => ptr::null(),
+    }
+}
+
+fn fake(options: Options) -> &'static Library {
+    // SAFETY: the functions above have the types of the exports that they stand for.
+    let source = unsafe { Source::resolver("a fake driver", resolve) };
+    Library::new(source, options).expect("it has cuInit")
+}
+
+fn allocate(library: &Library, size: usize) -> (CUresult, CUdeviceptr) {
+    let mut pointer = 0;
+    // SAFETY: the pointer is to a device pointer.
+    let code = unsafe { library.cuMemAlloc(&raw mut pointer, size) };
+    (code, pointer)
+}
+
+#[test]
+fn watch_tells_function_arguments_result_and_time() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    let library = fake(Options::new().interposer(Watch::new(move |call| {
+        seen.lock().expect("no panic").push(call.to_string());
+        if call.function == Function::cuMemAlloc_v2 {
+            // SAFETY: the first parameter is a pointer to a device pointer, which the driver has written by now.
+            let pointer = unsafe {
+                call.arguments
+                    .get::<*mut CUdeviceptr>(0)
+                    .expect("two arguments")
+                    .read()
+            };
+            assert_eq!(pointer, 4097);
+        }
+    })));
+    let mut value: c_int = 0;
+    let pointer = &raw mut value;
+    // SAFETY: the pointers are to values of the types that the functions write.
+    unsafe {
+        assert_eq!(library.cuInit(0), CUresult::CUDA_SUCCESS);
+        _ = allocate(library, 4096);
+        _ = library.cuDeviceGetAttribute(
+            pointer,
+            CUdevice_attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+            -1,
+        );
+        _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(77), CUmemLocation::device(0));
+        _ = library.cuStreamQuery(ptr::null_mut());
+        _ = library.cuCtxSynchronize();
+    }
+    let lines = lines.lock().expect("no panic");
+    let without_time: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let (call, time) = line.rsplit_once(", ").expect("a time");
+            let number = time.strip_suffix(" ns").expect("nanoseconds");
+            assert!(number.parse::<u64>().is_ok(), "{line}");
+            call.to_owned()
+        })
+        .collect();
+    assert_eq!(without_time[0], "cuInit(Flags: 0) = CUDA_SUCCESS");
+    assert!(without_time[1].starts_with("cuMemAlloc_v2(dptr: 0x"));
+    assert!(without_time[1].ends_with(", bytesize: 4096) = CUDA_SUCCESS"));
+    assert_eq!(
+        without_time[2],
+        format!(
+            "cuDeviceGetAttribute(pi: {pointer:p}, attrib: CU_DEVICE_ATTRIBUTE_WARP_SIZE, dev: -1) = CUDA_SUCCESS"
+        )
+    );
+    assert_eq!(
+        without_time[3..],
+        [
+            "cuMemAdvise_v2(devPtr: 0x1, count: 2, advice: CUmem_advise(77), location: CUmemLocation_st { .. }) = CUDA_SUCCESS",
+            "cuStreamQuery(hStream: 0x0) = CUDA_SUCCESS",
+            "cuCtxSynchronize() = CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
+        ]
+    );
+}
+
+#[test]
+fn counter_counts_each_function() {
+    let calls = Counter::new();
+    let library = fake(Options::new().interposer(calls.clone()));
+    for size in 0..5 {
+        _ = allocate(library, size);
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            // SAFETY: cuInit takes no pointers.
+            scope.spawn(|| (0..1000).for_each(|_| _ = unsafe { library.cuInit(0) }));
+        }
+    });
+    assert_eq!(calls.calls(Function::cuMemAlloc), 5);
+    assert_eq!(calls.calls(Function::cuInit), 4000);
+    assert_eq!(calls.total(), 4005);
+    assert!(calls.nanoseconds(Function::cuInit) > 0);
+    assert_eq!(format!("{calls:?}"), "{cuInit: 4000, cuMemAlloc_v2: 5}");
+    calls.reset();
+    assert_eq!(calls.called().count(), 0);
+}
+
+/// What `cuGetProcAddress` answers: the pointer and the status.
+fn ask(library: &Library, name: &CStr, version: c_int) -> (*const c_void, Status) {
+    let (mut answer, mut status) = (ptr::null_mut(), Status(77));
+    // SAFETY: a string and pointers to what is written.
+    let code = unsafe {
+        library.cuGetProcAddress(name.as_ptr(), &raw mut answer, version, 0, &raw mut status)
+    };
+    assert_eq!(code, CUresult::CUDA_SUCCESS);
+    (answer, status)
+}
+
+#[test]
+fn hidden_functions_are_missing_everywhere() {
+    let hide = Hide::functions([Function::cuMemAlloc_v2, Function::cuStreamQuery]);
+    let library = fake(Options::new().interposer(hide));
+    let missing = CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
+    assert_eq!(allocate(library, 1), (missing, 0));
+    assert!(!library.supports(Function::cuMemAlloc));
+    assert_eq!(library.get(Function::cuMemAlloc), None);
+    assert_eq!(library.symbol(c"cuMemAlloc_v2"), None);
+    assert!(library.symbol(c"cuMemAlloc").is_some());
+    assert_eq!(
+        library
+            .missing(Function::cuMemAlloc)
+            .expect("hidden")
+            .to_string(),
+        "cuMemAlloc_v2 needs CUDA 3.2; this driver supports 13.0 and lacks it all the same (a fake driver)"
+    );
+
+    // An older variant takes the place of a hidden one; what has none is not found.
+    let old = alloc_of_the_32_bit_era as *const c_void;
+    let success = Status::CU_GET_PROC_ADDRESS_SUCCESS;
+    assert_eq!(ask(library, c"cuMemAlloc", 13000), (old, success));
+    assert_eq!(ask(library, c"cuMemAlloc", 2000), (old, success));
+    let not_found = Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    assert_eq!(
+        ask(library, c"cuStreamQuery", 13000),
+        (ptr::null(), not_found)
+    );
+    assert_eq!(
+        ask(library, c"cuInit", 13000),
+        (init as *const c_void, success)
+    );
+
+    // The first cuGetProcAddress has no status to say it in.
+    let mut answer = ptr::null_mut();
+    // SAFETY: a string and a pointer to what is written.
+    let code = unsafe {
+        library
+            .legacy()
+            .cuGetProcAddress(c"cuStreamQuery".as_ptr(), &raw mut answer, 13000, 0)
+    };
+    assert_eq!(code, CUresult::CUDA_ERROR_NOT_FOUND);
+    assert!(answer.is_null());
+}
+
+#[test]
+fn version_that_only_newer_variants_are_hidden_from() {
+    // The older variant of the two is hidden: whoever asks for its version finds nothing that is old enough.
+    let hide = Hide::functions([legacy::Function::cuMemAlloc]);
+    let library = fake(Options::new().interposer(hide));
+    assert_eq!(
+        ask(library, c"cuMemAlloc", 2000),
+        (
+            ptr::null(),
+            Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+        )
+    );
+    assert_eq!(ask(library, c"cuMemAlloc", 3020).0, alloc as *const c_void);
+}
+
+#[test]
+fn claimed_version_is_what_the_driver_says_and_has() {
+    let library = fake(Options::new().interposer(DriverVersion::claim(12010)));
+    assert_eq!(library.version(), Some(12010));
+    assert!(library.supports(Function::cuMemAlloc));
+    assert_eq!(
+        library
+            .missing(Function::cuMemAdvise_v2)
+            .expect("hidden")
+            .to_string(),
+        "cuMemAdvise_v2 needs CUDA 12.2, this driver supports 12.1 (a fake driver)"
+    );
+    assert_eq!(
+        ask(library, c"cuMemAdvise", 13000).1,
+        Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+    );
+}
+
+#[test]
+fn results_change_and_calls_fail() {
+    let out_of_memory = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+    let third = Fail::nth(Function::cuMemAlloc, 3, out_of_memory);
+    let sticky = Fail::from_nth(Function::cuInit, 2, CUresult(700));
+    let library = fake(
+        Options::new()
+            .interposer(third.clone())
+            .interposer(sticky.clone())
+            .interposer(ChangeResult::of(Function::cuStreamQuery, |code| {
+                assert_eq!(code, CUresult::CUDA_SUCCESS);
+                CUresult::CUDA_ERROR_NOT_READY
+            })),
+    );
+    let allocations: Vec<u32> = (0..4).map(|_| allocate(library, 0).0.0).collect();
+    assert_eq!(allocations, [0, 0, 2, 0]);
+    assert_eq!(third.failed(), 1);
+    // SAFETY: the functions take any arguments.
+    let inits: Vec<u32> = (0..3).map(|_| unsafe { library.cuInit(0) }.0).collect();
+    assert_eq!(inits, [0, 700, 700]);
+    assert_eq!(sticky.failed(), 2);
+    // SAFETY: the functions take any arguments.
+    let query = unsafe { library.cuStreamQuery(ptr::null_mut()) };
+    assert_eq!(query, CUresult::CUDA_ERROR_NOT_READY);
+
+    let always = fake(Options::new().interposer(Fail::always(Function::cuInit, CUresult(12345))));
+    // SAFETY: cuInit takes no pointers.
+    assert_eq!(unsafe { always.cuInit(0) }, CUresult(12345));
+}
+
+#[test]
+fn chain_begins_with_the_first() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let note = |name: &'static str| {
+        let order = Arc::clone(&order);
+        move |call: Call<'_>| {
+            order.lock().expect("no panic").push(name);
+            let code = call.forward();
+            order.lock().expect("no panic").push(name);
+            code
+        }
+    };
+    let library = fake(
+        Options::new()
+            .interposer(note("a"))
+            .interposer(note("b"))
+            .interposer(Fail::always(Function::cuInit, CUresult(1)))
+            .interposer(note("never reached")),
+    );
+    // SAFETY: cuInit takes no pointers.
+    assert_eq!(unsafe { library.cuInit(0) }, CUresult(1));
+    assert_eq!(*order.lock().expect("no panic"), ["a", "b", "b", "a"]);
+}
+
+#[test]
+fn library_over_a_library_has_options_of_its_own() {
+    let below = Counter::new();
+    let driver = fake(Options::new().interposer(below.clone()));
+    let above = Counter::new();
+    let library = Library::new(
+        Source::library(driver),
+        Options::new().interposer(above.clone()),
+    )
+    .expect("the driver is there");
+    assert_eq!(allocate(library, 6), (CUresult::CUDA_SUCCESS, 7));
+    assert_eq!((above.total(), below.total()), (1, 0));
+    assert_eq!(library.description().as_deref(), Some("a fake driver"));
+    assert_ne!(library.number(), driver.number());
+}
+
+/// Hooks that call each other's libraries come to an end: a library's hooks do not run inside themselves.
+#[test]
+fn hooks_that_call_each_other_end() {
+    static LIBRARIES: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+    struct CallsTheOther(usize);
+    impl Interposer for CallsTheOther {
+        fn call(&self, call: Call<'_>) -> CUresult {
+            let other = LIBRARIES.lock().expect("no panic")[self.0];
+            // SAFETY: cuInit takes no pointers.
+            assert_eq!(unsafe { other.cuInit(0) }, CUresult::CUDA_SUCCESS);
+            call.forward()
+        }
+    }
+    let both = [
+        fake(Options::new().interposer(CallsTheOther(1))),
+        fake(Options::new().interposer(CallsTheOther(0))),
+    ];
+    LIBRARIES.lock().expect("no panic").extend(both);
+    // SAFETY: cuInit takes no pointers.
+    assert_eq!(unsafe { both[0].cuInit(0) }, CUresult::CUDA_SUCCESS);
+}
+
+/// The same hooks over a driver that does something.
+#[cfg(target_os = "linux")]
+mod over_the_software_driver {
+    use super::*;
+
+    /// Allocates 1 MiB and frees it, as a program would: every call but the first may fail, and nothing leaks.
+    fn program(library: &Library) -> CUresult {
+        let (mut device, mut context, mut pointer) = (0, ptr::null_mut(), 0);
+        // SAFETY: pointers to what is written, and handles that the calls gave.
+        unsafe {
+            let mut codes = vec![library.cuInit(0)];
+            if codes[0] == CUresult::CUDA_SUCCESS {
+                codes.push(library.cuDeviceGet(&raw mut device, 0));
+                codes.push(library.cuCtxCreate(&raw mut context, 0, device));
+                if codes[2] == CUresult::CUDA_SUCCESS {
+                    codes.push(library.cuMemAlloc(&raw mut pointer, 1 << 20));
+                    if codes[3] == CUresult::CUDA_SUCCESS {
+                        codes.push(library.cuMemFree(pointer));
+                    }
+                    codes.push(library.cuCtxDestroy(context));
+                }
+            }
+            let failed = codes.iter().find(|code| **code != CUresult::CUDA_SUCCESS);
+            failed.copied().unwrap_or_default()
+        }
+    }
+
+    fn over(options: Options) -> &'static Library {
+        Library::new(Source::library(cuda_driver_soft::library()), options)
+            .expect("the software driver is there")
+    }
+
+    #[test]
+    fn every_call_of_a_program_can_fail() {
+        for n in 1.. {
+            let fail = Fail::nth_of_all(n, CUresult(12345));
+            let result = program(over(Options::new().interposer(fail.clone())));
+            if fail.failed() == 0 {
+                assert_eq!((n, result), (7, CUresult::CUDA_SUCCESS));
+                break;
+            }
+            assert_eq!(result, CUresult(12345), "call {n}");
+        }
+    }
+
+    #[test]
+    fn watched_and_counted() {
+        let calls = Counter::new();
+        let lines = Arc::new(Mutex::new(String::new()));
+        let seen = Arc::clone(&lines);
+        let watch = Watch::new(move |call| {
+            let mut lines = seen.lock().expect("no panic");
+            lines.push_str(&call.to_string());
+            lines.push('\n');
+        });
+        let library = over(Options::new().interposer(watch).interposer(calls.clone()));
+        assert_eq!(program(library), CUresult::CUDA_SUCCESS);
+        assert_eq!(calls.total(), 6);
+        let lines = lines.lock().expect("no panic");
+        assert!(lines.contains("cuCtxCreate_v2(pctx: 0x"), "{lines}");
+        assert!(
+            lines.contains("bytesize: 1048576) = CUDA_SUCCESS"),
+            "{lines}"
+        );
+    }
+
+    #[test]
+    fn older_than_it_is() {
+        let plain = cuda_driver_soft::library();
+        let library = over(Options::new().interposer(DriverVersion::claim(12020)));
+        assert_eq!(library.version(), Some(12020));
+        let mut compared = 0;
+        for function in Function::ALL {
+            let is_old = function.since() <= 12020;
+            assert_eq!(library.supports(function), is_old, "{function}");
+            if function.name().contains("_pt") {
+                continue;
+            }
+            let base = std::ffi::CString::new(function.base()).expect("no NUL");
+            let since = function.since() as c_int;
+            let (real, _) = ask(plain, &base, since);
+            let (claimed, _) = ask(library, &base, since);
+            assert!(!real.is_null(), "{function}");
+            if is_old {
+                assert_eq!(claimed, real, "{function}");
+            } else {
+                // What a driver of 12.2 gives instead: the newest variant that it has, if any.
+                let (older, _) = ask(plain, &base, 12020);
+                assert_eq!(claimed, older, "{function}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 100, "{compared}");
+        let mut context = ptr::null_mut();
+        // SAFETY: nothing is called.
+        let code = unsafe { library.cuCtxCreate_v4(&raw mut context, ptr::null_mut(), 0, 0) };
+        assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
+    }
+
+    #[test]
+    fn arguments_can_be_changed() {
+        let halve = |mut call: Call<'_>| {
+            if call.function() == Function::cuMemAlloc_v2 {
+                // SAFETY: the second parameter is a size_t, and fewer bytes are as good.
+                unsafe {
+                    let bytes: usize = call.argument(1).expect("two arguments");
+                    assert!(call.set_argument(1, bytes / 2));
+                    assert!(!call.set_argument(2, 0u8));
+                }
+            }
+            call.forward()
+        };
+        let calls = Counter::new();
+        let library = over(Options::new().interposer(halve).interposer(calls.clone()));
+        assert_eq!(program(library), CUresult::CUDA_SUCCESS);
+        assert_eq!(calls.calls(Function::cuMemAlloc), 1);
+    }
+}

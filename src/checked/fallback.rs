@@ -1,0 +1,158 @@
+//! Plain names of C on drivers that lack the export which C means today: the older export, with the same result.
+
+use core::ffi::CStr;
+use core::ptr;
+
+use super::generated::{GetProcAddress, legacy};
+use crate::refusal::Refusal;
+use crate::sys::{
+    self, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUdriverProcAddressQueryResult,
+    CUresult, Function,
+};
+use crate::{Error, Result};
+
+/// `cuGetProcAddress` as of CUDA 11.3 gives no status. The registry tells what it would be.
+#[cold]
+#[track_caller]
+pub(super) unsafe fn get_proc_address(
+    symbol: &CStr,
+    cuda_version: i32,
+    flags: u64,
+) -> Result<GetProcAddress> {
+    // SAFETY: the caller's.
+    let pfn = match unsafe { legacy::get_proc_address(symbol, cuda_version, flags) } {
+        Ok(pfn) => pfn,
+        // The first drivers that have the function answer so where the next ones give null.
+        Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_FOUND => ptr::null_mut(),
+        Err(error) => return Err(error),
+    };
+    let symbol_status = if pfn.is_null() {
+        status(symbol)
+    } else {
+        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS
+    };
+    Ok(GetProcAddress { pfn, symbol_status })
+}
+
+/// Why a function was not found: a name that exists was asked at a version that is too old for it.
+fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
+    let known = Function::ALL
+        .iter()
+        .any(|function| function.base().as_bytes() == symbol.to_bytes());
+    if known {
+        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+    } else {
+        CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
+    }
+}
+
+/// The parameters of a kernel node as of CUDA 10, which know no kernels without a context.
+#[track_caller]
+fn older(
+    params: &CUDA_KERNEL_NODE_PARAMS,
+    function: Function,
+) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
+    if !params.kern.is_null() || !params.ctx.is_null() {
+        return Err(Error::refused(
+            CUresult::CUDA_ERROR_NOT_SUPPORTED,
+            function,
+            Refusal::KernelNode,
+        ));
+    }
+    Ok(CUDA_KERNEL_NODE_PARAMS_v1 {
+        func: params.func,
+        gridDimX: params.gridDimX,
+        gridDimY: params.gridDimY,
+        gridDimZ: params.gridDimZ,
+        blockDimX: params.blockDimX,
+        blockDimY: params.blockDimY,
+        blockDimZ: params.blockDimZ,
+        sharedMemBytes: params.sharedMemBytes,
+        kernelParams: params.kernelParams,
+        extra: params.extra,
+    })
+}
+
+#[cold]
+#[track_caller]
+pub(super) unsafe fn graph_add_kernel_node(
+    graph: sys::CUgraph,
+    dependencies: &[sys::CUgraphNode],
+    node_params: &CUDA_KERNEL_NODE_PARAMS,
+) -> Result<sys::CUgraphNode> {
+    let params = older(node_params, sys::legacy::Function::cuGraphAddKernelNode)?;
+    // SAFETY: the caller's.
+    unsafe { legacy::graph_add_kernel_node(graph, dependencies, &params) }
+}
+
+#[cold]
+#[track_caller]
+pub(super) unsafe fn graph_kernel_node_get_params(
+    node: sys::CUgraphNode,
+) -> Result<CUDA_KERNEL_NODE_PARAMS> {
+    // SAFETY: the caller's.
+    let params = unsafe { legacy::graph_kernel_node_get_params(node) }?;
+    Ok(CUDA_KERNEL_NODE_PARAMS {
+        func: params.func,
+        gridDimX: params.gridDimX,
+        gridDimY: params.gridDimY,
+        gridDimZ: params.gridDimZ,
+        blockDimX: params.blockDimX,
+        blockDimY: params.blockDimY,
+        blockDimZ: params.blockDimZ,
+        sharedMemBytes: params.sharedMemBytes,
+        kernelParams: params.kernelParams,
+        extra: params.extra,
+        kern: ptr::null_mut(),
+        ctx: ptr::null_mut(),
+    })
+}
+
+#[cold]
+#[track_caller]
+pub(super) unsafe fn graph_kernel_node_set_params(
+    node: sys::CUgraphNode,
+    node_params: &CUDA_KERNEL_NODE_PARAMS,
+) -> Result<()> {
+    let params = older(
+        node_params,
+        sys::legacy::Function::cuGraphKernelNodeSetParams,
+    )?;
+    // SAFETY: the caller's.
+    unsafe { legacy::graph_kernel_node_set_params(node, &params) }
+}
+
+#[cold]
+#[track_caller]
+pub(super) unsafe fn graph_exec_kernel_node_set_params(
+    graph_exec: sys::CUgraphExec,
+    node: sys::CUgraphNode,
+    node_params: &CUDA_KERNEL_NODE_PARAMS,
+) -> Result<()> {
+    let params = older(
+        node_params,
+        sys::legacy::Function::cuGraphExecKernelNodeSetParams,
+    )?;
+    // SAFETY: the caller's.
+    unsafe { legacy::graph_exec_kernel_node_set_params(graph_exec, node, &params) }
+}
+
+/// The older function does not tell which node of the new graph is at fault.
+#[cold]
+#[track_caller]
+pub(super) unsafe fn graph_exec_update(
+    graph_exec: sys::CUgraphExec,
+    graph: sys::CUgraph,
+    result_info: &mut sys::CUgraphExecUpdateResultInfo,
+) -> Result<()> {
+    let mut node = ptr::null_mut();
+    let mut result = sys::CUgraphExecUpdateResult(0);
+    // SAFETY: the caller's.
+    let answer = unsafe { legacy::graph_exec_update(graph_exec, graph, &mut node, &mut result) };
+    *result_info = sys::CUgraphExecUpdateResultInfo {
+        result,
+        errorNode: node,
+        errorFromNode: ptr::null_mut(),
+    };
+    answer
+}
