@@ -61,6 +61,7 @@ with_header() {
         cd "$clone"
         eval "$(cargo xtask headers)"
         cargo test -p cuda-driver-soft -p cuda-driver-soft-libcuda --test '*' -- --nocapture
+        cargo test -p cuda-driver --test param_layout -- --nocapture
     )
 }
 
