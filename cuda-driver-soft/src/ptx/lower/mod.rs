@@ -17,25 +17,29 @@ use super::forms::{Form, Made, Role};
 use super::module::Unit;
 use super::names::Name;
 use super::symbols::{FrameKind, Scopes, Symbol};
-use crate::ir::{self, Body, FuncId, InstId, Op, Operand, Reg, RegClass, Type};
+use crate::ir::{self, Body, FuncId, InstId, Op, Operand, Reg, RegClass, Type, VarId};
+use std::collections::BTreeSet;
 
 /// Registers of one function, at most.
 const MOST_REGISTERS: u32 = 1 << 22;
 
-/// Checks a body; `called` learns which functions it calls.
-pub(super) fn verify(
-    unit: &Unit,
-    id: FuncId,
-    text: &[u8],
-    diagnostics: &mut Diagnostics,
-    called: &mut [bool],
-) {
+/// What a body needs: functions that it calls or takes the address of, and variables.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    pub(super) functions: BTreeSet<FuncId>,
+    pub(super) variables: BTreeSet<VarId>,
+}
+
+/// Checks a body; what it needs is the answer.
+pub(super) fn verify(unit: &Unit, id: FuncId, text: &[u8], diagnostics: &mut Diagnostics) -> Uses {
+    let mut uses = Uses::default();
     let reporter = Reporter {
         text,
         diagnostics,
-        called,
+        uses: &mut uses,
     };
     Walker::new(unit, id, Some(reporter)).run();
+    uses
 }
 
 /// The body of a function that was verified.
@@ -47,7 +51,7 @@ pub(super) fn lower(unit: &Unit, id: FuncId) -> Body {
 struct Reporter<'a> {
     text: &'a [u8],
     diagnostics: &'a mut Diagnostics,
-    called: &'a mut [bool],
+    uses: &'a mut Uses,
 }
 
 /// A branch to a label that is not known yet.
@@ -416,24 +420,25 @@ impl<'u> Walker<'u> {
             );
             self.error(inst.pos, message);
         }
-        let version = ast.version.0 * 10 + ast.version.1;
-        let opcode = || String::from_utf8_lossy(ast.opcodes.string(inst.opcode)).into_owned();
-        if form.ptx > version {
-            let message = format!(
-                "Feature '{}' requires PTX ISA .version {}.{} or later",
-                opcode(),
-                form.ptx / 10,
-                form.ptx % 10
-            );
-            self.error(inst.pos, message);
+        let opcode = String::from_utf8_lossy(ast.opcodes.string(inst.opcode));
+        self.require(inst.pos, &opcode, form.ptx, form.sm);
+    }
+
+    /// Something that came with this PTX version, times ten, and this architecture.
+    fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
+        if self.reporter.is_none() {
+            return;
         }
-        if form.sm > ast.target.sm {
-            let message = format!(
-                "Feature '{}' requires .target sm_{} or higher",
-                opcode(),
-                form.sm
-            );
-            self.error(inst.pos, message);
+        let ast = &self.unit.ast;
+        if ptx > ast.version.0 * 10 + ast.version.1 {
+            let (major, minor) = (ptx / 10, ptx % 10);
+            let message =
+                format!("Feature '{feature}' requires PTX ISA .version {major}.{minor} or later");
+            self.error(pos, message);
+        }
+        if sm > ast.target.sm {
+            let message = format!("Feature '{feature}' requires .target sm_{sm} or higher");
+            self.error(pos, message);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod decl;
 mod expr;
+mod head;
 mod inst;
 mod module;
 
