@@ -4,8 +4,8 @@ use std::ptr;
 
 use cuda_driver::sys::*;
 
-use crate::common::Codes;
 use crate::common::gpu::Gpu;
+use crate::common::{Codes, is_software};
 use crate::{arguments, child, is, ok};
 
 fn event(flags: u32) -> CUevent {
@@ -160,6 +160,13 @@ fn an_event_of_a_destroyed_context() {
         let gpu = Gpu::new();
         let mut c = Codes::new();
         let e = event(0);
+        if !is_software() {
+            // Seen on driver 580: 201 once, SIGSEGV twice.
+            println!(
+                "needs the software driver: NVIDIA's may crash on an event whose context is gone"
+            );
+            return;
+        }
         drop(gpu);
         let _other = Gpu::new();
         is!(c, 201, cuEventQuery(e));

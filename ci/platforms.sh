@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# The binding crates on other platforms than this one: `ci/platforms.sh aarch64 | windows | nowhere`.
+#
+# aarch64: built for aarch64 Linux, tested under qemu. windows: built for x86_64-pc-windows-gnu, tested under wine.
+# nowhere: checked for a target where no library can be loaded. The first two also compare the layout of every header
+# package (`cargo xtask every-header`) as that platform's C compiler sees it.
+#
+# Debian's packages (its own Rust, cross compilers, qemu, wine) are installed where they are missing, which takes root.
+# Ends with 75 if a download failed three times, with 77 and a reason where this machine cannot run the step.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=$PWD/target/platforms
+mkdir -p "$work"
+
+# need PACKAGE...: installs what is missing.
+need() {
+    local package missing=() try
+    for package in "$@"; do
+        dpkg-query --show --showformat '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    if [ "$(id -u)" != 0 ]; then
+        echo "ci/platforms.sh: needs the packages ${missing[*]}"
+        exit 77
+    fi
+    for try in 1 2 3; do
+        # A stale package list offers compilers that are too old, or gone.
+        apt-get -qq update || true
+        apt-get -qq install --yes --no-install-recommends "${missing[@]}" >"$work/apt.log" 2>&1 && return
+        sleep $((try * 5))
+    done
+    tail -n 5 "$work/apt.log" >&2
+    echo "ci/platforms.sh: ${missing[*]} could not be installed" >&2
+    exit 75
+}
+
+# Debian's Rust: it has, or can build, the standard library of other targets.
+debian_rust() {
+    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target
+    unset RUSTUP_TOOLCHAIN RUSTC RUSTDOC CARGO
+    rustc --version
+}
+
+# headers TARGET RUNNER: what that target's C compiler makes of every header, against the bindings. This runs on this
+# machine: the bindings' own layout is asserted while they are compiled, for every 64-bit target.
+headers() {
+    cargo xtask every-header >/dev/null
+    CUDA_ABI_TARGET=$1 CUDA_ABI_RUNNER=$2 \
+        cargo test --quiet --package cuda-driver-sys --test abi_headers -- --include-ignored --nocapture
+}
+
+# Tests start programs of the target's, so the kernel has to know what runs them.
+binfmt() {
+    local table=/proc/sys/fs/binfmt_misc
+    [ -e "$table/register" ] || mount -t binfmt_misc none "$table" 2>/dev/null || true
+    [ -e "$table/qemu-aarch64" ] && return
+    printf '%s' ':qemu-aarch64:M::\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00:\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff:/usr/bin/qemu-aarch64:F' \
+        2>/dev/null >"$table/register" || true
+    if [ ! -e "$table/qemu-aarch64" ]; then
+        echo "ci/platforms.sh: this machine does not let aarch64 programs be run by qemu (binfmt_misc)"
+        exit 77
+    fi
+}
+
+aarch64() {
+    dpkg --print-foreign-architectures | grep -qx arm64 || [ "$(id -u)" != 0 ] || dpkg --add-architecture arm64
+    need rustc-web cargo-web gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libstd-rust-web-dev:arm64
+    headers aarch64-unknown-linux-gnu qemu-aarch64
+    binfmt
+    debian_rust
+    aarch64-linux-gnu-gcc -std=c11 -O2 -fPIC -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.so"
+    export CUDA_ABI_STUB=$work/abi_stub.so
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    cargo test --target aarch64-unknown-linux-gnu --package cuda-driver-sys
+    cargo test --target aarch64-unknown-linux-gnu --package cuda-driver
+}
+
+windows() {
+    local wine=/usr/lib/wine/wine64 system
+    need rustc-web cargo-web rust-web-src mingw-w64 wine wine64
+    export WINEPREFIX=$work/wine WINEDEBUG=-all
+    system=$WINEPREFIX/drive_c/windows/system32
+    [ -d "$system" ] || "$wine" wineboot --init >/dev/null 2>&1
+    # The standard library imports this from a library that wine 8 does not have.
+    cat >"$work/bcryptprimitives.c" <<'END'
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count)
+{
+    return SystemFunction036(bytes, (ULONG)count);
+}
+END
+    x86_64-w64-mingw32-gcc -shared "$work/bcryptprimitives.c" -o "$system/bcryptprimitives.dll" -ladvapi32
+    x86_64-w64-mingw32-gcc -std=c11 -O2 -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.dll"
+    rm -f "$system/nvcuda.dll"
+    headers x86_64-pc-windows-gnu "$wine"
+    debian_rust
+    export RUSTC_BOOTSTRAP=1 CUDA_ABI_STUB="Z:$work/abi_stub.dll"
+    export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
+    local std=(-Zbuild-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
+    cargo test "${std[@]}" --package cuda-driver-sys
+    cargo test "${std[@]}" --package cuda-driver-sys --test abi_system32 -- --include-ignored
+    rm -f "$system/nvcuda.dll"
+    cargo test "${std[@]}" --package cuda-driver
+}
+
+nowhere() {
+    need rustc-web cargo-web rust-web-src
+    debian_rust
+    export RUSTC_BOOTSTRAP=1
+    local std=(-Zbuild-std=std,panic_abort --target wasm32-unknown-unknown)
+    cargo check "${std[@]}" --package cuda-driver-sys --no-default-features
+    cargo check "${std[@]}" --package cuda-driver-sys
+    cargo check "${std[@]}" --package cuda-driver
+}
+
+case ${1:-} in
+    aarch64 | windows | nowhere) "$1" ;;
+    *)
+        echo "usage: ci/platforms.sh aarch64 | windows | nowhere" >&2
+        exit 2
+        ;;
+esac
