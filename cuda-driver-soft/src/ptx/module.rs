@@ -212,10 +212,9 @@ fn shared_data(
             .get(id.0 as usize)
             .filter(|v| v.space == Space::Shared)
     };
-    if !variables
-        .iter()
-        .any(|v| v.space == Space::Shared && v.size > 0)
-    {
+    let all = variables.iter().filter(|v| v.space == Space::Shared);
+    let aligned = all.map(|v| v.size.saturating_add(v.align.min(1 << 30)));
+    if aligned.fold(0, u64::saturating_add) <= most_shared(sm) {
         return;
     }
     for (index, signature) in unit
@@ -313,7 +312,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn error(&mut self, pos: Pos, message: String) {
-        let column = super::parser::column(self.text, pos.offset);
+        let column = self.diagnostics.column(self.text, pos.offset);
         self.diagnostics
             .push(Severity::Error, pos.line, column, message);
     }
@@ -498,7 +497,7 @@ impl Builder<'_> {
                         variable.relocs = value.relocs;
                     }
                     Err((pos, message)) => {
-                        let column = super::parser::column(self.text, pos.offset);
+                        let column = self.diagnostics.column(self.text, pos.offset);
                         self.diagnostics
                             .push(Severity::Fatal, pos.line, column, message);
                     }

@@ -141,11 +141,19 @@ impl Scopes {
         let clash = ranges
             .iter()
             .any(|e| e.depth == depth && e.first < end && first < e.first.saturating_add(e.count))
-            || self.singles.iter().any(|(n, all)| {
-                n.prefix == prefix
-                    && (first..end).contains(&n.number)
-                    && all.iter().any(|e| e.depth == depth)
-            });
+            || {
+                let taken = |all: &Vec<Entry>| all.iter().any(|e| e.depth == depth);
+                // By whichever is less: the names of the range, or the single names there are.
+                if (count as usize) < self.singles.len() {
+                    let mut names = (first..end).map(|number| Name { prefix, number });
+                    names.any(|name| self.singles.get(&name).is_some_and(taken))
+                } else {
+                    let mut singles = self.singles.iter();
+                    singles.any(|(n, all)| {
+                        n.prefix == prefix && (first..end).contains(&n.number) && taken(all)
+                    })
+                }
+            };
         if clash {
             return false;
         }

@@ -18,7 +18,7 @@ use super::module::Unit;
 use super::names::Name;
 use super::symbols::{FrameKind, Scopes, Symbol};
 use crate::ir::{self, Body, FuncId, InstId, Op, Operand, Reg, RegClass, Type, VarId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Registers of one function, at most.
 const MOST_REGISTERS: u32 = 1 << 22;
@@ -84,6 +84,8 @@ struct Walker<'u> {
     name: &'u str,
     /// Its destination is of a floating-point type.
     dest_float: bool,
+    /// The labels of the function, once somebody asked.
+    labels: Option<HashSet<Name>>,
     /// Names that mean nothing, of the whole function.
     unknown: Vec<(Name, Pos)>,
     /// The register that stands for the condition code, once there is one.
@@ -123,6 +125,7 @@ impl<'u> Walker<'u> {
             root: "",
             name: "",
             dest_float: false,
+            labels: None,
             unknown: Vec::new(),
             carry: None,
         }
@@ -139,7 +142,7 @@ impl<'u> Walker<'u> {
 
     fn report(&mut self, severity: Severity, pos: Pos, message: String) {
         if let Some(reporter) = &mut self.reporter {
-            let column = super::parser::column(reporter.text, pos.offset);
+            let column = reporter.diagnostics.column(reporter.text, pos.offset);
             reporter
                 .diagnostics
                 .push(severity, pos.line, column, message);
@@ -624,19 +627,19 @@ impl<'u> Walker<'u> {
     }
 
     /// Whether a label of this name is anywhere in the function.
-    fn is_label(&self, wanted: Name) -> bool {
-        let statements = self
-            .function
-            .and_then(|f| f.body.clone())
-            .and_then(|range| {
-                self.unit
-                    .ast
-                    .statements
-                    .get(range.start as usize..range.end as usize)
-            });
-        statements
-            .unwrap_or(&[])
-            .iter()
-            .any(|s| matches!(s, Statement::Label(name, _) if *name == wanted))
+    fn is_label(&mut self, wanted: Name) -> bool {
+        let range = self.function.and_then(|f| f.body.clone()).unwrap_or(0..0);
+        let statements = &self.unit.ast.statements;
+        let labels = self.labels.get_or_insert_with(|| {
+            let all = statements
+                .get(range.start as usize..range.end as usize)
+                .unwrap_or(&[]);
+            let label = |statement: &Statement| match statement {
+                Statement::Label(name, _) => Some(*name),
+                _ => None,
+            };
+            all.iter().filter_map(label).collect()
+        });
+        labels.contains(&wanted)
     }
 }
