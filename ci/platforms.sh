@@ -72,6 +72,8 @@ aarch64() {
     aarch64-linux-gnu-gcc -std=c11 -O2 -fPIC -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.so"
     export CUDA_ABI_STUB=$work/abi_stub.so
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    # qemu spends ten seconds on the terabyte of addresses that the software driver reserves where it can have it.
+    ulimit -v $((64 << 20))
     cargo test --target aarch64-unknown-linux-gnu --package cuda-driver-sys
     cargo test --target aarch64-unknown-linux-gnu --package cuda-driver
 }
