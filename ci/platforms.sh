@@ -74,8 +74,8 @@ aarch64() {
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     # qemu spends ten seconds on the terabyte of addresses that the software driver reserves where it can have it.
     ulimit -v $((64 << 20))
-    cargo test --target aarch64-unknown-linux-gnu --package cuda-driver-sys
-    cargo test --target aarch64-unknown-linux-gnu --package cuda-driver
+    cargo test --no-fail-fast --target aarch64-unknown-linux-gnu --package cuda-driver-sys
+    cargo test --no-fail-fast --target aarch64-unknown-linux-gnu --package cuda-driver
 }
 
 windows() {
@@ -101,10 +101,10 @@ END
     export RUSTC_BOOTSTRAP=1 CUDA_ABI_STUB="Z:$work/abi_stub.dll"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
     local std=(-Zbuild-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
-    cargo test "${std[@]}" --package cuda-driver-sys
-    cargo test "${std[@]}" --package cuda-driver-sys --test abi_system32 -- --include-ignored
+    cargo test --no-fail-fast "${std[@]}" --package cuda-driver-sys
+    cargo test --no-fail-fast "${std[@]}" --package cuda-driver-sys --test abi_system32 -- --include-ignored
     rm -f "$system/nvcuda.dll"
-    cargo test "${std[@]}" --package cuda-driver
+    cargo test --no-fail-fast "${std[@]}" --package cuda-driver
 }
 
 nowhere() {
