@@ -37,7 +37,7 @@ need() {
 
 # Debian's Rust: it has, or can build, the standard library of other targets.
 debian_rust() {
-    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target
+    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target CARGO_PROFILE_DEV_DEBUG=0
     unset RUSTUP_TOOLCHAIN RUSTC RUSTDOC CARGO
     rustc --version
 }
