@@ -34,8 +34,11 @@ pub struct Error {
 const FUNCTION_BITS: u32 = 10;
 
 const _: () = assert!(Function::ALL.len() <= 1 << FUNCTION_BITS);
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Error>() == 16);
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<u64>>() == 16);
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 
 /// The first fault that this process was told of, and whether it was told while it dropped an object. Faults stick to the
