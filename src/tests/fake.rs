@@ -7,6 +7,7 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::process::Command;
 use std::sync::Once;
 
@@ -20,8 +21,6 @@ thread_local! {
     static NEXT: Cell<Option<(&'static str, u32)>> = const { Cell::new(None) };
     /// This thread's stack of contexts.
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-    /// The next handle or address.
-    static HANDLE: Cell<usize> = const { Cell::new(0x1000) };
     /// Whether this thread's streams say that they are captured.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
     /// How many devices there are.
@@ -92,9 +91,10 @@ fn note(name: &'static str, detail: &str) -> CUresult {
     }
 }
 
+/// A new handle or address. No two tests get the same one: what the crate keeps by handle, it keeps for the process.
 fn handle() -> usize {
-    HANDLE.set(HANDLE.get() + 0x100);
-    HANDLE.get()
+    static LAST: AtomicUsize = AtomicUsize::new(0x1000);
+    LAST.fetch_add(0x100, Ordering::Relaxed)
 }
 
 macro_rules! fakes {
