@@ -243,17 +243,17 @@ pub unsafe fn launch_cooperative_kernel(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `fn_` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `function` must not unwind, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuLaunchHostFunc")]
 #[inline]
 #[track_caller]
 pub unsafe fn launch_host_func(
     stream: sys::CUstream,
-    fn_: sys::CUhostFn,
+    function: sys::CUhostFn,
     user_data: *mut c_void,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLaunchHostFunc(stream, fn_, user_data) };
+    let status = unsafe { sys::cuLaunchHostFunc(stream, function, user_data) };
     check(status, Function::cuLaunchHostFunc)
 }
 
@@ -263,18 +263,18 @@ pub unsafe fn launch_host_func(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `fn_` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `function` must not unwind, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuLaunchHostFunc_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn launch_host_func_v2(
     stream: sys::CUstream,
-    fn_: sys::CUhostFn,
+    function: sys::CUhostFn,
     user_data: *mut c_void,
     sync_mode: u32,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLaunchHostFunc_v2(stream, fn_, user_data, sync_mode) };
+    let status = unsafe { sys::cuLaunchHostFunc_v2(stream, function, user_data, sync_mode) };
     check(status, Function::cuLaunchHostFunc_v2)
 }
 

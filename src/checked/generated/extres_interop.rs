@@ -147,7 +147,7 @@ pub unsafe fn import_external_semaphore(
 ///
 /// # Safety
 /// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
-/// Handles and addresses in `params_array` must be valid, until that is done, or null where the driver allows it.
+/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuSignalExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]
@@ -176,7 +176,7 @@ pub unsafe fn signal_external_semaphores_async(
 ///
 /// # Safety
 /// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
-/// Handles and addresses in `params_array` must be valid, until that is done, or null where the driver allows it.
+/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuWaitExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]

@@ -412,7 +412,7 @@ pub unsafe fn graph_add_kernel_node(
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// What `node_params` points to must be there.
 #[doc(alias = "cuGraphAddMemAllocNode")]
 #[inline]
 #[track_caller]
@@ -1186,7 +1186,7 @@ pub unsafe fn graph_exec_node_set_params(
 ///
 /// # Safety
 /// `graph_exec` and `graph` must be live, or null where the driver allows it.
-/// Handles and addresses in `result_info` must be valid whenever the graph runs, or null where the driver allows it.
+/// What `result_info` holds before the call does not matter.
 #[doc(alias = "cuGraphExecUpdate")]
 #[doc(alias = "cuGraphExecUpdate_v2")]
 #[inline]
@@ -1539,7 +1539,7 @@ pub unsafe fn graph_instantiate_with_flags(
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
-/// Handles and addresses in `instantiate_params` must be valid whenever the graph runs, or null where the driver allows it.
+/// The stream in `instantiate_params` must be live, or null.
 #[doc(alias = "cuGraphInstantiateWithParams")]
 #[inline]
 #[track_caller]

@@ -141,7 +141,7 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
 ///
 /// # Safety
 /// `stream` and all of `resources` must be live, or null where the driver allows it.
-/// All of `resources` must be live. Addresses and arrays that they were mapped to must not be used again.
+/// Addresses and arrays that they were mapped to must not be used again.
 #[doc(alias = "cuGraphicsUnmapResources")]
 #[inline]
 #[track_caller]

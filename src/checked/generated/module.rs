@@ -167,13 +167,13 @@ pub unsafe fn link_destroy(state: sys::CUlinkState) -> Result<()> {
 /// [`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleEnumerateFunctions`, since CUDA 12.4.
 ///
 /// # Safety
-/// `mod_` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleEnumerateFunctions")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_enumerate_functions(
     num_functions: u32,
-    mod_: sys::CUmodule,
+    module: sys::CUmodule,
 ) -> Result<Vec<sys::CUfunction>> {
     let mut functions = zeroed::<sys::CUfunction>(num_functions as usize);
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
@@ -181,7 +181,7 @@ pub unsafe fn module_enumerate_functions(
         sys::cuModuleEnumerateFunctions(
             functions.as_mut_ptr().cast::<sys::CUfunction>(),
             num_functions,
-            mod_,
+            module,
         )
     };
     check(status, Function::cuModuleEnumerateFunctions)?;
@@ -212,14 +212,14 @@ pub unsafe fn module_get_function(module: sys::CUmodule, name: &CStr) -> Result<
 /// [`cuModuleGetFunctionCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunctionCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// `mod_` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetFunctionCount")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_function_count(mod_: sys::CUmodule) -> Result<u32> {
+pub unsafe fn module_get_function_count(module: sys::CUmodule) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), mod_) };
+    let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), module) };
     check(status, Function::cuModuleGetFunctionCount)?;
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { count.assume_init() })

@@ -57,7 +57,7 @@ pub unsafe fn stream_attach_mem_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// Handles and addresses in `stream_cig_capture_params` must be valid, until that is done, or null where the driver allows it.
+/// Handles and addresses in `stream_cig_capture_params` must be valid, or null where the driver allows it.
 #[doc(alias = "cuStreamBeginCaptureToCig")]
 #[inline]
 #[track_caller]
@@ -554,7 +554,7 @@ pub unsafe fn stream_query(stream: sys::CUstream) -> Result<()> {
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// Handles and addresses in `param` must be valid, until that is done, or null where the driver allows it.
+/// Handles and addresses in `param` must be valid, or null where the driver allows it.
 #[doc(alias = "cuStreamSetAttribute")]
 #[inline]
 #[track_caller]

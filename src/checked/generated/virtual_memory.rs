@@ -205,7 +205,7 @@ pub unsafe fn mem_map(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// Handles and addresses in `map_info_list` must be valid, until that is done, or null where the driver allows it.
+/// Handles and addresses in `map_info_list` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuMemMapArrayAsync")]
 #[inline]
 #[track_caller]

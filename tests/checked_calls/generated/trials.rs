@@ -3572,25 +3572,25 @@ fn cuLaunchGridAsync(t: &mut Trial) {
 
 fn cuLaunchHostFunc(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let fn_: sys::CUhostFn = t.value(1);
+    let function: sys::CUhostFn = t.value(1);
     let user_data: *mut c_void = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_host_func(stream, fn_, user_data) };
+    let answer = unsafe { checked::launch_host_func(stream, function, user_data) };
     t.passed(0, &stream);
-    t.passed(1, &fn_);
+    t.passed(1, &function);
     t.passed(2, &user_data);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuLaunchHostFunc_v2(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let fn_: sys::CUhostFn = t.value(1);
+    let function: sys::CUhostFn = t.value(1);
     let user_data: *mut c_void = t.value(2);
     let sync_mode: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_host_func_v2(stream, fn_, user_data, sync_mode) };
+    let answer = unsafe { checked::launch_host_func_v2(stream, function, user_data, sync_mode) };
     t.passed(0, &stream);
-    t.passed(1, &fn_);
+    t.passed(1, &function);
     t.passed(2, &user_data);
     t.passed(3, &sync_mode);
     let _: Option<()> = t.settle(answer);
@@ -5477,11 +5477,11 @@ fn cuMipmappedArrayGetSparseProperties(t: &mut Trial) {
 fn cuModuleEnumerateFunctions(t: &mut Trial) {
     t.writes::<sys::CUfunction>(0, 3);
     let num_functions: u32 = 3;
-    let mod_: sys::CUmodule = t.value(2);
+    let module: sys::CUmodule = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_enumerate_functions(num_functions, mod_) };
+    let answer = unsafe { checked::module_enumerate_functions(num_functions, module) };
     t.passed(1, &num_functions);
-    t.passed(2, &mod_);
+    t.passed(2, &module);
     let Some(value) = t.settle(answer) else { return };
     t.gave_slice(0, &value);
 }
@@ -5500,10 +5500,10 @@ fn cuModuleGetFunction(t: &mut Trial) {
 
 fn cuModuleGetFunctionCount(t: &mut Trial) {
     t.writes::<u32>(0, 1);
-    let mod_: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_function_count(mod_) };
-    t.passed(1, &mod_);
+    let answer = unsafe { checked::module_get_function_count(module) };
+    t.passed(1, &module);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }

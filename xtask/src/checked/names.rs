@@ -82,10 +82,10 @@ pub(super) fn parameter(name: &str) -> String {
     match name.as_str() {
         // Handles that C shortens beyond its own rule.
         "hfunc" => "func".to_owned(),
-        "hmod" | "mod" => "module".to_owned(),
+        "hmod" | "mod" | "mod_" => "module".to_owned(),
         "lib" => "library".to_owned(),
-        "fn" => "function".to_owned(),
-        "type" | "struct" | "move" | "in" | "ref" => format!("{name}_"),
+        "fn_" => "function".to_owned(),
+        "type" | "fn" | "struct" | "move" | "in" | "ref" => format!("{name}_"),
         _ => name,
     }
 }

@@ -97,11 +97,15 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
     }
     handles.append(&mut many_handles);
     addresses.append(&mut many_addresses);
-    let queued = call
-        .parameters
+    // Those that take a stream queue work in it, but for these.
+    let queued = !["SetAttribute", "BeginCapture"]
         .iter()
-        .any(|parameter| parameter.ty.base == "CUstream");
-    let until = if queued { ", until that is done" } else { "" };
+        .any(|word| call.symbol.contains(word))
+        && call
+            .parameters
+            .iter()
+            .any(|parameter| parameter.ty.base == "CUstream");
+    let until = if queued { " until that is done" } else { "" };
     let mut out = Vec::new();
     let mut say = |names: &[String], promise: &str| {
         if !names.is_empty() {
@@ -124,7 +128,10 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
         None => {
             say(
                 &addresses,
-                &format!("must be valid for all that the call reads or writes there{until}."),
+                &format!(
+                    "must be valid for all that the call reads or writes there{}{until}.",
+                    if queued { "," } else { "" }
+                ),
             );
             if !records.is_empty() {
                 let when = if call.symbol.starts_with("cuGraph") {
