@@ -210,8 +210,7 @@ impl Library {
         Some(version)
     }
 
-    /// The same without a call to the driver: `None` also as long as it was not asked. A call of a function that the
-    /// driver lacks asks it, so that a message about that can be made at any time.
+    /// The same without a call to the driver: `None` also as long as [`version`](Self::version) was not asked.
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {

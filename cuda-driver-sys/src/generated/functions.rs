@@ -343,7 +343,7 @@ macro_rules! api_table {
             cuMemGetDefaultMemPool(pool_out: *mut CUmemoryPool, location: *mut CUmemLocation, type_: CUmemAllocationType) cuMemGetDefaultMemPool 13000 none "CUDA_MALLOC_ASYNC" "group__CUDA__MALLOC__ASYNC";
             cuMemGetHandleForAddressRange(handle: *mut c_void, dptr: CUdeviceptr, size: usize, handleType: CUmemRangeHandleType, flags: c_ulonglong) cuMemGetHandleForAddressRange 11070 none "CUDA_MEM" "group__CUDA__MEM";
             cuMemGetInfo_v2(free: *mut usize, total: *mut usize) cuMemGetInfo 3020 none "CUDA_MEM" "group__CUDA__MEM";
-            cuMemGetLocationInfo(ptr: CUdeviceptr, size: usize, summaryGranularity: usize, samplingGranularity: usize, location_out: *mut CUmemLocation) cuMemGetLocationInfo 13040 none "CUDA_MEM" "group__CUDA__MEM";
+            cuMemGetLocationInfo(ptr: CUdeviceptr, size: usize, summaryGranularity: usize, samplingGranularity: usize, location_out: *mut CUmemLocation) cuMemGetLocationInfo 13040 none "CUDA_UNIFIED" "group__CUDA__UNIFIED";
             cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut CUmemLocation, type_: CUmemAllocationType) cuMemGetMemPool 13000 none "CUDA_MALLOC_ASYNC" "group__CUDA__MALLOC__ASYNC";
             cuMemHostAlloc(pp: *mut *mut c_void, bytesize: usize, Flags: c_uint) cuMemHostAlloc 2020 none "CUDA_MEM" "group__CUDA__MEM";
             cuMemHostGetDevicePointer_v2(pdptr: *mut CUdeviceptr, p: *mut c_void, Flags: c_uint) cuMemHostGetDevicePointer 3020 none "CUDA_MEM" "group__CUDA__MEM";
