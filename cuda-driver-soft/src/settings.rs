@@ -115,18 +115,20 @@ pub(crate) fn memory_bytes() -> u64 {
             .ok()
             .and_then(|n| n.trim().parse().ok())
             .filter(|&n| n > 0);
-        let machine = || {
-            let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-            let kib = info
-                .lines()
-                .find_map(|l| l.strip_prefix("MemTotal:"))?
-                .trim()
-                .split(' ')
-                .next()?;
-            kib.parse::<u64>().ok()?.checked_mul(1024)
-        };
-        asked.or_else(machine).unwrap_or(4 << 30)
+        asked.or_else(machine_memory).unwrap_or(4 << 30)
     })
+}
+
+/// Memory of the machine in bytes, if the system says.
+pub(crate) fn machine_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = info
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))?
+        .trim()
+        .split(' ')
+        .next()?;
+    kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]

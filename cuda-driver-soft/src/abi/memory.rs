@@ -24,12 +24,13 @@ fn alloc_host(c: Caller, out: *mut *mut c_void, bytes: usize, flags: c_uint) -> 
 }
 
 fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
-    let context = memory::check_register(pointer as u64, bytes as u64, flags)?;
+    let (context, read_only) = memory::check_register(pointer as u64, bytes as u64, flags)?;
     let _ = c;
     // SAFETY: the caller of cuMemHostRegister vouches for the memory until it is unregistered, as the manual asks.
-    let registered = unsafe { space().register_host(pointer.cast(), bytes as u64, context.id()) };
+    let registered =
+        unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
     registered.map_err(|_| Error::HOST_MEMORY_ALREADY_REGISTERED)?;
-    memory::registered(pointer as u64, flags);
+    memory::note_flags(pointer as u64, flags);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
 use super::workers::graph;
+use crate::exec;
 
 /// A context: the owner of memory, modules, streams and events on one device.
 pub(crate) struct Context {
@@ -49,6 +50,10 @@ impl Default for Options {
     }
 }
 
+/// `CU_LIMIT_STACK_SIZE`: bytes of local memory that a thread has for calls whose depth is not known at load.
+const LIMIT_STACK_SIZE: usize = 0;
+/// `CU_LIMIT_MALLOC_HEAP_SIZE`: bytes that all kernels together may have from `malloc`.
+const LIMIT_MALLOC_HEAP_SIZE: usize = 2;
 /// `CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH`, which sm_90 no longer has.
 const LIMIT_SYNC_DEPTH: u32 = 3;
 /// `CU_LIMIT_MAX_L2_FETCH_GRANULARITY`
@@ -298,6 +303,22 @@ impl Context {
         graph().wait_all(&tails);
     }
 
+    /// Whether all of its work is done.
+    fn is_idle(&self) -> bool {
+        let tails = self.lanes().all_tails();
+        graph().are_done(&tails)
+    }
+
+    /// What its limits mean for a launch.
+    pub(crate) fn launch_options(&self) -> exec::Options {
+        let limits = self.options().limits;
+        exec::Options {
+            stack_limit: limits[LIMIT_STACK_SIZE],
+            heap_limit: limits[LIMIT_MALLOC_HEAP_SIZE],
+            ..exec::Options::default()
+        }
+    }
+
     /// Lets go of everything that it owns.
     fn end(&self) {
         self.drain();
@@ -371,9 +392,26 @@ pub(crate) fn primary_retain(ordinal: i32) -> Result<usize> {
     Ok(handle)
 }
 
+/// The primary context with no work left, if it is about to end. Others can ask about it, and retain it, while its work is
+/// waited for: that work may be a host function which waits for them.
+fn idle_before_end(
+    ordinal: i32,
+    ends: impl Fn(&Primary) -> bool,
+) -> Result<MutexGuard<'static, Primary>> {
+    loop {
+        let (_, primary) = primary_of(ordinal)?;
+        let busy = match &primary.context {
+            Some(c) if ends(&primary) && c.is_alive() && !c.is_idle() => c.clone(),
+            _ => return Ok(primary),
+        };
+        drop(primary);
+        busy.drain();
+    }
+}
+
 /// `cuDevicePrimaryCtxRelease`: 201 when nobody holds it.
 pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
-    let (_, mut primary) = primary_of(ordinal)?;
+    let mut primary = idle_before_end(ordinal, |p| p.retained == 1)?;
     primary.retained = primary
         .retained
         .checked_sub(1)
@@ -389,7 +427,7 @@ pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
 
 /// `cuDevicePrimaryCtxReset`: the context ends though it is still held.
 pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
-    let (_, primary) = primary_of(ordinal)?;
+    let primary = idle_before_end(ordinal, |_| true)?;
     if primary.is_active()
         && let Some(context) = &primary.context
     {

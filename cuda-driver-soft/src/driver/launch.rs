@@ -9,7 +9,7 @@ use super::process::driver_without_fault;
 use super::profile;
 use super::stream::StreamRef;
 use super::work::{Divisible, Fault, Work};
-use crate::exec::{Execution, Launch, Options, Progress};
+use crate::exec::{Execution, Launch, Progress};
 
 /// Instructions of a warp that a thread runs before it looks for other work.
 const SLICE: u64 = 1 << 16;
@@ -111,6 +111,18 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
             "more dynamic shared memory than CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
         );
     }
+    let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
+    if shared > u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
+        return invalid("more static and dynamic shared memory than a block can have");
+    }
+    if !function.kernel.fits_local_memory() {
+        crate::log!(
+            "`{}` cannot be run: its threads need {} bytes of local memory, they can have 512 KiB",
+            function.kernel.name(),
+            function.kernel.local_bytes()
+        );
+        return Err(Error::LAUNCH_OUT_OF_RESOURCES);
+    }
     if let Some(opcode) = function.kernel.unsupported() {
         crate::log!(
             "`{}` cannot be run: {opcode} is not supported",
@@ -170,7 +182,7 @@ impl Checked {
             block: self.shape.block,
             dynamic_shared: self.shape.shared,
             params: params.into_boxed_slice(),
-            options: Options::default(),
+            options: self.stream.context.launch_options(),
         };
         let threads: u64 = self
             .shape

@@ -5,7 +5,7 @@ use super::fault::FaultKind;
 use super::machine::Machine;
 use crate::ir::Space;
 use crate::memory::warp::Refused;
-use crate::memory::{Kind, access, space};
+use crate::memory::{Kind, Quota, access, space};
 
 /// Longest text that is read from device memory.
 const MAX_TEXT: u64 = 64 * 1024;
@@ -42,17 +42,20 @@ pub(crate) fn run(
         }
         Builtin::Malloc => {
             let bytes = args[0];
+            let quota = Quota {
+                owners: &[m.owner],
+                most: m.heap_limit,
+            };
+            let heap = |bytes| space().alloc_within(Kind::Heap, m.owner, bytes, quota);
             Ok(if bytes == 0 {
                 0
             } else {
-                space().alloc(Kind::Heap, m.owner, bytes).unwrap_or(0)
+                heap(bytes).unwrap_or(0)
             })
         }
         Builtin::Free => {
             // Freeing what is no allocation of the heap is undefined; here it does nothing.
-            if space().find(args[0]).is_some_and(|a| a.kind == Kind::Heap) {
-                let _ = space().free(args[0]);
-            }
+            let _ = space().free_if(args[0], |a| a.kind == Kind::Heap);
             Ok(0)
         }
     }
@@ -117,7 +120,7 @@ fn format_values(
         out.extend_from_slice(&rest[..start]);
         rest = &rest[start + 1..];
         let Some(spec) = Spec::parse(&mut rest, |bytes| {
-            at = at.next_multiple_of(bytes);
+            at = aligned(at, bytes);
             let value = value(m, at, bytes, lane);
             at = at.wrapping_add(bytes);
             value
@@ -131,7 +134,7 @@ fn format_values(
             continue;
         }
         let bytes = if spec.is_wide() { 8 } else { 4 };
-        at = at.next_multiple_of(bytes);
+        at = aligned(at, bytes);
         let bits = value(m, at, bytes, lane)?;
         at = at.wrapping_add(bytes);
         count += 1;
@@ -144,6 +147,11 @@ fn format_values(
     }
     out.extend_from_slice(rest);
     Ok((out, count))
+}
+
+/// The next multiple of `bytes`, a power of two. Addresses come from the kernel: they may be anything.
+fn aligned(address: u64, bytes: u64) -> u64 {
+    address.wrapping_add(bytes - 1) & !(bytes - 1)
 }
 
 /// A conversion of `printf`.

@@ -37,21 +37,26 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
-    /// Bytes of local memory that a thread may have, nested calls included.
+    /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
+    /// functions, or through pointers. What is known comes on top; both together are at most 512 KiB.
     pub stack_limit: u64,
+    /// Bytes that the kernels of the module's owner may have from `malloc` together.
+    pub heap_limit: u64,
     /// Blocks of a kernel that sees what other threads do may run at the same time, on several host threads: faster, but
     /// its results may differ from run to run.
     pub parallel: bool,
 }
 
 impl Default for Options {
-    /// No limit, the best instruction set, 128 KiB of stack; `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
+    /// No limit, the best instruction set, 128 KiB of stack, a heap of 8 MiB; `CUDA_SOFT_PARALLEL=1` in the environment
+    /// sets `parallel`.
     fn default() -> Self {
         let parallel = std::env::var_os("CUDA_SOFT_PARALLEL").is_some_and(|v| v == "1");
         Options {
             budget: None,
             isa: Isa::best(),
             stack_limit: 128 << 10,
+            heap_limit: 8 << 20,
             parallel,
         }
     }
