@@ -219,7 +219,7 @@ exports! {
 
     fn cuPointerGetAttribute [c] (data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
         driver()?;
-        pointer_attribute(c, data, attribute, address, space().find(address).as_ref())
+        pointer_attribute(c, data, attribute, address, memory::find(address).as_ref())
     }
 
     fn cuPointerGetAttributes [c] (count: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void, address: CUdeviceptr) {
@@ -232,7 +232,7 @@ exports! {
         if attributes.iter().any(|a| a.name().is_none()) || data.contains(&std::ptr::null_mut()) {
             return Err(Error::INVALID_VALUE);
         }
-        let allocation = space().find(address);
+        let allocation = memory::find(address);
         for (attribute, data) in attributes.into_iter().zip(data) {
             if pointer_attribute(c, data, attribute, address, allocation.as_ref()).is_err() {
                 // No value for this memory: the answer is NULL or 0, and no error.
@@ -246,7 +246,7 @@ exports! {
 
     fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
         driver_without_fault()?;
-        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || space().find(address).is_none() {
+        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || memory::find(address).is_none() {
             return Err(Error::INVALID_VALUE);
         }
         // Synchronous operations are synchronous here whatever the flag says.

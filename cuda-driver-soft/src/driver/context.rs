@@ -37,6 +37,9 @@ pub(crate) struct Options {
     pub(crate) cache_config: u32,
     pub(crate) shared_config: u32,
     limits: [u64; 7],
+    /// A kernel was launched that may print, or allocate from the heap: from then on their sizes are what they are.
+    prints: bool,
+    allocates: bool,
 }
 
 impl Default for Options {
@@ -46,12 +49,16 @@ impl Default for Options {
             cache_config: 0,
             shared_config: 1,
             limits: [1024, 7 << 20, 8 << 20, 0, 2048, 128, 0],
+            prints: false,
+            allocates: false,
         }
     }
 }
 
 /// `CU_LIMIT_STACK_SIZE`: bytes of local memory that a thread has for calls whose depth is not known at load.
 const LIMIT_STACK_SIZE: usize = 0;
+/// `CU_LIMIT_PRINTF_FIFO_SIZE`
+const LIMIT_PRINTF_FIFO_SIZE: usize = 1;
 /// `CU_LIMIT_MALLOC_HEAP_SIZE`: bytes that all kernels together may have from `malloc`.
 const LIMIT_MALLOC_HEAP_SIZE: usize = 2;
 /// `CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH`, which sm_90 no longer has.
@@ -309,6 +316,19 @@ impl Context {
         graph().are_done(&tails)
     }
 
+    /// Notes what a kernel that is about to be launched takes: as a real driver does, the stack grows to the local memory
+    /// that is known to be needed.
+    pub(crate) fn note_launch(&self, kernel: &exec::Kernel) {
+        let prints = kernel.calls(&["vprintf"]);
+        let allocates = kernel.calls(&["malloc", "free"]);
+        let local = kernel.local_bytes().next_multiple_of(16);
+        let mut options = self.options();
+        options.prints |= prints;
+        options.allocates |= allocates;
+        let stack = &mut options.limits[LIMIT_STACK_SIZE];
+        *stack = local.max(*stack);
+    }
+
     /// What its limits mean for a launch.
     pub(crate) fn launch_options(&self) -> exec::Options {
         let limits = self.options().limits;
@@ -340,6 +360,14 @@ impl Context {
     /// `cuCtxSetLimit`
     pub(crate) fn set_limit(&self, limit: u32, value: u64) -> Result<()> {
         self.limit(limit)?;
+        let Options {
+            prints, allocates, ..
+        } = *self.options();
+        match limit as usize {
+            LIMIT_PRINTF_FIFO_SIZE if prints => return Err(Error::INVALID_VALUE),
+            LIMIT_MALLOC_HEAP_SIZE if allocates => return Err(Error::INVALID_VALUE),
+            _ => {}
+        }
         let granularity = limit as usize == LIMIT_FETCH_GRANULARITY;
         self.options().limits[limit as usize] = if granularity { value.min(128) } else { value };
         Ok(())

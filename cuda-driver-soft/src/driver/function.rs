@@ -104,10 +104,15 @@ pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Fu
 impl Function {
     pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<exec::Kernel>) -> Function {
         let name = CString::new(kernel.name()).unwrap_or_default();
-        let default_limit = module
-            .context()
-            .map_or(0, |c| c.device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK));
-        let dynamic = default_limit.saturating_sub(kernel.shared_bytes());
+        // A kernel that has more than the usual limit already may have what there is.
+        let fixed = kernel.shared_bytes();
+        let limit = |attribute| module.context().map_or(0, |c| c.device.limit(attribute));
+        let usual = limit(profile::MAX_SHARED_MEMORY_PER_BLOCK);
+        let dynamic = if fixed <= usual {
+            usual - fixed
+        } else {
+            limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).saturating_sub(fixed)
+        };
         let cluster = kernel.directives().reqnctapercluster.unwrap_or([0; 3]);
         Function {
             handle,

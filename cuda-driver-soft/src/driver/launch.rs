@@ -116,12 +116,7 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
         return invalid("more static and dynamic shared memory than a block can have");
     }
     if !function.kernel.fits_local_memory() {
-        crate::log!(
-            "`{}` cannot be run: its threads need {} bytes of local memory, they can have 512 KiB",
-            function.kernel.name(),
-            function.kernel.local_bytes()
-        );
-        return Err(Error::LAUNCH_OUT_OF_RESOURCES);
+        return invalid("more local memory than a thread can have");
     }
     if let Some(opcode) = function.kernel.unsupported() {
         crate::log!(
@@ -176,6 +171,7 @@ impl Checked {
             return Err(Error::LAUNCH_OUT_OF_RESOURCES);
         }
         params.resize(bytes, 0);
+        self.stream.context.note_launch(&self.function.kernel);
         let launch = Launch {
             kernel: self.function.kernel.clone(),
             grid: self.shape.grid,

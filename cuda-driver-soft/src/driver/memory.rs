@@ -16,8 +16,8 @@ use crate::settings;
 const PITCH: u64 = 512;
 /// `CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP | _WRITECOMBINED`
 const HOST_ALLOC_FLAGS: u32 = 7;
-/// `CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _IOMEMORY | _READ_ONLY`
-const HOST_REGISTER_FLAGS: u32 = 0xF;
+/// `CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _READ_ONLY`: there is no memory of other devices.
+const HOST_REGISTER_FLAGS: u32 = 0xB;
 /// `CU_MEMHOSTREGISTER_READ_ONLY`
 const READ_ONLY: u32 = 8;
 /// `CU_MEMHOSTALLOC_DEVICEMAP`: with unified addressing all page-locked memory is mapped.
@@ -30,6 +30,11 @@ fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The allocation that an address lies in. What kernels allocate is theirs: the host has no access to it.
+pub(crate) fn find(address: u64) -> Option<Allocation> {
+    space().find(address).filter(|a| a.kind != Kind::Heap)
 }
 
 /// The contexts of a device: those whose memory is the device's.
@@ -166,23 +171,28 @@ pub(crate) fn release_all_of(context: &Context) {
 /// What `cuMemHostRegister` is asked to do, checked: the context, and whether the memory is only for reading.
 pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Arc<Context>, bool)> {
     let context = context::current()?;
-    if address == 0
-        || bytes == 0
-        || flags & !HOST_REGISTER_FLAGS != 0
-        || address.checked_add(bytes).is_none()
-    {
+    if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    // As recorded: addresses of the operating system's own.
+    if address >= 1 << 63 {
+        return Err(Error::NOT_SUPPORTED);
+    }
+    if address.checked_add(bytes).is_none() {
         return Err(Error::INVALID_VALUE);
     }
     let refuse = |why: &str| {
         crate::log!("{bytes} bytes at {address:#x}: {why}");
         Err(Error::INVALID_VALUE)
     };
-    if space().reserves(address) {
-        return refuse("this is device memory");
+    let known = space().find(address);
+    if space().reserves(address) || known.is_some_and(|a| a.kind != Kind::Registered) {
+        return refuse("this is memory of the driver");
     }
     // Registered memory is memory that stays in place; and the page table would take room for all of it.
     if settings::machine_memory().is_some_and(|most| bytes > most) {
-        return refuse("the machine does not have so much memory");
+        crate::log!("the machine does not have {bytes} bytes to register");
+        return Err(Error::OUT_OF_MEMORY);
     }
     let read_only = flags & READ_ONLY != 0;
     // Kernels access it as the program does: what is not there would end the program.
@@ -201,10 +211,10 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
     if address == 0 {
         return Err(Error::INVALID_VALUE);
     }
-    let found = space()
-        .find(address)
-        .filter(|a| a.base == address && a.kind == Kind::Registered);
-    let allocation = found.ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    let allocation = find(address).ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    if allocation.base != address || allocation.kind != Kind::Registered {
+        return Err(Error::INVALID_VALUE);
+    }
     if let Ok(context) = driver()?.contexts.get(allocation.owner as usize) {
         context.drain();
     }
@@ -237,13 +247,14 @@ pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
 /// `cuMemHostGetFlags`
 pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
     let id = page_locked(address)?.id;
-    Ok(host_flags().get(&id).copied().unwrap_or(0) | DEVICE_MAP)
+    let flags = host_flags().get(&id).copied().unwrap_or(0);
+    Ok(flags & HOST_ALLOC_FLAGS | DEVICE_MAP)
 }
 
 /// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
 pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
     context::current()?;
-    let allocation = space().find(address).ok_or(Error::NOT_FOUND)?;
+    let allocation = find(address).ok_or(Error::NOT_FOUND)?;
     Ok((allocation.base, allocation.bytes))
 }
 
@@ -261,7 +272,7 @@ impl Place {
     /// address of device memory is an error.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<Place> {
         let address = range.address();
-        match space().find(address) {
+        match find(address) {
             Some(_) => Place::device(address, bytes),
             None if space().reserves(address) || address == 0 => Err(Error::INVALID_VALUE),
             None => Ok(Place::Host(range)),
@@ -271,7 +282,7 @@ impl Place {
     /// Device memory: checked against the allocation that the address lies in.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<Place> {
         check_sticky()?;
-        let allocation = space().find(address).ok_or(Error::INVALID_VALUE)?;
+        let allocation = find(address).ok_or(Error::INVALID_VALUE)?;
         let left = allocation.bytes - (address - allocation.base);
         if bytes > left {
             crate::log!(

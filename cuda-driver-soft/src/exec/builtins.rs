@@ -54,9 +54,14 @@ pub(crate) fn run(
             })
         }
         Builtin::Free => {
-            // Freeing what is no allocation of the heap is undefined; here it does nothing.
-            let _ = space().free_if(args[0], |a| a.kind == Kind::Heap);
-            Ok(0)
+            let freed = space().free_if(args[0], |a| a.kind == Kind::Heap);
+            match freed {
+                Err(not) if not.inside.is_none() && space().reserves(args[0]) => {
+                    Err(FaultKind::FreedTwice { address: args[0] })
+                }
+                // Freeing other memory, or memory of the host, does nothing.
+                _ => Ok(0),
+            }
         }
     }
 }

@@ -38,7 +38,7 @@ pub struct Options {
     /// The instruction set to use.
     pub isa: Isa,
     /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
-    /// functions, or through pointers. What is known comes on top; both together are at most 512 KiB.
+    /// functions, or through pointers. What is known comes on top; both together are at most what a thread can have.
     pub stack_limit: u64,
     /// Bytes that the kernels of the module's owner may have from `malloc` together.
     pub heap_limit: u64,

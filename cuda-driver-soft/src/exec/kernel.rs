@@ -110,7 +110,7 @@ impl Kernel {
     }
 
     /// Bytes of local memory of a thread: of the deepest chain of calls, with one level of a recursive function. More
-    /// than 512 KiB cannot be launched.
+    /// than a thread can have, about 512 KiB, cannot be launched.
     pub fn local_bytes(&self) -> u64 {
         self.info().local_bytes
     }
@@ -121,6 +121,15 @@ impl Kernel {
         self.local_bytes()
             .saturating_add(limit)
             .min(stack::MOST_LOCAL)
+    }
+
+    /// It may call one of these functions that the driver provides.
+    pub(crate) fn calls(&self, names: &[&str]) -> bool {
+        let functions = &self.image.module.functions;
+        let reachable = self.info().functions.iter();
+        reachable
+            .filter_map(|id| functions.get(id.0 as usize))
+            .any(|f| f.body().is_none() && names.contains(&f.name.as_str()))
     }
 
     /// Its frames fit into the local memory that a thread can have.

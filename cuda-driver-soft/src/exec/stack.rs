@@ -3,8 +3,8 @@
 use crate::ir::{Body, Callee, FuncId, Module, Op};
 use std::collections::HashMap;
 
-/// Most bytes of local memory that a thread can have: the hardware's limit.
-pub(crate) const MOST_LOCAL: u64 = 512 << 10;
+/// Most bytes of local memory that a thread can have: 512 KiB, but for what a driver keeps of them.
+pub(crate) const MOST_LOCAL: u64 = (512 << 10) - 1024;
 
 /// Frames begin at multiples of this many bytes.
 const FRAME_ALIGN: u64 = 16;

@@ -171,6 +171,11 @@ fn malloc_of_kernels_ends_with_the_heap() {
         check(unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 64 << 20) });
         let got = grab(&kernel, 1 << 20);
         assert!((32..=64).contains(&got), "{got} MiB of 64");
+        // It is in use now.
+        expect(
+            unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20) },
+            1,
+        );
     }
     let _context = Context::new();
     let got = grab(&grabber(), 1000);
@@ -178,32 +183,93 @@ fn malloc_of_kernels_ends_with_the_heap() {
     assert!((most / 2..=most).contains(&got), "{got} kB of {limit} B");
 }
 
+/// What a kernel gets from `malloc` is written to `p[0]`, and freed `p[1]` times.
+fn allocate_and_free(times: u64) -> (CUdeviceptr, CUresult) {
+    let text = module(
+        ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 a);\n\
+        .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<4>; .reg .pred %p<2>;\nld.param.u64 %rd1,[p];\nld.global.u64 %rd2,[%rd1+8];\n\
+        { .param .b64 a; .param .b64 b; st.param.b64 [a],64; call (b),malloc,(a); ld.param.b64 %rd3,[b]; }\nst.global.u64 [%rd1],%rd3;\n\
+        L: setp.eq.u64 %p1,%rd2,0;\n@%p1 bra E;\n{ .param .b64 a; st.param.b64 [a],%rd3; call free,(a); }\nsub.u64 %rd2,%rd2,1;\nbra L;\n\
+        E: ret;\n}\n",
+    );
+    let kernel = Kernel::from_ptx(&text, "k");
+    let place = alloc(16);
+    let mut words = [0, times];
+    unsafe {
+        check(cuda().cuMemcpyHtoD(place, words.as_ptr().cast(), 16));
+        check(launch_with_one_thread(&kernel, place));
+        let code = cuda().cuCtxSynchronize();
+        if code.0 == 0 {
+            check(cuda().cuMemcpyDtoH(words.as_mut_ptr().cast(), place, 16));
+        }
+        (words[0], code)
+    }
+}
+
+#[test]
+fn the_heap_of_kernels_is_not_the_hosts() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (address, code) = allocate_and_free(0);
+    check(code);
+    assert_ne!(address, 0);
+    let (mut base, mut size, mut word) = (0, 0, 0u32);
+    unsafe {
+        expect(
+            cuda.cuMemGetAddressRange(&mut base, &mut size, address),
+            500,
+        );
+        expect(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4), 1);
+        expect(cuda.cuMemFree(address), 1);
+        let kind = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        expect(
+            cuda.cuPointerGetAttribute((&raw mut word).cast(), kind, address),
+            1,
+        );
+    }
+    check(allocate_and_free(1).1);
+}
+
+#[test]
+fn what_a_kernel_frees_twice_is_a_fault() {
+    in_child("limits::what_a_kernel_frees_twice_is_a_fault", &[], || {
+        let context = Context::new();
+        expect(allocate_and_free(2).1, 719);
+        std::mem::forget(context);
+    });
+}
+
 #[test]
 fn local_memory_of_a_thread() {
     let _context = Context::new();
     let out = alloc(4);
-    for bytes in [1 << 10, 128 << 10, 512 << 10] {
-        let kernel = Kernel::from_ptx(&with_array("local", bytes), "k");
-        let size = attribute(
-            &kernel,
-            CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-        );
-        assert!(size as u64 >= bytes, "{size} of {bytes}");
-        if software() {
-            check(launch_with_one_thread(&kernel, out));
-            check(unsafe { cuda().cuCtxSynchronize() });
-        }
-    }
-    // ptxas takes these.
-    for bytes in [(512 << 10) + 16, 100_000_000, 2_000_000_000] {
+    let limit = || {
+        let mut limit = 0;
+        check(unsafe { cuda().cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE) });
+        limit
+    };
+    for bytes in [1 << 10, 128 << 10, 523_000] {
         let kernel = Kernel::from_ptx(&with_array("local", bytes), "k");
         let size = attribute(
             &kernel,
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
         );
         assert_eq!(size as u64, bytes);
-        expect(launch_with_one_thread(&kernel, out), 701);
+        check(launch_with_one_thread(&kernel, out));
+        check(unsafe { cuda().cuCtxSynchronize() });
+        // The stack grows to what is needed.
+        assert_eq!(limit() as u64, bytes.next_multiple_of(16));
     }
+    // These load.
+    for bytes in [(512 << 10) - 16, 512 << 10, 600_000, 2_000_000_000] {
+        let kernel = Kernel::from_ptx(&with_array("local", bytes), "k");
+        let size = attribute(
+            &kernel,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+        );
+        assert_eq!(size as u64, bytes);
+        expect(launch_with_one_thread(&kernel, out), 1);
+    }
+    assert_eq!(limit(), 523_008);
     check(unsafe { cuda().cuCtxSynchronize() });
 }
 
@@ -292,8 +358,7 @@ fn recursion_beyond_the_stack_limit_is_a_fault() {
             unsafe {
                 check(cuda().cuMemsetD32(place, 100, 1));
                 check(launch_with_one_thread(&kernel, place));
-                let code = cuda().cuCtxSynchronize().0;
-                assert!((700..=719).contains(&code), "{code}");
+                expect(cuda().cuCtxSynchronize(), 700);
             }
             // The context cannot be destroyed without its fault.
             std::mem::forget(_context);
@@ -317,6 +382,8 @@ fn shared_memory_of_a_block() {
             assert_eq!(attribute(&kernel, size) as u64, bytes);
             check(launch_with_shared(&kernel, 0, out));
             let dynamic = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let usual = if bytes <= 48 << 10 { 48 << 10 } else { most };
+            assert_eq!(attribute(&kernel, dynamic), usual - bytes as i32);
             let f = kernel.function;
             expect(cuda.cuFuncSetAttribute(f, dynamic, left + 1), 1);
             expect(cuda.cuFuncSetAttribute(f, dynamic, -1), 1);
@@ -360,12 +427,44 @@ fn what_can_be_registered() {
     register(own, 16 * PAGE, 0, 0);
     register(own.wrapping_byte_add(5), 100, 0, 0);
     let began = std::time::Instant::now();
-    for bytes in [1 << 40, 1 << 46, usize::MAX / 2] {
-        register(own, bytes, 0, 1);
-    }
+    // More than the machine has.
+    register(own, 1 << 46, 0, 2);
     register(own, usize::MAX, 0, 1);
     register(0x1000 as *mut c_void, PAGE, 0, 1);
+    register((1usize << 50) as *mut c_void, PAGE, 0, 1);
+    register(0usize.wrapping_sub(PAGE) as *mut c_void, PAGE, 0, 801);
+    // What the driver made.
     register(alloc(PAGE) as *mut c_void, PAGE, 0, 1);
+    let (mut pinned, mut managed) = (null_mut(), 0);
+    unsafe {
+        check(cuda.cuMemHostAlloc(&mut pinned, 2 * PAGE, 0));
+        check(cuda.cuMemAllocManaged(&mut managed, PAGE, 1));
+        expect(cuda.cuMemHostUnregister(pinned), 1);
+    }
+    register(pinned, PAGE, 0, 1);
+    register(managed as *mut c_void, PAGE, 0, 1);
+    // Flags.
+    for (flags, code, seen) in [
+        (0, 0, 2),
+        (1, 0, 3),
+        (2, 0, 2),
+        (8, 0, 2),
+        (9, 0, 3),
+        (4, 1, 0),
+        (16, 1, 0),
+    ] {
+        let mut got = 0;
+        unsafe {
+            expect(cuda.cuMemHostRegister(own, PAGE, flags), code);
+            if code == 0 {
+                check(cuda.cuMemHostGetFlags(&mut got, own));
+                assert_eq!(got, seen, "{flags}");
+                expect(cuda.cuMemHostUnregister(own.byte_add(16)), 1);
+                check(cuda.cuMemHostUnregister(own));
+                expect(cuda.cuMemHostUnregister(own), 713);
+            }
+        }
+    }
     let hole = pages(16, both);
     unsafe { libc::munmap(hole.byte_add(8 * PAGE), PAGE) };
     register(hole, 16 * PAGE, 0, 1);
