@@ -107,7 +107,7 @@ fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
         .collect()
 }
 
-/// Memory of each device: `CUDA_SOFT_MEMORY` bytes, else what the machine has.
+/// Memory of each device: `CUDA_SOFT_MEMORY` bytes, else its share of what the machine has.
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -115,7 +115,8 @@ pub(crate) fn memory_bytes() -> u64 {
             .ok()
             .and_then(|n| n.trim().parse().ok())
             .filter(|&n| n > 0);
-        asked.or_else(machine_memory).unwrap_or(4 << 30)
+        let share = || Some(machine_memory()? / devices().map_or(1, |d| d.len().max(1)) as u64);
+        asked.or_else(share).unwrap_or(4 << 30)
     })
 }
 

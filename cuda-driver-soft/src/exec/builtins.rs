@@ -70,7 +70,7 @@ pub(crate) fn run(
 fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u64, FaultKind> {
     let (host, _) = m
         .spaces
-        .place_lane(Space::Generic, address, lane, bytes, bytes)
+        .place_lane(Space::Generic, address, lane, (bytes, bytes), false)
         .map_err(|refusal| {
             let (address, size, space) = (refusal.address, bytes as u32, refusal.space);
             match refusal.why {

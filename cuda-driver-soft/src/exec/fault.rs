@@ -226,7 +226,7 @@ impl fmt::Display for FaultKind {
             FaultKind::StackOverflow { bytes } => {
                 write!(
                     f,
-                    "the stack of a thread would need {bytes} bytes, more than it may have"
+                    "the stack of a thread would need {bytes} bytes, more than it may have (CU_LIMIT_STACK_SIZE)"
                 )
             }
             FaultKind::BarrierMisuse { report } => write!(f, "wrong use of a barrier: {report}"),

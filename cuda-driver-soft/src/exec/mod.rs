@@ -11,6 +11,7 @@ mod decode;
 mod execution;
 mod fault;
 mod frame;
+mod held;
 mod isa;
 mod kernel;
 pub(crate) mod lanes;

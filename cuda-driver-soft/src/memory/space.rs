@@ -139,7 +139,7 @@ impl Record {
     /// Whether kernels may write to it.
     #[inline]
     pub fn is_writable(&self) -> bool {
-        !self.info.read_only && self.info.kind != Kind::Constant
+        !self.info.read_only
     }
 
     /// What to add to an address of the allocation, wrapping, to get the address of its byte on the host.

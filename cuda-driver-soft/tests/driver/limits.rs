@@ -489,6 +489,28 @@ fn what_can_be_registered() {
     }
 }
 
+#[test]
+fn a_kernel_that_writes_to_memory_for_reading_is_a_fault() {
+    static CONSTANT: [u32; 4096] = [7; 4096];
+    in_child(
+        "limits::a_kernel_that_writes_to_memory_for_reading_is_a_fault",
+        &[],
+        || {
+            let (cuda, context) = (cuda(), Context::new());
+            let text = module(
+                ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\nld.param.u64 %rd1,[p];\n\
+                ld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd1],%r1;\nret;\n}\n",
+            );
+            let kernel = Kernel::from_ptx(&text, "k");
+            let at = (&raw const CONSTANT).cast_mut().cast::<c_void>();
+            check(unsafe { cuda.cuMemHostRegister(at, size_of_val(&CONSTANT), 8) });
+            check(launch_with_one_thread(&kernel, at as u64));
+            expect(unsafe { cuda.cuCtxSynchronize() }, 700);
+            std::mem::forget(context);
+        },
+    );
+}
+
 #[cfg(target_os = "linux")]
 /// A registration that the program forgot ends where its memory is given out again: a kernel finds nothing there.
 #[test]

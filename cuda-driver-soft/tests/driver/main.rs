@@ -14,3 +14,4 @@ mod module;
 mod process;
 mod stream;
 mod vector_add;
+mod waiting;
