@@ -212,6 +212,11 @@ fakes! {
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) format!("({flags})") => {
         unsafe { give(event, ptr::without_provenance_mut(handle())) }
     }
+    fn cuStreamGetCtx(_stream: sys::CUstream, context: *mut sys::CUcontext) no_detail() => {
+        let top = STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0));
+        unsafe { give(context, ptr::without_provenance_mut(top)) }
+    }
+    fn cuEventQuery(_event: sys::CUevent) no_detail() => {}
     fn cuEventRecord(_event: sys::CUevent, _stream: sys::CUstream) no_detail() => {}
     fn cuEventSynchronize(_event: sys::CUevent) no_detail() => {}
     fn cuEventDestroy_v2(_event: sys::CUevent) no_detail() => {}
