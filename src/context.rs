@@ -4,10 +4,10 @@ use core::marker::PhantomData;
 use core::mem;
 use std::sync::Arc;
 
-use crate::error::{Error, released};
+use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Device, Result, checked};
+use crate::{Device, Result, checked, host_fn};
 
 /// A context: an address space on a device, with everything that lives there.
 ///
@@ -59,8 +59,11 @@ impl Inner {
     #[track_caller]
     fn end(&self) -> Result<()> {
         match self.owner {
-            // SAFETY: the handle is live and ours, and this is its last use.
-            Owner::Created => unsafe { checked::ctx_destroy(self.raw) },
+            Owner::Created => {
+                host_fn::context_is_gone(self.raw);
+                // SAFETY: the handle is live and ours, and this is its last use.
+                unsafe { checked::ctx_destroy(self.raw) }
+            }
             // SAFETY: we retained it once, and release it once.
             Owner::Primary(device) => unsafe {
                 checked::device_primary_ctx_release(device.as_raw())
@@ -72,7 +75,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        released(self.end());
+        dropping().done(self.end());
     }
 }
 
@@ -87,15 +90,17 @@ impl Context {
     ///
     /// # Errors
     /// 101 for a device that is not there, 2 without memory for it.
+    #[doc(alias = "cuCtxCreate")]
     #[track_caller]
     pub fn create(device: Device) -> Result<Self> {
         Self::create_with_flags(device, sys::CUctx_flags(0))
     }
 
-    /// The same with flags, for instance how a waiting thread waits.
+    /// The same with flags, for instance how a waiting thread waits ([`cuCtxCreate`](checked::ctx_create)).
     ///
     /// # Errors
     /// 1 for flags that do not go together, and as [`create`](Self::create).
+    #[doc(alias = "cuCtxCreate")]
     #[track_caller]
     pub fn create_with_flags(device: Device, flags: sys::CUctx_flags) -> Result<Self> {
         // SAFETY: the driver checks flags and device.
@@ -111,7 +116,8 @@ impl Context {
     /// ([`cuCtxPushCurrent`](checked::ctx_push_current)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxPushCurrent")]
     #[track_caller]
     pub fn push(&self) -> Result<Current> {
         // SAFETY: the handle is live as long as the guard's reference.
@@ -127,6 +133,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn is_current(&self) -> Result<bool> {
         Ok(Self::current_raw()? == self.inner.raw)
@@ -137,6 +144,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn current_raw() -> Result<sys::CUcontext> {
         // SAFETY: it takes nothing.
@@ -174,11 +182,12 @@ impl Context {
         })
     }
 
-    /// Gives back this reference. If it is the last one, the context is destroyed, or for a primary one released, and
-    /// the driver's answer returned; else that is left to the last one.
+    /// Gives back this reference. If it is the last one, the context is destroyed ([`cuCtxDestroy`](checked::ctx_destroy)),
+    /// or for a primary one released, and the driver's answer returned; else that is left to the last one.
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuCtxDestroy")]
     #[track_caller]
     pub fn destroy(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
@@ -191,7 +200,8 @@ impl Context {
     /// deprecates). References here need no such count.
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxAttach")]
     #[track_caller]
     pub fn attach(&self) -> Result<Attachment> {
         let _current = self.enter()?;
@@ -206,7 +216,8 @@ impl Context {
     /// The context's device ([`cuCtxGetDevice`](checked::ctx_get_device)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxGetDevice")]
     #[track_caller]
     pub fn device(&self) -> Result<Device> {
         let _current = self.enter()?;
@@ -219,17 +230,24 @@ impl Context {
     ///
     /// # Errors
     /// A fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// With what a [host function](crate::Stream::launch_host_fn) of one of its streams panicked with.
+    #[doc(alias = "cuCtxSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
-        unsafe { checked::ctx_synchronize() }
+        let result = unsafe { checked::ctx_synchronize() };
+        host_fn::resume_of_context(Some(self));
+        result
     }
 
     /// The flags that the context was made with ([`cuCtxGetFlags`](checked::ctx_get_flags)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<sys::CUctx_flags> {
         let _current = self.enter()?;
@@ -242,7 +260,8 @@ impl Context {
     /// ([`cuCtxGetApiVersion`](checked::ctx_get_api_version)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxGetApiVersion")]
     #[track_caller]
     pub fn api_version(&self) -> Result<u32> {
         // SAFETY: the handle is live.
@@ -253,6 +272,7 @@ impl Context {
     ///
     /// # Errors
     /// 215 for a limit that the device does not have, 1 for one that the driver does not know.
+    #[doc(alias = "cuCtxGetLimit")]
     #[track_caller]
     pub fn limit(&self, limit: sys::CUlimit) -> Result<usize> {
         let _current = self.enter()?;
@@ -265,6 +285,7 @@ impl Context {
     ///
     /// # Errors
     /// 215 for a limit that the device does not have, 1 for a value out of range.
+    #[doc(alias = "cuCtxSetLimit")]
     #[track_caller]
     pub fn set_limit(&self, limit: sys::CUlimit, value: usize) -> Result<()> {
         let _current = self.enter()?;
@@ -276,7 +297,8 @@ impl Context {
     /// ([`cuCtxGetCacheConfig`](checked::ctx_get_cache_config)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxGetCacheConfig")]
     #[track_caller]
     pub fn cache_config(&self) -> Result<sys::CUfunc_cache> {
         let _current = self.enter()?;
@@ -289,6 +311,7 @@ impl Context {
     ///
     /// # Errors
     /// 1 for a value that the driver does not know.
+    #[doc(alias = "cuCtxSetCacheConfig")]
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
         let _current = self.enter()?;
@@ -299,7 +322,8 @@ impl Context {
     /// Free and whole memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuMemGetInfo")]
     #[track_caller]
     pub fn mem_info(&self) -> Result<checked::MemGetInfo> {
         let _current = self.enter()?;
@@ -311,7 +335,8 @@ impl Context {
     /// ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[doc(alias = "cuCtxGetStreamPriorityRange")]
     #[track_caller]
     pub fn stream_priority_range(&self) -> Result<checked::CtxGetStreamPriorityRange> {
         let _current = self.enter()?;
@@ -374,10 +399,11 @@ pub struct Current {
 }
 
 impl Current {
-    /// Pops the context and tells how that went.
+    /// Pops the context and tells how that went ([`cuCtxPopCurrent`](checked::ctx_pop_current)).
     ///
     /// # Errors
     /// 201 if the context is not on top of the stack: another one was pushed and not popped. It then stays where it is.
+    #[doc(alias = "cuCtxPopCurrent")]
     #[track_caller]
     pub fn pop(mut self) -> Result<()> {
         self.end()
@@ -420,7 +446,7 @@ impl Current {
 impl Drop for Current {
     fn drop(&mut self) {
         if !self.popped {
-            released(self.end());
+            dropping().done(self.end());
         }
     }
 }
@@ -435,7 +461,7 @@ impl Drop for Entered {
     fn drop(&mut self) {
         if self.pushed {
             // SAFETY: this pops what `enter` pushed; nothing in between pushes without popping.
-            released(unsafe { checked::ctx_pop_current() }.map(drop));
+            dropping().done(unsafe { checked::ctx_pop_current() }.map(drop));
         }
     }
 }
@@ -452,6 +478,7 @@ impl Attachment {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuCtxDetach")]
     #[track_caller]
     pub fn detach(mut self) -> Result<()> {
         self.end()
@@ -469,7 +496,7 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         if !self.detached {
-            released(self.end());
+            dropping().done(self.end());
         }
     }
 }

@@ -26,6 +26,7 @@ impl Device {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[doc(alias = "cuDeviceGetCount")]
     #[track_caller]
     pub fn count() -> Result<u32> {
         // SAFETY: it takes nothing.
@@ -37,6 +38,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 where there is no such device.
+    #[doc(alias = "cuDeviceGet")]
     #[track_caller]
     pub fn get(ordinal: u32) -> Result<Self> {
         // Beyond `i32` there is no device either: the driver's answer is the same.
@@ -80,6 +82,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[doc(alias = "cuDeviceGetName")]
     #[track_caller]
     pub fn name(self) -> Result<String> {
         // SAFETY: the driver checks the device.
@@ -90,6 +93,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[doc(alias = "cuDeviceGetUuid_v2")]
     #[track_caller]
     pub fn uuid(self) -> Result<Uuid> {
         // SAFETY: the driver checks the device.
@@ -101,6 +105,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[doc(alias = "cuDeviceTotalMem")]
     #[track_caller]
     pub fn total_mem(self) -> Result<usize> {
         // SAFETY: the driver checks the device.
@@ -111,6 +116,7 @@ impl Device {
     ///
     /// # Errors
     /// 1 for an attribute that the driver does not know, 101 if there is no such device.
+    #[doc(alias = "cuDeviceGetAttribute")]
     #[track_caller]
     pub fn attribute(self, attribute: sys::CUdevice_attribute) -> Result<i32> {
         // SAFETY: the driver checks both.
@@ -134,6 +140,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[doc(alias = "cuDeviceGetPCIBusId")]
     #[track_caller]
     pub fn pci_bus_id(self) -> Result<String> {
         // SAFETY: the driver checks the device.

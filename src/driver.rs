@@ -31,6 +31,7 @@ pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError>
 /// # Errors
 /// 100 where there is no device, 3 in a process forked from one that was initialised; no driver, with the places that
 /// were tried.
+#[doc(alias = "cuInit")]
 #[track_caller]
 pub fn init() -> Result<()> {
     // SAFETY: the only flags that there are.
@@ -42,6 +43,7 @@ pub fn init() -> Result<()> {
 ///
 /// # Errors
 /// No driver could be loaded.
+#[doc(alias = "cuDriverGetVersion")]
 #[track_caller]
 pub fn version() -> Result<Version> {
     // SAFETY: it takes nothing.
@@ -80,6 +82,10 @@ impl Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        CudaVersion(self.0.unsigned_abs()).fmt(f)
+        match u32::try_from(self.0) {
+            Ok(version) => CudaVersion(version).fmt(f),
+            // No version of CUDA's; the number says more than its digits taken apart.
+            Err(_) => self.0.fmt(f),
+        }
     }
 }

@@ -48,6 +48,7 @@ impl Function {
     /// # Errors
     /// 1 for a grid or block that is not possible, 701 for one that needs more than there is, 201 on the null stream
     /// with no context current. What goes wrong while the kernel runs is the error of a later call.
+    #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]
     pub unsafe fn launch(
@@ -61,7 +62,7 @@ impl Function {
         let LaunchConfig {
             grid,
             block,
-            shared_bytes,
+            dynamic_shared_bytes,
         } = config;
         // SAFETY: the function is live as long as its module, the stream is live, the pointers are to values that
         // outlive the call; the rest is the caller's.
@@ -74,7 +75,7 @@ impl Function {
                 block.x,
                 block.y,
                 block.z,
-                shared_bytes,
+                dynamic_shared_bytes,
                 stream.as_raw(),
                 params,
                 extra,
@@ -90,6 +91,7 @@ impl Function {
     ///
     /// # Errors
     /// 720 for more blocks than run at once, 1 for a packed buffer, and as [`launch`](Self::launch).
+    #[doc(alias = "cuLaunchCooperativeKernel")]
     #[track_caller]
     pub unsafe fn launch_cooperative(
         &self,
@@ -109,7 +111,7 @@ impl Function {
         let LaunchConfig {
             grid,
             block,
-            shared_bytes,
+            dynamic_shared_bytes,
         } = config;
         // SAFETY: as in `launch`.
         unsafe {
@@ -121,7 +123,7 @@ impl Function {
                 block.x,
                 block.y,
                 block.z,
-                shared_bytes,
+                dynamic_shared_bytes,
                 stream.as_raw(),
                 params,
             )
@@ -134,6 +136,7 @@ impl Function {
     ///
     /// # Errors
     /// The first argument that does not fit.
+    #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn check_args(&self, arguments: &impl KernelArgs) -> Result<bool, ArgumentError> {
         let Some(given) = arguments.layout() else {
@@ -172,6 +175,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 if there is no such parameter.
+    #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn param_info(&self, index: usize) -> Result<Option<ParamInfo>> {
         // SAFETY: the function is live as long as its module.
@@ -189,6 +193,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for an attribute that the driver does not know.
+    #[doc(alias = "cuFuncGetAttribute")]
     #[track_caller]
     pub fn attribute(&self, attribute: sys::CUfunction_attribute) -> Result<i32> {
         // SAFETY: the function is live as long as its module.
@@ -199,6 +204,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for an attribute that cannot be set, or a value out of range.
+    #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: sys::CUfunction_attribute, value: i32) -> Result<()> {
         // SAFETY: the function is live as long as its module, and the driver checks the rest.
@@ -210,6 +216,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for a value that the driver does not know.
+    #[doc(alias = "cuFuncSetCacheConfig")]
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
         let _current = self.enter()?;
@@ -221,6 +228,7 @@ impl Function {
     ///
     /// # Errors
     /// The driver lacks the function (before CUDA 12.3).
+    #[doc(alias = "cuFuncGetName")]
     #[track_caller]
     pub fn name(&self) -> Result<String> {
         // SAFETY: the function is live as long as its module.
@@ -233,6 +241,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for a block that is not possible.
+    #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
     #[track_caller]
     pub fn max_active_blocks_per_multiprocessor(
         &self,

@@ -69,7 +69,7 @@ pub struct LaunchConfig {
     /// Threads of a block.
     pub block: Dim3,
     /// Dynamic shared memory of a block, in bytes.
-    pub shared_bytes: u32,
+    pub dynamic_shared_bytes: u32,
 }
 
 /// Arguments are not what a kernel was compiled for; see [`Function::check_args`](crate::Function::check_args).

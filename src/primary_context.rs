@@ -18,6 +18,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 101 for a device that is not there, 2 without memory for it.
+    #[doc(alias = "cuDevicePrimaryCtxRetain")]
     #[track_caller]
     pub fn retain(device: Device) -> Result<Self> {
         // SAFETY: the driver checks the device.
@@ -32,6 +33,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuDevicePrimaryCtxRelease")]
     #[track_caller]
     pub fn release(self) -> Result<()> {
         self.context.destroy()
@@ -42,6 +44,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 101 for a device that is not there.
+    #[doc(alias = "cuDevicePrimaryCtxGetState")]
     #[track_caller]
     pub fn state(device: Device) -> Result<checked::DevicePrimaryCtxGetState> {
         // SAFETY: the driver checks the device.
@@ -53,6 +56,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 1 for flags that do not go together, 101 for a device that is not there.
+    #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
     #[track_caller]
     pub fn set_flags(device: Device, flags: sys::CUctx_flags) -> Result<()> {
         // SAFETY: the driver checks flags and device.
@@ -68,6 +72,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 101 for a device that is not there.
+    #[doc(alias = "cuDevicePrimaryCtxReset")]
     #[track_caller]
     pub unsafe fn reset(device: Device) -> Result<()> {
         // SAFETY: the caller's.

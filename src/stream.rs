@@ -2,7 +2,7 @@
 
 use core::{mem, ptr};
 
-use crate::error::released;
+use crate::error::dropping;
 use crate::event::done;
 use crate::{
     Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, Result, checked,
@@ -30,6 +30,7 @@ impl Stream {
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[doc(alias = "cuStreamCreate")]
     #[track_caller]
     pub fn new(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_DEFAULT)
@@ -44,16 +45,17 @@ impl Stream {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
     }
 
-    /// Makes a stream with flags.
+    /// Makes a stream with flags ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// 1 for flags that the driver does not know.
+    #[doc(alias = "cuStreamCreate")]
     #[track_caller]
     pub fn with_flags(context: &Context, flags: sys::CUstream_flags) -> Result<Self> {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::stream_create(flags.0) }?;
-        host_fn::forget(raw);
+        host_fn::stream_is_gone(raw, Some(context));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -63,6 +65,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 for flags that the driver does not know.
+    #[doc(alias = "cuStreamCreateWithPriority")]
     #[track_caller]
     pub fn with_priority(
         context: &Context,
@@ -72,7 +75,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
-        host_fn::forget(raw);
+        host_fn::stream_is_gone(raw, Some(context));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -102,28 +105,49 @@ impl Stream {
     ///
     /// # Panics
     /// With what a [host function](Self::launch_host_fn) of this stream panicked with.
+    #[doc(alias = "cuStreamSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is live.
-        let result = unsafe { checked::stream_synchronize(self.raw) };
-        host_fn::resume(self.raw);
+        let result = self.wait();
+        self.resume();
         result
+    }
+
+    /// The same, with panics left to the next call that tells them.
+    #[track_caller]
+    pub(crate) fn wait(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_synchronize(self.raw) }
+    }
+
+    /// Panics with what a host function panicked with.
+    fn resume(&self) {
+        host_fn::resume_of_stream(self.raw.addr(), self.context.as_ref());
     }
 
     /// Whether all work of the stream is done ([`cuStreamQuery`](checked::stream_query)).
     ///
     /// # Errors
     /// A fault of earlier work.
+    ///
+    /// # Panics
+    /// If all is done, as [`synchronize`](Self::synchronize).
+    #[doc(alias = "cuStreamQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        done(unsafe { checked::stream_query(self.raw) })
+        let done = done(unsafe { checked::stream_query(self.raw) })?;
+        if done {
+            self.resume();
+        }
+        Ok(done)
     }
 
     /// Makes the stream's future work wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
     ///
     /// # Errors
     /// 905 if the stream is captured and the event is not part of the capture.
+    #[doc(alias = "cuStreamWaitEvent")]
     #[track_caller]
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         // SAFETY: both handles are live.
@@ -134,6 +158,7 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuStreamGetPriority")]
     #[track_caller]
     pub fn priority(&self) -> Result<i32> {
         // SAFETY: the handle is live.
@@ -144,6 +169,7 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuStreamGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<sys::CUstream_flags> {
         // SAFETY: the handle is live.
@@ -157,14 +183,18 @@ impl Stream {
     /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
     /// this crate that is dropped there is leaked.
     ///
-    /// A panic in it does not reach the driver: the stream's next [`synchronize`](Self::synchronize) panics with it.
+    /// A panic in it does not reach the driver. The next call that waits for it panics with it: the stream's
+    /// [`synchronize`](Self::synchronize), that of an [event](Event::synchronize) recorded in the stream, that of the
+    /// [context](Context::synchronize), a query that finds the work done, or a copy to the host in the same context, like
+    /// [`DeviceBuffer::to_vec`]. Once the stream is gone, waiting for the context or copying there tells it.
     ///
     /// # Errors
     /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
     /// once: [`checked::graph_add_host_node`] and [`checked::launch_host_func`] are for that.
+    #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
-        host_fn::launch(self.raw, function)
+        host_fn::launch(self.raw, self.context.as_ref(), function)
     }
 
     /// Queues a copy from the host to a device, and gives both buffers back when it is done
@@ -172,6 +202,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 if the device's buffer is shorter; the buffers are then freed.
+    #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub fn upload<T: DeviceCopy>(
         &self,
@@ -189,6 +220,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 if the device's buffer is shorter; the buffers are then freed.
+    #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub fn download<T: DeviceCopy>(
         &self,
@@ -215,9 +247,10 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuStreamDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
-        host_fn::forget(self.raw);
+        host_fn::stream_is_gone(self.raw, self.context.as_ref());
         // SAFETY: the handle is live, and null from here on.
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
@@ -264,9 +297,9 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            host_fn::forget(self.raw);
+            host_fn::stream_is_gone(self.raw, self.context.as_ref());
             // SAFETY: the handle is live, and this is its last use.
-            released(unsafe { checked::stream_destroy(self.raw) });
+            dropping().done(unsafe { checked::stream_destroy(self.raw) });
         }
     }
 }

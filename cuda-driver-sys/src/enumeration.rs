@@ -172,6 +172,7 @@ macro_rules! anonymous_members {
 pub(crate) use anonymous_members;
 
 /// Checks sizes, alignments and offsets, all in bytes, while the crate is compiled.
+#[cfg(target_pointer_width = "64")]
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
         $(
