@@ -489,4 +489,38 @@ mod tests {
             assert!(check(&elf(0, 0)[..cut]).is_err(), "{cut}");
         }
     }
+
+    #[test]
+    fn damage_is_refused_or_harmless() {
+        let ptx = entry(1, 80, 20, 0, &[b' '; 36]);
+        let several = [&[1, 0, 0, 0, 168, 0, 0, 0][..], &[0; 80]].concat();
+        let content = [
+            ptx,
+            entry(2, 64, 128, 0, &elf(0x40, 24)),
+            entry(256, 152, 0, 0, &several),
+        ]
+        .concat();
+        let whole = fat_binary(content.len() as u64, &content);
+        assert!(matches!(check(&whole), Ok(Kind::Binary)));
+        // Marsaglia's xorshift: the same damage in every run.
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |limit: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random as usize % limit
+        };
+        let mut refused = 0;
+        for _ in 0..20_000 {
+            let mut image = whole.clone();
+            for _ in 0..1 + below(4) {
+                let at = below(image.len());
+                image[at] = [0, 1, 0x7f, 0x80, 0xff, below(256) as u8][below(6)];
+            }
+            image.truncate(image.len() - below(2) * below(image.len()));
+            refused += usize::from(check(&image).is_err());
+        }
+        // What is behind a checked image is never read, so all that can go wrong here is a panic.
+        assert!(refused > 5_000, "{refused}");
+    }
 }
