@@ -114,6 +114,13 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
             "more dynamic shared memory than CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
         );
     }
+    let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
+    if shared > u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
+        return invalid("more static and dynamic shared memory than a block can have");
+    }
+    if !function.kernel.fits_local_memory() {
+        return invalid("more local memory than a thread can have");
+    }
     if let Some(opcode) = function.kernel.unsupported() {
         crate::log!(
             "`{}` cannot be run: {opcode} is not supported",
@@ -167,6 +174,7 @@ impl Checked {
             return Err(Error::LAUNCH_OUT_OF_RESOURCES);
         }
         params.resize(bytes, 0);
+        self.stream.context.note_launch(&self.function.kernel);
         let device = self.stream.context.device;
         let limit = |attribute| u64::from(device.limit(attribute));
         let threads: u32 = self.shape.block.iter().product();
@@ -176,7 +184,7 @@ impl Checked {
             // By threads alone, so never fewer than on a GPU: registers are only estimated here.
             resident: per_multiprocessor.max(1) * limit(profile::MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
-            ..Options::default()
+            ..self.stream.context.launch_options()
         };
         let launch = Launch {
             kernel: self.function.kernel.clone(),

@@ -37,8 +37,11 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
-    /// Bytes of local memory that a thread may have, nested calls included.
+    /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
+    /// functions, or through pointers. What is known comes on top; both together are at most what a thread can have.
     pub stack_limit: u64,
+    /// Bytes that the kernels of the module's owner may have from `malloc` together.
+    pub heap_limit: u64,
     /// Blocks of a kernel that sees what other threads do may run at the same time, on several host threads: faster, but
     /// its results may differ from run to run.
     pub parallel: bool,
@@ -49,8 +52,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// No limit, the best instruction set, 128 KiB of stack, 4096 resident blocks; `CUDA_SOFT_PARALLEL=1` in the
-    /// environment sets `parallel`.
+    /// No limit, the best instruction set, 128 KiB of stack, a heap of 8 MiB, 4096 resident blocks;
+    /// `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
     fn default() -> Self {
         static PARALLEL: OnceLock<bool> = OnceLock::new();
         let from_environment = || std::env::var_os("CUDA_SOFT_PARALLEL").is_some_and(|v| v == "1");
@@ -58,6 +61,7 @@ impl Default for Options {
             budget: None,
             isa: Isa::best(),
             stack_limit: 128 << 10,
+            heap_limit: 8 << 20,
             parallel: *PARALLEL.get_or_init(from_environment),
             resident: 4096,
             cooperative: false,

@@ -22,6 +22,7 @@ mod registers;
 mod rounding;
 mod run;
 pub mod semantics;
+pub(crate) mod stack;
 #[cfg(test)]
 mod tests;
 mod warp;

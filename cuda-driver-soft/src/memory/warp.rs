@@ -286,10 +286,13 @@ impl<'m> Spaces<'m> {
                 Ok((self.params.host().wrapping_add(address as usize), None))
             }
             Space::Global | Space::Const | Space::Generic => match flight.lookup(address) {
-                Some(record) if fits(record.length(), address.wrapping_sub(record.base())) => Ok((
-                    address.wrapping_add(record.delta()) as usize as *mut u8,
-                    Some(record),
-                )),
+                Some(record)
+                    if fits(record.length(), address.wrapping_sub(record.base()))
+                        && (record.is_writable() || !write) =>
+                {
+                    let host = address.wrapping_add(record.delta());
+                    Ok((host as usize as *mut u8, Some(record)))
+                }
                 _ => Err(refused(Refused::Outside)),
             },
             _ => Err(refused(Refused::Outside)),

@@ -8,6 +8,7 @@ mod common;
 mod context;
 mod fault;
 mod launch;
+mod limits;
 mod memory;
 mod module;
 mod process;
