@@ -68,8 +68,8 @@ fn enumerations(text: &str) -> Result<Vec<Enumeration>, String> {
     let mut found: Vec<Enumeration> = Vec::new();
     for line in text.lines() {
         let head = line
-            .strip_prefix("enumeration! { ")
-            .or_else(|| line.strip_prefix("flags! { "));
+            .strip_prefix("enumeration ")
+            .or_else(|| line.strip_prefix("flags "));
         if let Some(head) = head {
             let head = head.trim_end_matches(" {");
             let (name, tag) = head
@@ -205,6 +205,8 @@ fn functions(text: &str) -> Result<Vec<Entry>, String> {
 
 fn function(line: &str, legacy: bool) -> Option<Entry> {
     let (symbol, parameters, rest) = head(line)?;
+    let (rest, texts) = rest.split_once(" \"")?;
+    let (group, doc) = texts.split_once("\" \"")?;
     let mut words = rest.split(' ');
     let (base, since, stream) = (words.next()?, words.next()?, words.next()?);
     let stream = match stream.split('(').next()? {
@@ -214,7 +216,12 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
         _ => return None,
     };
     Some(Entry {
-        group: words.next()?.trim_matches('"').to_owned(),
+        group: group.to_owned(),
+        // The doc is a sentence, if there is one, and a paragraph that is made anew.
+        does: doc
+            .split_once("\\n\\n")
+            .map_or("", |(does, _)| does)
+            .to_owned(),
         symbol,
         base: base.to_owned(),
         since: since.parse().ok()?,

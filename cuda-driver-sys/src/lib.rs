@@ -65,6 +65,7 @@ pub mod library;
 mod locations;
 mod parameters;
 mod retired;
+mod shape;
 
 #[cfg(any(feature = "loader", feature = "link"))]
 pub use calls::free::*;

@@ -67,27 +67,23 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
     }
     let mut places = vec![PathBuf::from(surroundings.library)];
     if cfg!(target_os = "linux") {
+        let mut add = |folder: String| {
+            let folder = surroundings.root.join(folder);
+            places.push(folder.join(surroundings.library));
+        };
+        add("usr/lib/wsl/lib".to_owned());
         let target = match std::env::consts::ARCH {
             "x86_64" => "x86_64-linux-gnu",
             "aarch64" => "aarch64-linux-gnu",
             "powerpc64" => "powerpc64le-linux-gnu",
-            _ => "",
+            _ => return places,
         };
-        let mut folders = vec!["usr/lib/wsl/lib".to_owned()];
         if target == "aarch64-linux-gnu" {
-            folders.extend(["tegra", "nvidia"].map(|name| format!("usr/lib/{target}/{name}")));
+            add(format!("usr/lib/{target}/tegra"));
+            add(format!("usr/lib/{target}/nvidia"));
         }
-        if !target.is_empty() {
-            folders.extend([
-                format!("usr/lib/{target}/nvidia/current"),
-                format!("usr/lib/{target}"),
-            ]);
-        }
-        places.extend(
-            folders
-                .iter()
-                .map(|folder| surroundings.root.join(folder).join(surroundings.library)),
-        );
+        add(format!("usr/lib/{target}/nvidia/current"));
+        add(format!("usr/lib/{target}"));
     }
     places
 }
