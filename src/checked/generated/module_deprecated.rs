@@ -4,6 +4,7 @@
 use core::ffi::{CStr};
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -20,9 +21,8 @@ pub unsafe fn module_get_surf_ref(hmod: sys::CUmodule, name: &CStr) -> Result<sy
     let mut surf_ref = MaybeUninit::<sys::CUsurfref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetSurfRef(surf_ref.as_mut_ptr(), hmod, name.as_ptr()) };
-    check(status, Function::cuModuleGetSurfRef)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { surf_ref.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(surf_ref, status, Function::cuModuleGetSurfRef) }
 }
 
 /// Finds a texture reference in a module by its name.
@@ -38,7 +38,6 @@ pub unsafe fn module_get_tex_ref(hmod: sys::CUmodule, name: &CStr) -> Result<sys
     let mut tex_ref = MaybeUninit::<sys::CUtexref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetTexRef(tex_ref.as_mut_ptr(), hmod, name.as_ptr()) };
-    check(status, Function::cuModuleGetTexRef)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tex_ref.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tex_ref, status, Function::cuModuleGetTexRef) }
 }

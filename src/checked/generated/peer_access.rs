@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{count, filled, slice, zeroed};
+use super::super::give::{count, filled, given, slice, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -50,9 +50,8 @@ pub unsafe fn device_can_access_peer(dev: sys::CUdevice, peer_dev: sys::CUdevice
     let mut can_access_peer = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceCanAccessPeer(can_access_peer.as_mut_ptr(), dev, peer_dev) };
-    check(status, Function::cuDeviceCanAccessPeer)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { can_access_peer.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(can_access_peer, status, Function::cuDeviceCanAccessPeer) }
 }
 
 /// Says, for each operation, which atomics a device can do on another's memory.
@@ -103,7 +102,6 @@ pub unsafe fn device_get_p2p_attribute(
     let mut value = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetP2PAttribute(value.as_mut_ptr(), attrib, src_device, dst_device) };
-    check(status, Function::cuDeviceGetP2PAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { value.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(value, status, Function::cuDeviceGetP2PAttribute) }
 }

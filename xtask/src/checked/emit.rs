@@ -50,6 +50,7 @@ fn imports(text: &str, checked: &str) -> String {
         "filled",
         "filled_to",
         "or_older",
+        "given",
         "same_length",
         "slice",
         "slice_mut",
@@ -106,9 +107,14 @@ fn imports(text: &str, checked: &str) -> String {
     if text.contains("fallback::") {
         let _ = writeln!(out, "use {checked}::fallback;");
     }
+    let check = if uses("check") {
+        "{Result, check}"
+    } else {
+        "Result"
+    };
     let _ = writeln!(
         out,
-        "use crate::sys::{{self, Function}};\nuse crate::{{Result, check}};"
+        "use crate::sys::{{self, Function}};\nuse crate::{check};"
     );
     if !text.contains(" Function::") {
         out = out.replace("sys::{self, Function}", "sys");
@@ -121,6 +127,15 @@ struct Output {
     field: String,
     ty: String,
     value: String,
+}
+
+impl Output {
+    /// The variable that holds it, if that is all there is to it.
+    fn variable(&self) -> Option<&str> {
+        self.value
+            .strip_prefix("unsafe { ")?
+            .strip_suffix(".assume_init() }")
+    }
 }
 
 struct Emitter<'a> {
@@ -624,6 +639,16 @@ impl<'a> Emitter<'a> {
                 return;
             }
             if self.call.fallback.is_none() {
+                if let [one] = self.outputs.as_slice() {
+                    if let Some(variable) = one.variable() {
+                        let _ = writeln!(
+                            out,
+                            "    // SAFETY: zeroed before the call, which gives a value where it succeeds.\n    \
+                             unsafe {{ given({variable}, status, {function}) }}"
+                        );
+                        return;
+                    }
+                }
                 let _ = writeln!(out, "    check(status, {function})?;");
             }
         }
