@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cargo xtask every-header
-cargo test --package cuda-driver-sys --test abi_headers --no-run
+cargo test --workspace --test abi_headers --no-run
 start=$SECONDS
-cargo test --package cuda-driver-sys --test abi_headers -- --include-ignored --nocapture
+cargo test --workspace --test abi_headers -- --include-ignored --nocapture
 echo "the check took $((SECONDS - start)) s"

@@ -60,4 +60,4 @@ for line in "${packages[@]}"; do
 done
 
 export CUDA_ABI_DRIVERS=$home
-cargo test --package cuda-driver-sys --test abi_drivers -- --include-ignored --nocapture
+cargo test --workspace --test abi_drivers -- --include-ignored --nocapture

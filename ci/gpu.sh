@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ci/gpu.sh pack [FOLDER]  builds the contract tests and examples into FOLDER (default target/gpu-pack), at most 40 MiB.
+# ci/gpu.sh pack [FOLDER]  builds the contract tests, the examples, the comparison of the registry with the driver, and a
+#                          program that is linked against the driver into FOLDER (default target/gpu-pack; 40 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
 #
 # The folder carries this script as `run`, so that it is all a GPU machine needs: copy it there, start FOLDER/run.
@@ -17,7 +18,12 @@ pack() {
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
     cargo test --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
+    cargo test --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers >>"$built"
     cargo build --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"
+    # The linker gets a stub, not this machine's driver, if it has one.
+    env -u CUDA_PATH cargo build --release --target-dir target/features --manifest-path ci/linked/Cargo.toml --bin linked
+    cp target/features/release/linked "$folder/examples/"
+    strip "$folder/examples/linked"
     python3 - "$built" <<'PYTHON' | while IFS=$'\t' read -r kind name path; do
 import json, sys
 for line in open(sys.argv[1]):
@@ -62,6 +68,10 @@ run() {
         printf '\n--- %s\n' "$name"
         if [[ $name = examples/first_kernel && $CUDA_DRIVER != system && -z ${CUDA_DRIVER_LIBRARY:-} ]]; then
             echo "needs the system's driver, or CUDA_DRIVER_LIBRARY: it makes raw calls and chooses no driver"
+            continue
+        fi
+        if [[ $name = examples/linked && $CUDA_DRIVER != system ]]; then
+            echo "needs the system's driver: it is linked against it"
             continue
         fi
         code=0

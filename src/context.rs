@@ -4,10 +4,10 @@ use core::marker::PhantomData;
 use core::mem;
 use std::sync::Arc;
 
-use crate::error::{Error, released};
+use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Device, Result, checked};
+use crate::{Device, Result, checked, host_fn};
 
 /// A context: an address space on a device, with everything that lives there.
 ///
@@ -56,11 +56,15 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
+    #[inline]
     #[track_caller]
     fn end(&self) -> Result<()> {
         match self.owner {
-            // SAFETY: the handle is live and ours, and this is its last use.
-            Owner::Created => unsafe { checked::ctx_destroy(self.raw) },
+            Owner::Created => {
+                host_fn::context_is_gone(self.raw);
+                // SAFETY: the handle is live and ours, and this is its last use.
+                unsafe { checked::ctx_destroy(self.raw) }
+            }
             // SAFETY: we retained it once, and release it once.
             Owner::Primary(device) => unsafe {
                 checked::device_primary_ctx_release(device.as_raw())
@@ -71,12 +75,14 @@ impl Inner {
 }
 
 impl Drop for Inner {
+    #[inline]
     fn drop(&mut self) {
-        released(self.end());
+        dropping().done(self.end());
     }
 }
 
 impl Context {
+    #[inline]
     fn new(raw: sys::CUcontext, owner: Owner) -> Self {
         Self {
             inner: Arc::new(Inner { raw, owner }),
@@ -87,15 +93,19 @@ impl Context {
     ///
     /// # Errors
     /// 101 for a device that is not there, 2 without memory for it.
+    #[inline]
+    #[doc(alias = "cuCtxCreate")]
     #[track_caller]
     pub fn create(device: Device) -> Result<Self> {
         Self::create_with_flags(device, sys::CUctx_flags(0))
     }
 
-    /// The same with flags, for instance how a waiting thread waits.
+    /// The same with flags, for instance how a waiting thread waits ([`cuCtxCreate`](checked::ctx_create)).
     ///
     /// # Errors
     /// 1 for flags that do not go together, and as [`create`](Self::create).
+    #[inline]
+    #[doc(alias = "cuCtxCreate")]
     #[track_caller]
     pub fn create_with_flags(device: Device, flags: sys::CUctx_flags) -> Result<Self> {
         // SAFETY: the driver checks flags and device.
@@ -111,7 +121,9 @@ impl Context {
     /// ([`cuCtxPushCurrent`](checked::ctx_push_current)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxPushCurrent")]
     #[track_caller]
     pub fn push(&self) -> Result<Current> {
         // SAFETY: the handle is live as long as the guard's reference.
@@ -127,6 +139,8 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn is_current(&self) -> Result<bool> {
         Ok(Self::current_raw()? == self.inner.raw)
@@ -137,6 +151,8 @@ impl Context {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[inline]
+    #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn current_raw() -> Result<sys::CUcontext> {
         // SAFETY: it takes nothing.
@@ -150,6 +166,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[inline]
     #[track_caller]
     pub unsafe fn current() -> Result<Option<Self>> {
         let raw = Self::current_raw()?;
@@ -161,6 +178,7 @@ impl Context {
     }
 
     /// Makes the context current for one call of this crate, if it is not already.
+    #[inline]
     #[track_caller]
     pub(crate) fn enter(&self) -> Result<Entered> {
         let pushed = Self::current_raw()? != self.inner.raw;
@@ -174,11 +192,13 @@ impl Context {
         })
     }
 
-    /// Gives back this reference. If it is the last one, the context is destroyed, or for a primary one released, and
-    /// the driver's answer returned; else that is left to the last one.
+    /// Gives back this reference. If it is the last one, the context is destroyed ([`cuCtxDestroy`](checked::ctx_destroy)),
+    /// or for a primary one released, and the driver's answer returned; else that is left to the last one.
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
+    #[doc(alias = "cuCtxDestroy")]
     #[track_caller]
     pub fn destroy(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
@@ -191,7 +211,9 @@ impl Context {
     /// deprecates). References here need no such count.
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxAttach")]
     #[track_caller]
     pub fn attach(&self) -> Result<Attachment> {
         let _current = self.enter()?;
@@ -206,7 +228,9 @@ impl Context {
     /// The context's device ([`cuCtxGetDevice`](checked::ctx_get_device)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxGetDevice")]
     #[track_caller]
     pub fn device(&self) -> Result<Device> {
         let _current = self.enter()?;
@@ -219,17 +243,26 @@ impl Context {
     ///
     /// # Errors
     /// A fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// With what a [host function](crate::Stream::launch_host_fn) of one of its streams panicked with.
+    #[inline]
+    #[doc(alias = "cuCtxSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
-        unsafe { checked::ctx_synchronize() }
+        let result = unsafe { checked::ctx_synchronize() };
+        host_fn::resume_of_context(Some(self));
+        result
     }
 
     /// The flags that the context was made with ([`cuCtxGetFlags`](checked::ctx_get_flags)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<sys::CUctx_flags> {
         let _current = self.enter()?;
@@ -242,7 +275,9 @@ impl Context {
     /// ([`cuCtxGetApiVersion`](checked::ctx_get_api_version)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxGetApiVersion")]
     #[track_caller]
     pub fn api_version(&self) -> Result<u32> {
         // SAFETY: the handle is live.
@@ -253,6 +288,8 @@ impl Context {
     ///
     /// # Errors
     /// 215 for a limit that the device does not have, 1 for one that the driver does not know.
+    #[inline]
+    #[doc(alias = "cuCtxGetLimit")]
     #[track_caller]
     pub fn limit(&self, limit: sys::CUlimit) -> Result<usize> {
         let _current = self.enter()?;
@@ -265,6 +302,8 @@ impl Context {
     ///
     /// # Errors
     /// 215 for a limit that the device does not have, 1 for a value out of range.
+    #[inline]
+    #[doc(alias = "cuCtxSetLimit")]
     #[track_caller]
     pub fn set_limit(&self, limit: sys::CUlimit, value: usize) -> Result<()> {
         let _current = self.enter()?;
@@ -276,7 +315,9 @@ impl Context {
     /// ([`cuCtxGetCacheConfig`](checked::ctx_get_cache_config)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxGetCacheConfig")]
     #[track_caller]
     pub fn cache_config(&self) -> Result<sys::CUfunc_cache> {
         let _current = self.enter()?;
@@ -289,6 +330,8 @@ impl Context {
     ///
     /// # Errors
     /// 1 for a value that the driver does not know.
+    #[inline]
+    #[doc(alias = "cuCtxSetCacheConfig")]
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
         let _current = self.enter()?;
@@ -299,7 +342,9 @@ impl Context {
     /// Free and whole memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuMemGetInfo")]
     #[track_caller]
     pub fn mem_info(&self) -> Result<checked::MemGetInfo> {
         let _current = self.enter()?;
@@ -311,7 +356,9 @@ impl Context {
     /// ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
     ///
     /// # Errors
-    /// 709 for a primary context that was reset.
+    /// 3 in a forked process.
+    #[inline]
+    #[doc(alias = "cuCtxGetStreamPriorityRange")]
     #[track_caller]
     pub fn stream_priority_range(&self) -> Result<checked::CtxGetStreamPriorityRange> {
         let _current = self.enter()?;
@@ -320,6 +367,7 @@ impl Context {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub fn as_raw(&self) -> sys::CUcontext {
         self.inner.raw
@@ -330,6 +378,7 @@ impl Context {
     /// # Safety
     /// The handle is live, and nobody else destroys it or leaves it current on a thread for longer than the references
     /// live.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUcontext) -> Self {
         Self::new(raw, Owner::Created)
@@ -339,12 +388,14 @@ impl Context {
     ///
     /// # Safety
     /// The handle stays live as long as the value, its clones and everything that is made with them.
+    #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUcontext) -> Self {
         Self::new(raw, Owner::Foreign)
     }
 
     /// Gives the context away: no reference destroys it any more.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUcontext {
         let raw = self.inner.raw;
@@ -355,6 +406,7 @@ impl Context {
 }
 
 impl PartialEq for Context {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.inner.raw == other.inner.raw
     }
@@ -374,15 +426,18 @@ pub struct Current {
 }
 
 impl Current {
-    /// Pops the context and tells how that went.
+    /// Pops the context and tells how that went ([`cuCtxPopCurrent`](checked::ctx_pop_current)).
     ///
     /// # Errors
     /// 201 if the context is not on top of the stack: another one was pushed and not popped. It then stays where it is.
+    #[inline]
+    #[doc(alias = "cuCtxPopCurrent")]
     #[track_caller]
     pub fn pop(mut self) -> Result<()> {
         self.end()
     }
 
+    #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         self.popped = true;
@@ -412,15 +467,17 @@ impl Current {
     }
 
     /// The context stays on the stack, so it must not end: a destroyed context that is current crashes the driver.
+    #[inline]
     fn keep(&self) {
         mem::forget(self.context.clone());
     }
 }
 
 impl Drop for Current {
+    #[inline]
     fn drop(&mut self) {
         if !self.popped {
-            released(self.end());
+            dropping().done(self.end());
         }
     }
 }
@@ -432,10 +489,11 @@ pub(crate) struct Entered {
 }
 
 impl Drop for Entered {
+    #[inline]
     fn drop(&mut self) {
         if self.pushed {
             // SAFETY: this pops what `enter` pushed; nothing in between pushes without popping.
-            released(unsafe { checked::ctx_pop_current() }.map(drop));
+            dropping().done(unsafe { checked::ctx_pop_current() }.map(drop));
         }
     }
 }
@@ -452,11 +510,14 @@ impl Attachment {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
+    #[doc(alias = "cuCtxDetach")]
     #[track_caller]
     pub fn detach(mut self) -> Result<()> {
         self.end()
     }
 
+    #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         self.detached = true;
@@ -467,14 +528,16 @@ impl Attachment {
 }
 
 impl Drop for Attachment {
+    #[inline]
     fn drop(&mut self) {
         if !self.detached {
-            released(self.end());
+            dropping().done(self.end());
         }
     }
 }
 
 impl Context {
+    #[inline]
     pub(crate) fn primary(raw: sys::CUcontext, device: Device) -> Self {
         Self::new(raw, Owner::Primary(device))
     }

@@ -1,5 +1,6 @@
 //! What went wrong: the code, the call, the library, and the line that made the call.
 
+use core::cell::Cell;
 use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
@@ -11,8 +12,7 @@ use crate::sys::{CUresult, Function, Library};
 /// The result of a driver call.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// A driver call that failed: 16 bytes, `Copy`, and printable without asking the driver for anything but, where it lacks
-/// the function, its version.
+/// A driver call that failed: 16 bytes, `Copy`, and printable at any time without asking the driver for anything.
 ///
 /// ```text
 /// cuMemAlloc_v2 failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory (src/main.rs:12)
@@ -34,12 +34,16 @@ pub struct Error {
 const FUNCTION_BITS: u32 = 10;
 
 const _: () = assert!(Function::ALL.len() <= 1 << FUNCTION_BITS);
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Error>() == 16);
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<u64>>() == 16);
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 
-/// The first fault that this process was told of. Faults stick to the process, so there is one at most.
-static FIRST_FAULT: OnceLock<Error> = OnceLock::new();
+/// The first fault that this process was told of, and whether it was told while it dropped an object. Faults stick to the
+/// process, so there is one at most.
+static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
 /// Turns the code of a raw call into a result. The code 0 is success; every other one is an error of `function`,
 /// called through [`sys::DEFAULT`](crate::sys::DEFAULT).
@@ -79,7 +83,7 @@ impl Error {
             location,
         };
         if error.is_fault() {
-            let _ = FIRST_FAULT.get_or_init(|| error);
+            let _ = FIRST_FAULT.get_or_init(|| (error, DROPPING.get()));
         }
         error
     }
@@ -172,7 +176,7 @@ impl Error {
                 }
             }
             if self.is_missing_function() {
-                return self.missing(f, library.version());
+                return self.missing(f, library.known_version());
             }
         }
         match error_table::find(self.code) {
@@ -185,16 +189,18 @@ impl Error {
         if self.is_fault() {
             f.write_str("; raised by earlier work, first seen by ")?;
             match FIRST_FAULT.get() {
-                Some(first) if first.code == self.code && !first.is_same_call(self) => {
-                    write!(f, "{} at {}", first.function(), Place(first.location))?;
+                Some((first, dropping)) if *dropping || !first.is_same_call(self) => {
+                    write!(f, "{}", first.function())?;
+                    if *dropping {
+                        // The line is one of this crate, which would tell nobody anything.
+                        f.write_str(" when an object was dropped")?;
+                    } else {
+                        write!(f, " at {}", Place(first.location))?;
+                    }
+                    if first.code != self.code {
+                        write!(f, ", as code {}", first.code)?;
+                    }
                 }
-                Some(first) if first.code != self.code => write!(
-                    f,
-                    "{} at {}, as code {}",
-                    first.function(),
-                    Place(first.location),
-                    first.code
-                )?,
                 _ => f.write_str("this call")?,
             }
         }
@@ -225,7 +231,9 @@ impl Error {
     }
 
     fn is_same_call(&self, other: &Self) -> bool {
-        self.function == other.function && self.location == other.location
+        self.code == other.code
+            && self.function == other.function
+            && self.location == other.location
     }
 }
 
@@ -234,11 +242,32 @@ pub(crate) const fn is_fault(code: u32) -> bool {
     matches!(code, 700 | 702 | 710 | 714..=719)
 }
 
-/// For `Drop`, which can report nothing. Not initialised (after `fork`), deinitialised (at exit), the context gone, and
-/// faults all mean that there is nothing left to release; with any other code there is nothing that could still be
-/// done.
-pub(crate) fn released(result: Result<()>) {
-    let _ = result;
+thread_local! {
+    /// Whether this thread's calls come from a `Drop`.
+    static DROPPING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The last call of an object that is dropped: `dropping().done(unsafe { … })`.
+#[derive(Debug)]
+pub(crate) struct Dropping {
+    /// Whether an object around this one is being dropped.
+    before: bool,
+}
+
+/// Calls from here on, until [`Dropping::done`], come from a `Drop`.
+pub(crate) fn dropping() -> Dropping {
+    Dropping {
+        before: DROPPING.replace(true),
+    }
+}
+
+impl Dropping {
+    /// A drop can report nothing. Not initialised (after `fork`), deinitialised (at exit), the context gone, and faults all
+    /// mean that there is nothing left to release; with any other code there is nothing that could still be done.
+    pub(crate) fn done(self, result: Result<()>) {
+        let _ = result;
+        DROPPING.set(self.before);
+    }
 }
 
 /// A CUDA version number as C writes it: 12050 is 12.5.

@@ -1,10 +1,11 @@
 //! Events: points in streams.
 
 use core::mem;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::{Error, released};
+use crate::error::{Error, dropping};
 use crate::sys::{self, CUresult};
-use crate::{Borrowed, Context, Result, Stream, checked};
+use crate::{Borrowed, Context, Result, Stream, checked, host_fn};
 
 /// An event: a point in a stream that can be waited for, and whose time can be taken.
 ///
@@ -25,7 +26,12 @@ use crate::{Borrowed, Context, Result, Stream, checked};
 pub struct Event {
     raw: sys::CUevent,
     context: Option<Context>,
+    /// The stream that it was last recorded in, as a number; [`NO_STREAM`] at first.
+    stream: AtomicUsize,
 }
+
+/// No stream's handle.
+const NO_STREAM: usize = usize::MAX;
 
 // SAFETY: the driver takes an event's handle on every thread.
 unsafe impl Send for Event {}
@@ -33,58 +39,104 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
+    #[inline]
+    const fn of(raw: sys::CUevent, context: Option<Context>) -> Self {
+        Self {
+            raw,
+            context,
+            stream: AtomicUsize::new(NO_STREAM),
+        }
+    }
+
     /// Makes an event that takes the time ([`cuEventCreate`](checked::event_create)).
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[inline]
+    #[doc(alias = "cuEventCreate")]
     #[track_caller]
     pub fn new(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// The same with flags, for instance without the time, which is cheaper.
+    /// The same with flags, for instance without the time, which is cheaper ([`cuEventCreate`](checked::event_create)).
     ///
     /// # Errors
     /// 1 for flags that do not go together.
+    #[inline]
+    #[doc(alias = "cuEventCreate")]
     #[track_caller]
     pub fn with_flags(context: &Context, flags: sys::CUevent_flags) -> Result<Self> {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::event_create(flags.0) }?;
-        Ok(Self {
-            raw,
-            context: Some(context.clone()),
-        })
+        Ok(Self::of(raw, Some(context.clone())))
     }
 
     /// Records the work that a stream has at this moment ([`cuEventRecord`](checked::event_record)).
     ///
     /// # Errors
     /// 400 for a stream of another context.
+    #[inline]
+    #[doc(alias = "cuEventRecord")]
     #[track_caller]
     pub fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both handles are live.
-        unsafe { checked::event_record(self.raw, stream.as_raw()) }
+        unsafe { checked::event_record(self.raw, stream.as_raw()) }?;
+        self.stream.store(stream.as_raw().addr(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Whether what was recorded is done; also if nothing was recorded ([`cuEventQuery`](checked::event_query)).
     ///
     /// # Errors
     /// A fault of earlier work.
+    ///
+    /// # Panics
+    /// If it is done, as [`synchronize`](Self::synchronize).
+    #[inline]
+    #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        done(unsafe { checked::event_query(self.raw) })
+        let done = done(unsafe { checked::event_query(self.raw) })?;
+        if done {
+            self.resume();
+        }
+        Ok(done)
     }
 
     /// Waits until what was recorded is done ([`cuEventSynchronize`](checked::event_synchronize)).
     ///
     /// # Errors
     /// A fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// With what a [host function](Stream::launch_host_fn) of the stream panicked with.
+    #[inline]
+    #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
+        let result = self.wait();
+        self.resume();
+        result
+    }
+
+    /// The same, with panics left to the next call that tells them.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn wait(&self) -> Result<()> {
         // SAFETY: the handle is live.
         unsafe { checked::event_synchronize(self.raw) }
+    }
+
+    /// Panics with what a host function of the recorded stream panicked with.
+    #[inline]
+    pub(crate) fn resume(&self) {
+        let stream = self.stream.load(Ordering::Relaxed);
+        if stream != NO_STREAM {
+            host_fn::resume_of_stream(stream, self.context.as_ref());
+        }
     }
 
     /// The time from this event to a later one, in milliseconds, to about half a microsecond
@@ -92,6 +144,8 @@ impl Event {
     ///
     /// # Errors
     /// 400 if one of them was not recorded or takes no time, 600 if one is not done yet.
+    #[inline]
+    #[doc(alias = "cuEventElapsedTime")]
     #[track_caller]
     pub fn elapsed_ms(&self, end: &Self) -> Result<f32> {
         // SAFETY: both handles are live.
@@ -102,6 +156,8 @@ impl Event {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
+    #[doc(alias = "cuEventDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
         // SAFETY: the handle is live, and null from here on.
@@ -109,6 +165,7 @@ impl Event {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUevent {
         self.raw
@@ -118,24 +175,24 @@ impl Event {
     ///
     /// # Safety
     /// The handle is live, of that context, and nobody else destroys it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUevent, context: &Context) -> Self {
-        Self {
-            raw,
-            context: Some(context.clone()),
-        }
+        Self::of(raw, Some(context.clone()))
     }
 
     /// An event that belongs to someone else.
     ///
     /// # Safety
     /// The handle stays live as long as the value.
+    #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUevent) -> Borrowed<'a, Self> {
-        Borrowed::new(Self { raw, context: None })
+        Borrowed::new(Self::of(raw, None))
     }
 
     /// Gives the event away; the context that it needs is kept alive for good.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUevent {
         let raw = self.raw;
@@ -144,6 +201,7 @@ impl Event {
     }
 
     /// The context that the event was made in, if it is known.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {
         self.context.as_ref()
@@ -151,15 +209,17 @@ impl Event {
 }
 
 impl Drop for Event {
+    #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
             // SAFETY: the handle is live, and this is its last use.
-            released(unsafe { checked::event_destroy(self.raw) });
+            dropping().done(unsafe { checked::event_destroy(self.raw) });
         }
     }
 }
 
 /// What a query says: 600 is an answer, not a failure.
+#[inline]
 pub(crate) fn done(result: Result<(), Error>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),

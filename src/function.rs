@@ -22,6 +22,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
+    #[inline]
     pub(crate) const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
         Self { raw, module }
     }
@@ -48,6 +49,7 @@ impl Function {
     /// # Errors
     /// 1 for a grid or block that is not possible, 701 for one that needs more than there is, 201 on the null stream
     /// with no context current. What goes wrong while the kernel runs is the error of a later call.
+    #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]
     pub unsafe fn launch(
@@ -61,7 +63,7 @@ impl Function {
         let LaunchConfig {
             grid,
             block,
-            shared_bytes,
+            dynamic_shared_bytes,
         } = config;
         // SAFETY: the function is live as long as its module, the stream is live, the pointers are to values that
         // outlive the call; the rest is the caller's.
@@ -74,7 +76,7 @@ impl Function {
                 block.x,
                 block.y,
                 block.z,
-                shared_bytes,
+                dynamic_shared_bytes,
                 stream.as_raw(),
                 params,
                 extra,
@@ -90,6 +92,8 @@ impl Function {
     ///
     /// # Errors
     /// 720 for more blocks than run at once, 1 for a packed buffer, and as [`launch`](Self::launch).
+    #[inline]
+    #[doc(alias = "cuLaunchCooperativeKernel")]
     #[track_caller]
     pub unsafe fn launch_cooperative(
         &self,
@@ -109,7 +113,7 @@ impl Function {
         let LaunchConfig {
             grid,
             block,
-            shared_bytes,
+            dynamic_shared_bytes,
         } = config;
         // SAFETY: as in `launch`.
         unsafe {
@@ -121,7 +125,7 @@ impl Function {
                 block.x,
                 block.y,
                 block.z,
-                shared_bytes,
+                dynamic_shared_bytes,
                 stream.as_raw(),
                 params,
             )
@@ -134,6 +138,8 @@ impl Function {
     ///
     /// # Errors
     /// The first argument that does not fit.
+    #[inline]
+    #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn check_args(&self, arguments: &impl KernelArgs) -> Result<bool, ArgumentError> {
         let Some(given) = arguments.layout() else {
@@ -172,6 +178,8 @@ impl Function {
     ///
     /// # Errors
     /// 1 if there is no such parameter.
+    #[inline]
+    #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn param_info(&self, index: usize) -> Result<Option<ParamInfo>> {
         // SAFETY: the function is live as long as its module.
@@ -189,6 +197,8 @@ impl Function {
     ///
     /// # Errors
     /// 1 for an attribute that the driver does not know.
+    #[inline]
+    #[doc(alias = "cuFuncGetAttribute")]
     #[track_caller]
     pub fn attribute(&self, attribute: sys::CUfunction_attribute) -> Result<i32> {
         // SAFETY: the function is live as long as its module.
@@ -199,6 +209,8 @@ impl Function {
     ///
     /// # Errors
     /// 1 for an attribute that cannot be set, or a value out of range.
+    #[inline]
+    #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: sys::CUfunction_attribute, value: i32) -> Result<()> {
         // SAFETY: the function is live as long as its module, and the driver checks the rest.
@@ -210,6 +222,8 @@ impl Function {
     ///
     /// # Errors
     /// 1 for a value that the driver does not know.
+    #[inline]
+    #[doc(alias = "cuFuncSetCacheConfig")]
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
         let _current = self.enter()?;
@@ -221,6 +235,8 @@ impl Function {
     ///
     /// # Errors
     /// The driver lacks the function (before CUDA 12.3).
+    #[inline]
+    #[doc(alias = "cuFuncGetName")]
     #[track_caller]
     pub fn name(&self) -> Result<String> {
         // SAFETY: the function is live as long as its module.
@@ -233,6 +249,8 @@ impl Function {
     ///
     /// # Errors
     /// 1 for a block that is not possible.
+    #[inline]
+    #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
     #[track_caller]
     pub fn max_active_blocks_per_multiprocessor(
         &self,
@@ -253,6 +271,7 @@ impl Function {
     }
 
     /// Makes the module's context current for one call, if it is known.
+    #[inline]
     #[track_caller]
     fn enter(&self) -> Result<Option<Entered>> {
         match self.module.as_ref().and_then(Module::context) {
@@ -262,6 +281,7 @@ impl Function {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUfunction {
         self.raw
@@ -271,12 +291,14 @@ impl Function {
     ///
     /// # Safety
     /// The handle stays live as long as the value and its clones.
+    #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw(raw: sys::CUfunction) -> Self {
         Self::new(raw, None)
     }
 
     /// The module that the function was found in, if it is known.
+    #[inline]
     #[must_use]
     pub const fn module(&self) -> Option<&Module> {
         self.module.as_ref()
@@ -284,6 +306,7 @@ impl Function {
 }
 
 impl fmt::Debug for Function {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Function")
             .field(&self.raw.cast::<c_void>())

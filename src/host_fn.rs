@@ -1,6 +1,10 @@
 //! Host functions in streams: closures that C calls, and what becomes of their panics.
+//!
+//! A panic must not unwind through the driver. It is kept until a call of this crate waits for the stream, or for the
+//! context, and comes out there.
 
 use core::ffi::c_void;
+use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,13 +12,23 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, CUstreamCaptureStatus};
-use crate::{Error, Result, checked};
+use crate::{Context, Error, Result, checked};
 
-/// A panic that waits for someone to tell, and the stream that it happened in.
-struct Waiting {
+/// Where a host function runs: handles, as numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
     stream: usize,
+    context: usize,
+}
+
+/// A panic that waits for someone to tell.
+struct Waiting {
+    place: Place,
     payload: Box<dyn Any + Send>,
 }
+
+/// The stream of a panic whose own stream is gone.
+const GONE: usize = usize::MAX;
 
 /// Panics of host functions that nobody was told of yet.
 static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
@@ -22,15 +36,16 @@ static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 /// How many there are: nearly always none, and then no lock is taken.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Queues a function in a stream.
+/// Queues a function in a stream of a context; `None` is one that the driver knows.
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     stream: sys::CUstream,
+    context: Option<&Context>,
     function: F,
 ) -> Result<()> {
-    /// A function and the stream that it runs in.
+    /// A function and where it runs.
     struct Task<F> {
-        stream: usize,
+        place: Place,
         function: F,
     }
 
@@ -40,12 +55,10 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     /// `task` is a `Box<Task<F>>` that nobody else uses.
     unsafe extern "system" fn run<F: FnOnce()>(task: *mut c_void) {
         // SAFETY: the caller's.
-        let Task { stream, function } = *unsafe { Box::from_raw(task.cast::<Task<F>>()) };
+        let Task { place, function } = *unsafe { Box::from_raw(task.cast::<Task<F>>()) };
         // Nothing of ours is seen half done afterwards: the function is gone.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(function)) {
-            let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.push(Waiting { stream, payload });
-            COUNT.store(waiting.len(), Ordering::Release);
+            with_waiting(|waiting| waiting.push(Waiting { place, payload }));
         }
     }
 
@@ -59,10 +72,17 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
             Refusal::Captured,
         ));
     }
-    let task = Box::into_raw(Box::new(Task {
+    let context = match context {
+        Some(context) => context.as_raw(),
+        // Where the driver does not tell, only the stream will.
+        // SAFETY: as above.
+        None => unsafe { checked::stream_get_ctx(stream) }.unwrap_or(ptr::null_mut()),
+    };
+    let place = Place {
         stream: stream.addr(),
-        function,
-    }));
+        context: context.addr(),
+    };
+    let task = Box::into_raw(Box::new(Task { place, function }));
     // SAFETY: `run` is of this task's type and, as nothing is captured, is called at most once, on some thread: the
     // function is `Send`.
     let result =
@@ -74,28 +94,85 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     result
 }
 
-/// Panics with what a host function of a stream panicked with, if one did.
+/// After a wait for a stream, or for an event of it: panics with what a host function of it panicked with, if one did.
 #[track_caller]
-pub(crate) fn resume(stream: sys::CUstream) {
-    if let Some(payload) = take(stream) {
+pub(crate) fn resume_of_stream(stream: usize, context: Option<&Context>) {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let context = match context {
+        Some(context) => Some(context.as_raw()),
+        // Every context has default streams; the handles of the others say enough.
+        None if stream <= sys::CU_STREAM_PER_THREAD.addr() => Context::current_raw().ok(),
+        None => None,
+    };
+    resume(|place| {
+        place.stream == stream && context.is_none_or(|context| place.context == context.addr())
+    });
+}
+
+/// After a wait for a context: panics with what a host function of any of its streams panicked with, if one did.
+#[track_caller]
+pub(crate) fn resume_of_context(context: Option<&Context>) {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let context = match context.map_or_else(Context::current_raw, |context| Ok(context.as_raw())) {
+        Ok(context) => context.addr(),
+        Err(_) => return,
+    };
+    resume(|waiting| waiting.context == context);
+}
+
+#[track_caller]
+fn resume(matches: impl Fn(Place) -> bool) {
+    // A second panic would end the process, and the first is being told.
+    if std::thread::panicking() {
+        return;
+    }
+    let found = with_waiting(|waiting| {
+        let at = waiting.iter().position(|waiting| matches(waiting.place))?;
+        Some(waiting.remove(at).payload)
+    });
+    if let Some(payload) = found {
         resume_unwind(payload);
     }
 }
 
-/// Forgets the panics of a stream that ends, or of one that ended before its handle was given to another.
-pub(crate) fn forget(stream: sys::CUstream) {
-    while take(stream).is_some() {}
+/// The stream ends, or ended before its handle was given to another: its panics are told by its context from now on.
+pub(crate) fn stream_is_gone(stream: sys::CUstream, context: Option<&Context>) {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    with_waiting(|waiting| {
+        for waiting in waiting {
+            let is_of = context.is_none_or(|c| waiting.place.context == c.as_raw().addr());
+            if is_of && waiting.place.stream == stream.addr() {
+                waiting.place.stream = GONE;
+            }
+        }
+    });
 }
 
-fn take(stream: sys::CUstream) -> Option<Box<dyn Any + Send>> {
+/// The context ends: nobody is left to tell.
+pub(crate) fn context_is_gone(context: sys::CUcontext) {
     if COUNT.load(Ordering::Acquire) == 0 {
-        return None;
+        return;
     }
+    // Dropped when the lock is free: a payload may own anything.
+    let _ = with_waiting(|waiting| {
+        let (gone, kept) = waiting
+            .drain(..)
+            .partition(|waiting| waiting.place.context == context.addr());
+        *waiting = kept;
+        let gone: Vec<Waiting> = gone;
+        gone
+    });
+}
+
+fn with_waiting<T>(change: impl FnOnce(&mut Vec<Waiting>) -> T) -> T {
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = waiting
-        .iter()
-        .position(|waiting| waiting.stream == stream.addr())?;
-    let taken = waiting.remove(at);
+    let result = change(&mut waiting);
     COUNT.store(waiting.len(), Ordering::Release);
-    Some(taken.payload)
+    result
 }

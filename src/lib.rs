@@ -33,7 +33,10 @@
 //!   cannot report a failure; where that matters, `destroy` and its like can.
 //! - Which context is current is the driver's business. An object makes its context current for those calls that need
 //!   one, and only for them; a launch asks nothing.
-//! - What the host must not touch while a device uses it is behind `unsafe`, or owned until an event gives it back.
+//! - What the host must not touch while a device uses it is behind `unsafe`, or owned until an event gives it back. What
+//!   only the device sees is not guarded: a copy to a buffer while a kernel works on it leaves one or the other there, as in
+//!   C, and streams and events are how to say which. No bytes are wrong for a [`DeviceCopy`] type.
+//! - A panic in a [host function](Stream::launch_host_fn) comes out of the next call that waits for it.
 //! - Handles of other libraries are taken over with `from_raw` and used without owning with `borrow_raw`; `as_raw` and
 //!   `into_raw` go the other way.
 

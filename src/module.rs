@@ -6,16 +6,18 @@ mod jit;
 
 use core::{fmt, mem};
 use std::ffi::{CStr, CString};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use error::JitError;
 pub use jit::JitOptions;
 
-use crate::error::{Error, released};
+use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked};
+use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked, host_fn};
 
 /// A module: kernels and variables, loaded into a context from PTX, a cubin or a fat binary.
 ///
@@ -60,7 +62,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        released(self.end());
+        dropping().done(self.end());
     }
 }
 
@@ -79,38 +81,34 @@ impl Module {
         }
     }
 
-    /// Loads a file: PTX, a cubin or a fat binary, as its content says ([`cuModuleLoad`](checked::module_load)).
+    /// Loads a file: PTX, a cubin or a fat binary, as its content says. The file is read here, checked like any
+    /// [image](Self::from_image), and loaded from memory ([`cuModuleLoadDataEx`](checked::module_load_data_ex)): C's
+    /// `cuModuleLoad` trusts a file that was cut off, and takes no path that is not Unicode on Windows.
     ///
     /// # Errors
-    /// 301 for no such file; 200, 209 or 218 for content that cannot be used, with the compiler's words.
+    /// 301 for a file that is not there or cannot be read, with the system's words; else as
+    /// [`from_image`](Self::from_image).
+    #[doc(alias = "cuModuleLoadDataEx")]
+    #[doc(alias = "cuModuleLoad")]
     #[track_caller]
     pub fn load(context: &Context, path: impl AsRef<Path>) -> Result<Self, JitError> {
         let path = path.as_ref();
-        let at = |error: Error| JitError::new(error).at(path);
-        let Some(name) = c_path(path) else {
-            // No file's name holds a zero byte.
-            return Err(at(Error::refused(
-                CUresult::CUDA_ERROR_FILE_NOT_FOUND,
-                sys::Function::cuModuleLoad,
-                Refusal::Path,
-            )));
+        let loaded = match fs::read(path) {
+            Ok(image) => Self::from_image(context, &image),
+            Err(error) => {
+                let code = match error.kind() {
+                    ErrorKind::OutOfMemory => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+                    _ => CUresult::CUDA_ERROR_FILE_NOT_FOUND,
+                };
+                Err(JitError::refused(
+                    Error::unasked(code, sys::Function::cuModuleLoad),
+                    error.to_string(),
+                ))
+            }
         };
-        let _current = match context.enter() {
-            Ok(current) => current,
-            Err(error) => return Err(at(error)),
-        };
-        // SAFETY: the driver reads the file and checks it.
-        match unsafe { checked::module_load(&name) } {
-            Ok(raw) => Ok(Self::new(raw, context)),
-            // C's call has no room for the compiler's words; the one that takes the content has.
-            Err(error) if jit::has_log(error.code()) => match std::fs::read(path) {
-                Ok(image) => match Self::from_image(context, &image) {
-                    Ok(module) => Ok(module),
-                    Err(logged) => Err(logged.of(error).at(path)),
-                },
-                Err(_) => Err(at(error)),
-            },
-            Err(error) => Err(at(error)),
+        match loaded {
+            Ok(module) => Ok(module),
+            Err(error) => Err(error.at(path)),
         }
     }
 
@@ -119,6 +117,7 @@ impl Module {
     /// # Errors
     /// 218 for PTX that does not compile, with the compiler's words; 222 for a version of PTX that the driver does not
     /// know; 200 for what is no PTX.
+    #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
     pub fn from_ptx(context: &Context, ptx: &str) -> Result<Self, JitError> {
         Self::from_ptx_with(context, ptx, &JitOptions::default())
@@ -151,8 +150,9 @@ impl Module {
     /// ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
     ///
     /// # Errors
-    /// As [`from_ptx`](Self::from_ptx), and 200 for an image whose header says that it is longer than the slice: the
-    /// driver, which is not told the length, would read on.
+    /// As [`from_ptx`](Self::from_ptx); 209 for an image that holds nothing for this device, and 200 for one whose
+    /// headers say that it is longer than the slice: the driver, which is not told the length, would read on.
+    #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
     pub fn from_image(context: &Context, image: &[u8]) -> Result<Self, JitError> {
         let options = JitOptions::default();
@@ -179,7 +179,7 @@ impl Module {
     }
 
     /// What the compiler said when it made this module of PTX: with [`JitOptions::verbose`], what each kernel uses. Empty
-    /// if it said nothing, and for a module that came from a file or from C.
+    /// if it said nothing, and for a module that came from C.
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
@@ -189,6 +189,7 @@ impl Module {
     ///
     /// # Errors
     /// 500 if there is none of that name, 1 if the name is empty.
+    #[doc(alias = "cuModuleGetFunction")]
     #[track_caller]
     pub fn function(&self, name: &str) -> Result<Function> {
         let Ok(name) = CString::new(name) else {
@@ -208,6 +209,7 @@ impl Module {
     ///
     /// # Errors
     /// 500 if there is none of that name, 1 if the name is empty.
+    #[doc(alias = "cuModuleGetGlobal")]
     #[track_caller]
     pub fn global(&self, name: &str) -> Result<Global> {
         let Ok(name) = CString::new(name) else {
@@ -232,6 +234,7 @@ impl Module {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuModuleUnload")]
     #[track_caller]
     pub fn unload(self) -> Result<()> {
         match Arc::try_unwrap(self.inner) {
@@ -316,13 +319,19 @@ impl Global {
     ///
     /// # Errors
     /// 1 if the variable is smaller than a `T`.
+    ///
+    /// # Panics
+    /// As [`Context::synchronize`].
+    #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn read<T: DeviceCopy>(&self) -> Result<T> {
         self.check::<T>(sys::Function::cuMemcpyDtoH)?;
         let _current = self.module.context().map(Context::enter).transpose()?;
         let mut value = [mem::MaybeUninit::<T>::uninit()];
         // SAFETY: the variable is there as long as the module, and large enough.
-        unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) }?;
+        let result = unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) };
+        host_fn::resume_of_context(self.module.context());
+        result?;
         // SAFETY: the copy is done, and any bytes are a `T`.
         Ok(unsafe { value[0].assume_init() })
     }
@@ -331,6 +340,7 @@ impl Global {
     ///
     /// # Errors
     /// 1 if the variable is smaller than a `T`.
+    #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn write<T: DeviceCopy>(&self, value: &T) -> Result<()> {
         self.check::<T>(sys::Function::cuMemcpyHtoD)?;
@@ -359,13 +369,4 @@ impl fmt::Debug for Global {
             .field("size", &self.size)
             .finish_non_exhaustive()
     }
-}
-
-/// A path as C wants it; `None` if it holds a zero byte or, on Windows, is no Unicode.
-fn c_path(path: &Path) -> Option<CString> {
-    #[cfg(unix)]
-    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
-    #[cfg(not(unix))]
-    let bytes = path.to_str()?.as_bytes();
-    CString::new(bytes).ok()
 }

@@ -2,6 +2,7 @@
 
 use core::mem::ManuallyDrop;
 
+use crate::error::dropping;
 use crate::{Event, Result, Stream};
 
 /// A value that queued work still uses; it comes back when the work is done.
@@ -26,11 +27,10 @@ impl<T> Pending<T> {
             settled: false,
         };
         if let Err(error) = pending.event.record(stream) {
-            // The work is queued and no event tells when it is done: the stream itself can. If that fails too, or
-            // panics with what a host function left, the value stays where it is for good: the event, which was never
-            // recorded, would say that the work is done.
+            // The work is queued and no event tells when it is done: the stream itself can. If that fails too, the value
+            // stays where it is for good: the event, which was never recorded, would say that the work is done.
             pending.settled = true;
-            if stream.synchronize().is_ok() {
+            if stream.wait().is_ok() {
                 // SAFETY: the work is done, and the value is not used again.
                 unsafe { ManuallyDrop::drop(&mut pending.value) };
             }
@@ -43,18 +43,28 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// A fault of the work that was waited for. The value is then leaked: nobody knows what still uses it.
+    ///
+    /// # Panics
+    /// As [`Event::synchronize`].
+    #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
     pub fn wait(mut self) -> Result<T> {
         self.settled = true;
-        self.event.synchronize()?;
+        self.event.wait()?;
         // SAFETY: `settled` keeps `drop` from using it again.
-        Ok(unsafe { ManuallyDrop::take(&mut self.value) })
+        let value = unsafe { ManuallyDrop::take(&mut self.value) };
+        self.event.resume();
+        Ok(value)
     }
 
     /// Whether the work is done ([`cuEventQuery`](crate::checked::event_query)).
     ///
     /// # Errors
     /// A fault of earlier work.
+    ///
+    /// # Panics
+    /// As [`Event::query`].
+    #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn is_done(&self) -> Result<bool> {
         self.event.query()
@@ -63,7 +73,14 @@ impl<T> Pending<T> {
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if !self.settled && self.event.synchronize().is_ok() {
+        if self.settled {
+            return;
+        }
+        let dropping = dropping();
+        let waited = self.event.wait();
+        let is_done = waited.is_ok();
+        dropping.done(waited);
+        if is_done {
             // SAFETY: the work is done, and the value is not used again.
             unsafe { ManuallyDrop::drop(&mut self.value) };
         }

@@ -8,7 +8,6 @@ pub(crate) enum Refusal {
     Alignment,
     Packed,
     ZeroByte,
-    Path,
     Variable,
     Count,
     Lengths,
@@ -19,7 +18,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 12] = [
         (
             Self::Range,
             "the values do not lie inside the buffer: their index or number is too large",
@@ -39,10 +38,6 @@ impl Refusal {
         (
             Self::ZeroByte,
             "no name holds a zero byte, and this one does",
-        ),
-        (
-            Self::Path,
-            "the path holds a zero byte, or is no Unicode where the driver needs that",
         ),
         (Self::Variable, "the variable is smaller than the type"),
         (Self::Count, "the slice is longer than the driver can count"),

@@ -2,7 +2,7 @@
 
 use core::{mem, ptr};
 
-use crate::error::released;
+use crate::error::dropping;
 use crate::event::done;
 use crate::{
     Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, Result, checked,
@@ -22,6 +22,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
+    #[inline]
     const fn of(raw: sys::CUstream, context: Option<Context>) -> Self {
         Self { raw, context }
     }
@@ -30,6 +31,8 @@ impl Stream {
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[inline]
+    #[doc(alias = "cuStreamCreate")]
     #[track_caller]
     pub fn new(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_DEFAULT)
@@ -39,21 +42,24 @@ impl Stream {
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[inline]
     #[track_caller]
     pub fn non_blocking(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
     }
 
-    /// Makes a stream with flags.
+    /// Makes a stream with flags ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// 1 for flags that the driver does not know.
+    #[inline]
+    #[doc(alias = "cuStreamCreate")]
     #[track_caller]
     pub fn with_flags(context: &Context, flags: sys::CUstream_flags) -> Result<Self> {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::stream_create(flags.0) }?;
-        host_fn::forget(raw);
+        host_fn::stream_is_gone(raw, Some(context));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -63,6 +69,8 @@ impl Stream {
     ///
     /// # Errors
     /// 1 for flags that the driver does not know.
+    #[inline]
+    #[doc(alias = "cuStreamCreateWithPriority")]
     #[track_caller]
     pub fn with_priority(
         context: &Context,
@@ -72,24 +80,27 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
-        host_fn::forget(raw);
+        host_fn::stream_is_gone(raw, Some(context));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
     /// The null stream of whichever context is current when it is used. With none current every use is a 201. It is the
     /// legacy default stream, or the thread's own if the library was made so.
+    #[inline]
     #[must_use]
     pub const fn null() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(ptr::null_mut(), None))
     }
 
     /// The legacy default stream of whichever context is current when it is used.
+    #[inline]
     #[must_use]
     pub const fn legacy() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_LEGACY, None))
     }
 
     /// The calling thread's default stream of whichever context is current when it is used.
+    #[inline]
     #[must_use]
     pub const fn per_thread() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_PER_THREAD, None))
@@ -102,28 +113,54 @@ impl Stream {
     ///
     /// # Panics
     /// With what a [host function](Self::launch_host_fn) of this stream panicked with.
+    #[inline]
+    #[doc(alias = "cuStreamSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: the handle is live.
-        let result = unsafe { checked::stream_synchronize(self.raw) };
-        host_fn::resume(self.raw);
+        let result = self.wait();
+        self.resume();
         result
+    }
+
+    /// The same, with panics left to the next call that tells them.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn wait(&self) -> Result<()> {
+        // SAFETY: the handle is live.
+        unsafe { checked::stream_synchronize(self.raw) }
+    }
+
+    /// Panics with what a host function panicked with.
+    #[inline]
+    fn resume(&self) {
+        host_fn::resume_of_stream(self.raw.addr(), self.context.as_ref());
     }
 
     /// Whether all work of the stream is done ([`cuStreamQuery`](checked::stream_query)).
     ///
     /// # Errors
     /// A fault of earlier work.
+    ///
+    /// # Panics
+    /// If all is done, as [`synchronize`](Self::synchronize).
+    #[inline]
+    #[doc(alias = "cuStreamQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        done(unsafe { checked::stream_query(self.raw) })
+        let done = done(unsafe { checked::stream_query(self.raw) })?;
+        if done {
+            self.resume();
+        }
+        Ok(done)
     }
 
     /// Makes the stream's future work wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
     ///
     /// # Errors
     /// 905 if the stream is captured and the event is not part of the capture.
+    #[inline]
+    #[doc(alias = "cuStreamWaitEvent")]
     #[track_caller]
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         // SAFETY: both handles are live.
@@ -134,6 +171,8 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
+    #[doc(alias = "cuStreamGetPriority")]
     #[track_caller]
     pub fn priority(&self) -> Result<i32> {
         // SAFETY: the handle is live.
@@ -144,6 +183,8 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
+    #[doc(alias = "cuStreamGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<sys::CUstream_flags> {
         // SAFETY: the handle is live.
@@ -157,14 +198,19 @@ impl Stream {
     /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
     /// this crate that is dropped there is leaked.
     ///
-    /// A panic in it does not reach the driver: the stream's next [`synchronize`](Self::synchronize) panics with it.
+    /// A panic in it does not reach the driver. The next call that waits for it panics with it: the stream's
+    /// [`synchronize`](Self::synchronize), that of an [event](Event::synchronize) recorded in the stream, that of the
+    /// [context](Context::synchronize), a query that finds the work done, or a copy to the host in the same context, like
+    /// [`DeviceBuffer::to_vec`]. Once the stream is gone, waiting for the context or copying there tells it.
     ///
     /// # Errors
     /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
     /// once: [`checked::graph_add_host_node`] and [`checked::launch_host_func`] are for that.
+    #[inline]
+    #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
-        host_fn::launch(self.raw, function)
+        host_fn::launch(self.raw, self.context.as_ref(), function)
     }
 
     /// Queues a copy from the host to a device, and gives both buffers back when it is done
@@ -172,6 +218,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 if the device's buffer is shorter; the buffers are then freed.
+    #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub fn upload<T: DeviceCopy>(
         &self,
@@ -189,6 +236,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 if the device's buffer is shorter; the buffers are then freed.
+    #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub fn download<T: DeviceCopy>(
         &self,
@@ -202,6 +250,7 @@ impl Stream {
     }
 
     /// An event that this stream can record: of its own context, or for a default stream of the buffer's.
+    #[inline]
     #[track_caller]
     fn event_for(&self, context: &Context) -> Result<Event> {
         Event::with_flags(
@@ -215,14 +264,17 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
+    #[doc(alias = "cuStreamDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
-        host_fn::forget(self.raw);
+        host_fn::stream_is_gone(self.raw, self.context.as_ref());
         // SAFETY: the handle is live, and null from here on.
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUstream {
         self.raw
@@ -232,6 +284,7 @@ impl Stream {
     ///
     /// # Safety
     /// The handle is live, of that context, and nobody else destroys it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUstream, context: &Context) -> Self {
         Self::of(raw, Some(context.clone()))
@@ -241,12 +294,14 @@ impl Stream {
     ///
     /// # Safety
     /// The handle stays live as long as the value.
+    #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUstream) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None))
     }
 
     /// Gives the stream away; the context that it needs is kept alive for good.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUstream {
         let raw = self.raw;
@@ -255,6 +310,7 @@ impl Stream {
     }
 
     /// The context that the stream was made in, if it is known.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {
         self.context.as_ref()
@@ -262,11 +318,12 @@ impl Stream {
 }
 
 impl Drop for Stream {
+    #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            host_fn::forget(self.raw);
+            host_fn::stream_is_gone(self.raw, self.context.as_ref());
             // SAFETY: the handle is live, and this is its last use.
-            released(unsafe { checked::stream_destroy(self.raw) });
+            dropping().done(unsafe { checked::stream_destroy(self.raw) });
         }
     }
 }

@@ -131,11 +131,9 @@ vector! {
     long3, c_long, 4, x y z;
     long4, c_long, 16, x y z w;
     long4_16a, c_long, 16, x y z w;
-    long4_32a, c_long, 32, x y z w;
     ulong1, c_ulong, 4, x;
     ulong2, c_ulong, 8, x y;
     ulong3, c_ulong, 4, x y z;
     ulong4, c_ulong, 16, x y z w;
     ulong4_16a, c_ulong, 16, x y z w;
-    ulong4_32a, c_ulong, 32, x y z w;
 }

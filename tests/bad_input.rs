@@ -232,6 +232,62 @@ fn a_file_that_is_missing() {
         &error.to_string(),
         &["/no/such/kernels.ptx", "cuModuleLoad", "301"],
     );
+    let error = Module::load(&context, env!("CARGO_MANIFEST_DIR")).expect_err("a folder");
+    says(&error.to_string(), &["cuModuleLoad", "301"]);
+}
+
+#[test]
+fn a_module_that_was_cut_off() {
+    let context = context();
+    let path = std::env::temp_dir().join(format!("cuda-driver-cut-{}", std::process::id()));
+    let mut cubin = vec![0; 64];
+    cubin[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    // One section, of which nothing is there.
+    cubin[0x28] = 64;
+    cubin[0x3a] = 64;
+    cubin[0x3c] = 1;
+    let mut fat_binary = 0xba55_ed50_u32.to_le_bytes().to_vec();
+    fat_binary.extend([1, 0, 16, 0, 80, 0, 0, 0, 0, 0, 0, 0]);
+    // An entry that says that it has more.
+    fat_binary.extend([1, 0, 1, 1, 64, 0, 0, 0, 17]);
+    fat_binary.resize(96, 0);
+    for (image, reason) in [
+        (cubin, "the cubin's section table ends at byte 128"),
+        (fat_binary, "entry 0 is said to have 64 and 17 bytes"),
+    ] {
+        std::fs::write(&path, image).expect("a file");
+        let error = Module::load(&context, &path).expect_err("a file that was cut off");
+        says(&error.to_string(), &["cuda-driver-cut", "200", reason]);
+    }
+    std::fs::remove_file(&path).expect("the file is ours");
+}
+
+#[test]
+fn a_host_function_that_panics() {
+    let context = context();
+    let stream = Stream::new(&context).expect("a stream");
+    let event = cuda_driver::Event::new(&context).expect("an event");
+    let buffer = cuda_driver::DeviceBuffer::<u32>::zeroed(&context, 4).expect("memory");
+    let (stream, event, buffer, context) = (&stream, &event, &buffer, &context);
+    type Wait<'a> = (&'static str, &'a dyn Fn());
+    let waits: [Wait<'_>; 4] = [
+        ("stream", &|| stream.synchronize().expect("no fault")),
+        ("event", &|| event.synchronize().expect("no fault")),
+        ("context", &|| context.synchronize().expect("no fault")),
+        ("copy", &|| drop(buffer.to_vec().expect("no fault"))),
+    ];
+    for (name, wait) in waits {
+        stream
+            .launch_host_fn(|| panic!("on purpose"))
+            .expect("queued");
+        event.record(stream).expect("recorded");
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
+        let panic = panic.expect_err(name);
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"), "{name}");
+        // It is told once, and the stream goes on.
+        wait();
+        stream.synchronize().expect("no fault");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn config() -> LaunchConfig {
     LaunchConfig {
         grid: 196.into(),
         block: 256.into(),
-        shared_bytes: 0,
+        dynamic_shared_bytes: 0,
     }
 }
 

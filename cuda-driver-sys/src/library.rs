@@ -33,7 +33,7 @@ mod whence;
 use core::ffi::{CStr, c_void};
 use core::fmt;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -59,6 +59,8 @@ pub struct Library {
     slots: [AtomicPtr<c_void>; Function::COUNT],
     state: State,
     number: u16,
+    /// What the driver said that it supports; 0 as long as nobody asked.
+    version: AtomicU32,
 }
 
 /// Every library that was made, after `DEFAULT`; the place of each is its number less one.
@@ -71,6 +73,7 @@ impl Library {
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; Function::COUNT],
             state: State::new(),
             number,
+            version: AtomicU32::new(0),
         }
     }
 
@@ -201,17 +204,31 @@ impl Library {
     }
 
     /// The CUDA version that the driver supports, 12050 for 12.5, as `cuDriverGetVersion` tells it; `None` where
-    /// nothing is loaded or the driver does not tell.
+    /// nothing is loaded or the driver does not tell. It is asked once.
     #[inline]
     #[must_use]
     pub fn version(&self) -> Option<u32> {
+        if let Some(known) = self.known_version() {
+            return Some(known);
+        }
         let mut version = 0;
         // SAFETY: the pointer is to an integer of our own.
         let code = unsafe { self.cuDriverGetVersion(&raw mut version) };
-        if code == CUresult::CUDA_SUCCESS {
-            u32::try_from(version).ok()
-        } else {
-            None
+        if code != CUresult::CUDA_SUCCESS {
+            return None;
+        }
+        let version = u32::try_from(version).ok()?;
+        self.version.store(version, Ordering::Relaxed);
+        Some(version)
+    }
+
+    /// The same without a call to the driver: `None` also as long as it was not asked. A call of a function that the
+    /// driver lacks asks it, so that a message about that can be made at any time.
+    #[must_use]
+    pub fn known_version(&self) -> Option<u32> {
+        match self.version.load(Ordering::Relaxed) {
+            0 => None,
+            version => Some(version),
         }
     }
 

@@ -1,15 +1,17 @@
-//! The loader and the registry over NVIDIA's own drivers 450 to 555, on a machine without a GPU.
+//! The loader and the registry over NVIDIA's own drivers: 450 to 555 on a machine without a GPU, and the one that a
+//! machine with a GPU has.
 //!
-//! `ci/drivers.sh` downloads the drivers and runs this. Each driver is loaded in a process of its own, which gives up
-//! root's rights before it calls anything: as root, `cuInit` would make a device node.
+//! `ci/drivers.sh` downloads the drivers and runs this; `ci/gpu.sh` takes it to a GPU. Each driver is loaded in a process
+//! of its own, which gives up root's rights before it calls anything: as root, `cuInit` would make a device node.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "loader"))]
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use std::collections::BTreeSet;
 use std::ffi::CString;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use cuda_driver_sys::library::{Options, Source};
 use cuda_driver_sys::{CUresult, Function, Library, StreamMode, cuuint64_t, legacy};
@@ -50,16 +52,55 @@ fn point(version: u32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// In the processes that this test starts: the file to load, and the CUDA version that it must support.
+/// In the processes that these tests start: the file to load, and the CUDA version that it must support, if we know.
 const FILE: &str = "CUDA_ABI_DRIVER_FILE";
 const VERSION: &str = "CUDA_ABI_DRIVER_VERSION";
+
+/// Runs [`one_driver`] in a process of its own.
+fn in_a_process(file: &Path, version: Option<u32>) -> ExitStatus {
+    let mut this = Command::new(std::env::current_exe().expect("a test has a path"));
+    this.args([
+        "--exact",
+        "a_driver_in_its_own_process",
+        "--include-ignored",
+        "--nocapture",
+        "--quiet",
+    ]);
+    this.env(FILE, file);
+    if let Some(version) = version {
+        this.env(VERSION, version.to_string());
+    }
+    this.status().expect("the test starts itself")
+}
+
+/// Nothing by itself: what the other tests start.
+#[test]
+#[ignore = "a part of the other tests here, which start it"]
+fn a_driver_in_its_own_process() {
+    if let Some(file) = std::env::var_os(FILE) {
+        let version = std::env::var(VERSION).ok();
+        let version = version.map(|version| version.parse().expect("a number"));
+        one_driver(Path::new(&file), version);
+    }
+}
+
+#[test]
+fn this_machines_driver_is_what_the_registry_says() {
+    let file = match Library::load() {
+        Ok(library) if !library.is_software() => library.path().expect("it is a file"),
+        _ => {
+            // CI lists these lines; the harness holds back what a test that passes prints itself.
+            _ = writeln!(std::io::stderr(), "needs NVIDIA's driver");
+            return;
+        }
+    };
+    let status = in_a_process(file, None);
+    assert!(status.success(), "{}: {status}", file.display());
+}
 
 #[test]
 #[ignore = "needs NVIDIA's drivers: ci/drivers.sh downloads them and runs this"]
 fn drivers_are_what_the_registry_says() {
-    if let (Some(file), Ok(version)) = (std::env::var_os(FILE), std::env::var(VERSION)) {
-        return one_driver(Path::new(&file), version.parse().expect("a number"));
-    }
     let folder = std::env::var_os("CUDA_ABI_DRIVERS")
         .expect("CUDA_ABI_DRIVERS names the folder of the drivers");
     let mut failed = Vec::new();
@@ -67,18 +108,7 @@ fn drivers_are_what_the_registry_says() {
         let file = find(&Path::new(&folder).join(driver)).unwrap_or_else(|| {
             panic!("no libcuda.so.1 of driver {driver} in {}", folder.display())
         });
-        let status = Command::new(std::env::current_exe().expect("a test has a path"))
-            .args([
-                "--exact",
-                "drivers_are_what_the_registry_says",
-                "--include-ignored",
-                "--nocapture",
-                "--quiet",
-            ])
-            .env(FILE, &file)
-            .env(VERSION, version.to_string())
-            .status()
-            .expect("the test starts itself");
+        let status = in_a_process(&file, Some(version));
         if !status.success() {
             failed.push(format!("{driver}: {status}"));
         }
@@ -102,7 +132,7 @@ fn find(folder: &Path) -> Option<PathBuf> {
     None
 }
 
-fn one_driver(file: &Path, version: u32) {
+fn one_driver(file: &Path, version: Option<u32>) {
     let exported = exports(file);
     let source = || {
         // SAFETY: the file is NVIDIA's driver.
@@ -112,6 +142,7 @@ fn one_driver(file: &Path, version: u32) {
     let per_thread = Library::new(source(), Options::new().per_thread_default_stream(true))
         .expect("the driver loads");
     become_ordinary_user();
+    let version = version.or(library.version()).expect("it has a version");
     assert_eq!(library.version(), Some(version));
     assert!(!library.is_software());
 

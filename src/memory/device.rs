@@ -3,10 +3,10 @@
 use core::marker::PhantomData;
 use core::{fmt, mem};
 
-use crate::error::{Error, released};
+use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked};
+use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked, host_fn};
 
 /// An address in device memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,24 +15,28 @@ pub struct DevicePtr(sys::CUdeviceptr);
 
 impl DevicePtr {
     /// The address 0.
+    #[inline]
     #[must_use]
     pub const fn null() -> Self {
         Self(0)
     }
 
     /// An address from C.
+    #[inline]
     #[must_use]
     pub const fn from_raw(address: sys::CUdeviceptr) -> Self {
         Self(address)
     }
 
     /// The address as C has it.
+    #[inline]
     #[must_use]
     pub const fn as_raw(self) -> sys::CUdeviceptr {
         self.0
     }
 
     /// The address so many bytes further; it wraps around at the end of the address space.
+    #[inline]
     #[must_use]
     pub const fn byte_add(self, bytes: u64) -> Self {
         Self(self.0.wrapping_add(bytes))
@@ -40,6 +44,7 @@ impl DevicePtr {
 }
 
 impl fmt::Debug for DevicePtr {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.0)
     }
@@ -78,15 +83,22 @@ unsafe impl<T: DeviceCopy> Sync for DeviceBuffer<T> {}
 impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Allocates room for `len` values; what they are is not defined ([`cuMemAlloc`](checked::mem_alloc)).
     ///
+    /// Where that is no byte at all, nothing is allocated: the address is 0, and copying or setting nothing asks nothing of
+    /// the driver.
+    ///
     /// # Errors
-    /// 2 if there is not so much memory, 1 for none at all (`len` or the size of `T` is 0).
+    /// 2 if there is not so much memory.
+    #[doc(alias = "cuMemAlloc")]
     #[track_caller]
     pub fn alloc(context: &Context, len: usize) -> Result<Self> {
-        let _current = context.enter()?;
         // More than there are addresses is more than there is memory.
         let bytes = len.saturating_mul(size_of::<T>());
-        // SAFETY: the driver checks the size.
-        let raw = unsafe { checked::mem_alloc(bytes) }?;
+        let mut raw = 0;
+        if bytes > 0 {
+            let _current = context.enter()?;
+            // SAFETY: the driver checks the size.
+            raw = unsafe { checked::mem_alloc(bytes) }?;
+        }
         Ok(Self {
             raw,
             len,
@@ -105,9 +117,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         let _current = context.enter()?;
         let mut buffer = Self::alloc(context, len)?;
         buffer.fill_u8(0)?;
-        // Setting is only queued. A stream that does not wait for the null stream would see it half done.
-        // SAFETY: the null stream of the context, which is current.
-        unsafe { checked::stream_synchronize(core::ptr::null_mut()) }?;
+        if buffer.size_bytes() > 0 {
+            // Setting is only queued. A stream that does not wait for the null stream would see it half done.
+            // SAFETY: the null stream of the context, which is current.
+            unsafe { checked::stream_synchronize(core::ptr::null_mut()) }?;
+        }
         Ok(buffer)
     }
 
@@ -173,18 +187,23 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the slice is longer than the buffer.
+    #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from(&mut self, values: &[T]) -> Result<()> {
         self.copy_from_at(0, values)
     }
 
-    /// Copies a slice to the buffer from `index` on.
+    /// Copies a slice to the buffer from `index` on ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
     /// 1 if that is not inside.
+    #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()> {
         let to = self.range(index, values.len(), Function::cuMemcpyHtoD)?;
+        if size_of_val(values) == 0 {
+            return Ok(());
+        }
         let _current = self.enter()?;
         // SAFETY: the range is inside the allocation, and the slice was read on return.
         unsafe { checked::memcpy_htod(to, values) }
@@ -194,27 +213,44 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the slice is longer than the buffer; a fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// As [`Context::synchronize`].
+    #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()> {
         self.copy_to_at(0, values)
     }
 
-    /// Copies from `index` on to a slice.
+    /// Copies from `index` on to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
     /// 1 if that is not inside; a fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// As [`Context::synchronize`].
+    #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()> {
         let from = self.range(index, values.len(), Function::cuMemcpyDtoH)?;
+        if size_of_val(values) == 0 {
+            return Ok(());
+        }
         let _current = self.enter()?;
         // SAFETY: the range is inside the allocation, any bytes are a `T`, and the copy is done on return.
-        unsafe { checked::memcpy_dtoh(values, from) }
+        let result = unsafe { checked::memcpy_dtoh(values, from) };
+        host_fn::resume_of_context(self.context.as_ref());
+        result
     }
 
-    /// All values, on the host.
+    /// All values, on the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
     /// 2 if the host has not so much memory; a fault of the work that was waited for.
+    ///
+    /// # Panics
+    /// As [`Context::synchronize`].
+    #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut values: Vec<T> = Vec::new();
@@ -225,9 +261,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
                 Refusal::HostMemory,
             ));
         }
-        let _current = self.enter()?;
-        // SAFETY: the room is as long as the buffer.
-        unsafe { checked::memcpy_dtoh(&mut values.spare_capacity_mut()[..self.len], self.raw) }?;
+        if self.size_bytes() > 0 {
+            let room = &mut values.spare_capacity_mut()[..self.len];
+            let _current = self.enter()?;
+            // SAFETY: the room is as long as the buffer.
+            let result = unsafe { checked::memcpy_dtoh(room, self.raw) };
+            host_fn::resume_of_context(self.context.as_ref());
+            result?;
+        }
         // SAFETY: the copy is done, and any bytes are a `T`.
         unsafe { values.set_len(self.len) };
         Ok(values)
@@ -238,9 +279,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the other buffer is shorter.
+    #[doc(alias = "cuMemcpyDtoD")]
     #[track_caller]
     pub fn copy_from_device(&mut self, other: &Self) -> Result<()> {
         let from = other.range(0, self.len, Function::cuMemcpyDtoD)?;
+        if self.size_bytes() == 0 {
+            return Ok(());
+        }
         let _current = self.enter()?;
         // SAFETY: both ranges are inside their allocations.
         unsafe { checked::memcpy_dtod(self.raw, from, self.size_bytes()) }
@@ -250,8 +295,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuMemsetD8")]
+    #[doc(alias = "memset")]
     #[track_caller]
     pub fn fill_u8(&mut self, value: u8) -> Result<()> {
+        if self.size_bytes() == 0 {
+            return Ok(());
+        }
         let _current = self.enter()?;
         // SAFETY: the range is the allocation, and any bytes are a `T`.
         unsafe { checked::memset_d8(self.raw, value, self.size_bytes()) }
@@ -261,9 +311,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the size is no multiple of 2 bytes.
+    #[doc(alias = "cuMemsetD16")]
+    #[doc(alias = "memset")]
     #[track_caller]
     pub fn fill_u16(&mut self, value: u16) -> Result<()> {
         let units = self.units(2, Function::cuMemsetD16)?;
+        if units == 0 {
+            return Ok(());
+        }
         let _current = self.enter()?;
         // SAFETY: as above.
         unsafe { checked::memset_d16(self.raw, value, units) }
@@ -273,9 +328,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the size is no multiple of 4 bytes.
+    #[doc(alias = "cuMemsetD32")]
+    #[doc(alias = "memset")]
     #[track_caller]
     pub fn fill_u32(&mut self, value: u32) -> Result<()> {
         let units = self.units(4, Function::cuMemsetD32)?;
+        if units == 0 {
+            return Ok(());
+        }
         let _current = self.enter()?;
         // SAFETY: as above.
         unsafe { checked::memset_d32(self.raw, value, units) }
@@ -302,9 +362,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the slice is longer than the buffer.
+    #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()> {
         let to = self.range(0, values.len(), Function::cuMemcpyHtoDAsync)?;
+        if size_of_val(values) == 0 {
+            return Ok(());
+        }
         // SAFETY: the range is inside the allocation; the rest is the caller's.
         unsafe { checked::memcpy_htod_async(to, values, stream.as_raw()) }
     }
@@ -318,9 +382,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the slice is longer than the buffer.
+    #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()> {
         let from = self.range(0, values.len(), Function::cuMemcpyDtoHAsync)?;
+        if size_of_val(values) == 0 {
+            return Ok(());
+        }
         // SAFETY: the range is inside the allocation; the rest is the caller's.
         unsafe { checked::memcpy_dtoh_async(values, from, stream.as_raw()) }
     }
@@ -332,9 +400,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the other buffer is shorter.
+    #[doc(alias = "cuMemcpyDtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_device_async(&mut self, other: &Self, stream: &Stream) -> Result<()> {
         let from = other.range(0, self.len, Function::cuMemcpyDtoDAsync)?;
+        if self.size_bytes() == 0 {
+            return Ok(());
+        }
         // SAFETY: both ranges are inside their allocations; the rest is the caller's.
         unsafe { checked::memcpy_dtod_async(self.raw, from, self.size_bytes(), stream.as_raw()) }
     }
@@ -346,8 +418,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 201 on the null stream with no context current.
+    #[doc(alias = "cuMemsetD8Async")]
+    #[doc(alias = "memset")]
     #[track_caller]
     pub unsafe fn fill_u8_async(&mut self, value: u8, stream: &Stream) -> Result<()> {
+        if self.size_bytes() == 0 {
+            return Ok(());
+        }
         // SAFETY: the range is the allocation; the rest is the caller's.
         unsafe { checked::memset_d8_async(self.raw, value, self.size_bytes(), stream.as_raw()) }
     }
@@ -359,9 +436,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the size is no multiple of 2 bytes.
+    #[doc(alias = "cuMemsetD16Async")]
+    #[doc(alias = "memset")]
     #[track_caller]
     pub unsafe fn fill_u16_async(&mut self, value: u16, stream: &Stream) -> Result<()> {
         let units = self.units(2, Function::cuMemsetD16Async)?;
+        if units == 0 {
+            return Ok(());
+        }
         // SAFETY: the range is the allocation; the rest is the caller's.
         unsafe { checked::memset_d16_async(self.raw, value, units, stream.as_raw()) }
     }
@@ -373,9 +455,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the size is no multiple of 4 bytes.
+    #[doc(alias = "cuMemsetD32Async")]
+    #[doc(alias = "memset")]
     #[track_caller]
     pub unsafe fn fill_u32_async(&mut self, value: u32, stream: &Stream) -> Result<()> {
         let units = self.units(4, Function::cuMemsetD32Async)?;
+        if units == 0 {
+            return Ok(());
+        }
         // SAFETY: the range is the allocation; the rest is the caller's.
         unsafe { checked::memset_d32_async(self.raw, value, units, stream.as_raw()) }
     }
@@ -384,8 +471,12 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
+        if self.raw == 0 {
+            return Ok(());
+        }
         // SAFETY: the allocation is ours, and null from here on.
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
@@ -452,7 +543,7 @@ impl<T: DeviceCopy> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         if self.raw != 0 {
             // SAFETY: the allocation is ours, and this is its last use.
-            released(unsafe { checked::mem_free(self.raw) });
+            dropping().done(unsafe { checked::mem_free(self.raw) });
         }
     }
 }

@@ -4,7 +4,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};
 use core::{fmt, mem, slice};
 
-use crate::error::{Error, released};
+use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Context, DeviceCopy, Result, checked};
@@ -25,16 +25,18 @@ unsafe impl<T: DeviceCopy + Send> Send for HostBuffer<T> {}
 unsafe impl<T: DeviceCopy + Sync> Sync for HostBuffer<T> {}
 
 impl<T: DeviceCopy> HostBuffer<T> {
-    /// Allocates `len` values, all bytes zero ([`cuMemHostAlloc`](checked::mem_host_alloc)).
+    /// Allocates `len` values, all bytes zero ([`cuMemHostAlloc`](checked::mem_host_alloc)). Where that is no byte at all,
+    /// nothing is allocated.
     ///
     /// # Errors
     /// 2 if there is not so much memory, 1 if the driver does not align it as far as `T` needs (more than a page).
+    #[doc(alias = "cuMemHostAlloc")]
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
-        let _current = context.enter()?;
         let bytes = len.saturating_mul(size_of::<T>());
         let mut values = NonNull::dangling();
         if bytes > 0 {
+            let _current = context.enter()?;
             // SAFETY: the driver checks the size; 0 are no flags.
             let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
             values = match NonNull::new(memory) {
@@ -42,7 +44,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
                 // A page is not enough for the type, or this is no driver.
                 _ => {
                     // SAFETY: the allocation is ours, and this is its last use.
-                    released(unsafe { checked::mem_free_host(memory.cast()) });
+                    let _ = unsafe { checked::mem_free_host(memory.cast()) };
                     return Err(Error::refused(
                         CUresult::CUDA_ERROR_INVALID_VALUE,
                         Function::cuMemHostAlloc,
@@ -76,6 +78,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[doc(alias = "cuMemFreeHost")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {
         let len = mem::take(&mut self.len);
@@ -147,7 +150,7 @@ impl<T: DeviceCopy> Drop for HostBuffer<T> {
     fn drop(&mut self) {
         if self.len > 0 && size_of::<T>() > 0 {
             // SAFETY: the allocation is ours, and this is its last use.
-            released(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });
+            dropping().done(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });
         }
     }
 }

@@ -51,12 +51,6 @@ impl JitError {
         self
     }
 
-    /// The same words for another call's error.
-    pub(super) fn of(mut self, error: Error) -> Self {
-        self.error = error;
-        self
-    }
-
     /// The call that failed.
     pub const fn error(&self) -> Error {
         self.error

@@ -58,13 +58,72 @@ pub(super) fn text(text: &[u8]) -> Result<CString, String> {
     CString::new(text).map_err(|error| error.to_string())
 }
 
+/// A header, and entries one after another: each a header of its own, which says how long it is and how much follows.
 fn check_fat_binary(image: &[u8]) -> Result<(), String> {
-    let header = u16_at(image, 6).ok_or("the fat binary ends inside its header")?;
-    let size = u64_at(image, 8).ok_or("the fat binary ends inside its header")?;
+    const HEADER: u16 = 16;
+    let cut = "the fat binary ends inside its header";
+    let header = u16_at(image, 6).ok_or(cut)?;
+    let size = u64_at(image, 8).ok_or(cut)?;
     let whole = size
         .checked_add(u64::from(header))
         .ok_or("the fat binary's header is not possible")?;
-    inside(image, 0, whole, "the fat binary")
+    inside(image, 0, whole, "the fat binary")?;
+    if header < HEADER {
+        return Err(format!("the fat binary's header has {header} bytes"));
+    }
+    // Both lie inside the image, so they are places in it.
+    let (mut at, end) = (usize::from(header), place(whole)?);
+    let mut index = 0;
+    while at < end {
+        let length = check_entry(&image[at..end])
+            .map_err(|error| format!("the fat binary's entry {index} {error}"))?;
+        at += length;
+        index += 1;
+    }
+    Ok(())
+}
+
+/// Checks the entry of a fat binary at the start of `rest`, and gives its length, which is not 0.
+fn check_entry(rest: &[u8]) -> Result<usize, String> {
+    /// The fields that every version has.
+    const HEADER: u32 = 64;
+    /// An entry of several, compressed together; so many bytes further come the headers of its parts.
+    const SEVERAL: (u16, u64) = (256, 72);
+    const PART: u64 = 80;
+    let cut = "ends inside its header";
+    let kind = u16_at(rest, 0).ok_or(cut)?;
+    let header = u32_at(rest, 4).ok_or(cut)?;
+    let padded = u64_at(rest, 8).ok_or(cut)?;
+    let used = u32_at(rest, 16).ok_or(cut)?;
+    if header < HEADER {
+        return Err(format!("has a header of {header} bytes"));
+    }
+    let end = u64::from(header).checked_add(padded);
+    let Some(end) = end.filter(|&end| end <= rest.len() as u64) else {
+        return Err(format!(
+            "is said to have {header} and {padded} bytes, and {} are left",
+            rest.len()
+        ));
+    };
+    if u64::from(used) > padded {
+        return Err(format!("is said to use {used} bytes of {padded}"));
+    }
+    // As long as `rest` at most.
+    let (header, end) = (header as usize, place(end)?);
+    if kind == SEVERAL.0 {
+        let parts = u32_at(&rest[..header], 64).ok_or(cut)?;
+        if SEVERAL.1 + u64::from(parts) * PART > header as u64 {
+            return Err(format!(
+                "is said to have {parts} parts, and its header has {header} bytes"
+            ));
+        }
+    }
+    let payload = &rest[header..end];
+    // One that is compressed begins otherwise.
+    if payload.starts_with(b"\x7fELF") {
+        check_elf(payload).map_err(|error| format!("is a cubin: {error}"))?;
+    }
+    Ok(end)
 }
 
 fn check_elf(image: &[u8]) -> Result<(), String> {
@@ -121,7 +180,7 @@ fn check_elf(image: &[u8]) -> Result<(), String> {
 }
 
 fn place(at: u64) -> Result<usize, String> {
-    usize::try_from(at).map_err(|_| "the cubin's header is not possible".to_owned())
+    usize::try_from(at).map_err(|_| "a header in the image is not possible".to_owned())
 }
 
 fn inside(image: &[u8], start: u64, size: u64, what: &str) -> Result<(), String> {
@@ -189,27 +248,106 @@ mod tests {
         );
     }
 
-    /// A fat binary of 16 bytes of header and so many more, which says that it has `says`.
-    fn fat_binary(says: u64, has: usize) -> Vec<u8> {
+    /// A fat binary that says that it has so many bytes besides its header, and then these.
+    fn fat_binary(says: u64, content: &[u8]) -> Vec<u8> {
         let mut image = FAT_BINARY.to_le_bytes().to_vec();
         image.extend(1u16.to_le_bytes());
         image.extend(16u16.to_le_bytes());
         image.extend(says.to_le_bytes());
-        image.resize(16 + has, 0);
+        image.extend(content);
         image
+    }
+
+    /// An entry of a fat binary, with the header that it is said to have.
+    fn entry(kind: u16, header: u32, size: u64, used: u32, content: &[u8]) -> Vec<u8> {
+        let mut entry = kind.to_le_bytes().to_vec();
+        entry.extend(0x101u16.to_le_bytes());
+        entry.extend(header.to_le_bytes());
+        entry.extend(size.to_le_bytes());
+        entry.extend(used.to_le_bytes());
+        entry.resize(64, 0);
+        entry.extend(content);
+        entry
     }
 
     #[test]
     fn a_fat_binary_must_be_whole() {
-        assert!(matches!(check(&fat_binary(100, 100)), Ok(Kind::Binary)));
-        assert!(matches!(check(&fat_binary(100, 101)), Ok(Kind::Binary)));
+        let content = entry(1, 64, 36, 0, &[7; 36]);
+        assert!(matches!(
+            check(&fat_binary(100, &content)),
+            Ok(Kind::Binary)
+        ));
+        let mut longer = content.clone();
+        longer.push(0);
+        assert!(matches!(check(&fat_binary(100, &longer)), Ok(Kind::Binary)));
         assert!(
-            check(&fat_binary(100, 99))
+            check(&fat_binary(100, &content[..99]))
                 .unwrap_err()
                 .contains("ends at byte 116, and the image has 115")
         );
-        assert!(check(&fat_binary(u64::MAX, 99)).is_err());
-        assert!(check(&fat_binary(0, 0)[..10]).is_err());
+        assert!(check(&fat_binary(u64::MAX, &content)).is_err());
+        assert!(check(&fat_binary(0, &[])[..10]).is_err());
+        assert!(matches!(check(&fat_binary(0, &[])), Ok(Kind::Binary)));
+        let mut headless = fat_binary(100, &content);
+        headless[6] = 0;
+        assert!(check(&headless).unwrap_err().contains("header has 0 bytes"));
+    }
+
+    #[test]
+    fn the_entries_of_a_fat_binary_must_be_whole() {
+        let good = entry(1, 64, 36, 36, &[7; 36]);
+        let with = |second: Vec<u8>| {
+            let content = [good.clone(), second].concat();
+            check(&fat_binary(content.len() as u64, &content))
+        };
+        assert!(matches!(with(good.clone()), Ok(Kind::Binary)));
+        // A header of 80 bytes, as today's compilers make it.
+        assert!(matches!(
+            with(entry(1, 80, 4, 0, &[0; 20])),
+            Ok(Kind::Binary)
+        ));
+        for (wrong, says) in [
+            (
+                entry(1, 64, 37, 0, &[7; 36]),
+                "entry 1 is said to have 64 and 37 bytes, and 100 are left",
+            ),
+            (entry(1, 64, u64::MAX, 0, &[7; 36]), "entry 1 is said"),
+            (entry(1, u32::MAX, 0, 0, &[]), "entry 1 is said"),
+            (entry(1, 0, 0, 0, &[]), "has a header of 0 bytes"),
+            (
+                entry(1, 64, 36, 37, &[7; 36]),
+                "is said to use 37 bytes of 36",
+            ),
+            (vec![1; 19], "ends inside its header"),
+            (
+                entry(
+                    256,
+                    80,
+                    0,
+                    0,
+                    &[1, 0, 0, 0, 168, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                ),
+                "1 parts, and its header has 80 bytes",
+            ),
+            (
+                entry(2, 64, 128, 0, &elf(1, 0x80)),
+                "entry 1 is a cubin: the cubin's section 0 ends at byte 129",
+            ),
+        ] {
+            let error = with(wrong).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+        assert!(matches!(
+            with(entry(2, 64, 128, 0, &elf(0, 0x80))),
+            Ok(Kind::Binary)
+        ));
+        let parts = [&[2, 0, 0, 0, 168, 0, 0, 0][..], &[0; 160]].concat();
+        assert!(matches!(
+            with(entry(256, 232, 0, 0, &parts)),
+            Ok(Kind::Binary)
+        ));
+        let cut = entry(256, 64, 0, 0, &[]);
+        assert!(with(cut).is_err());
     }
 
     /// An ELF file of one section, whose bytes are said to begin at `at`.

@@ -6,7 +6,7 @@ use core::ptr;
 use std::ffi::CStr;
 
 use super::JitError;
-use crate::sys::{self, CUjit_option, CUresult};
+use crate::sys::{self, CUjit_option};
 use crate::{Context, checked};
 
 /// Options of the compiler in the driver.
@@ -40,18 +40,6 @@ impl Default for JitOptions {
             log_bytes: 16 * 1024,
         }
     }
-}
-
-/// The codes that come with words of the compiler.
-pub(super) fn has_log(code: CUresult) -> bool {
-    matches!(
-        code,
-        CUresult::CUDA_ERROR_INVALID_IMAGE
-            | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
-            | CUresult::CUDA_ERROR_INVALID_PTX
-            | CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-            | CUresult::CUDA_ERROR_INVALID_SOURCE
-    )
 }
 
 /// Options as the driver takes them: an option and a word that is a number or an address.

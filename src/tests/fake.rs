@@ -7,6 +7,7 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::process::Command;
 use std::sync::Once;
 
@@ -20,8 +21,6 @@ thread_local! {
     static NEXT: Cell<Option<(&'static str, u32)>> = const { Cell::new(None) };
     /// This thread's stack of contexts.
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-    /// The next handle or address.
-    static HANDLE: Cell<usize> = const { Cell::new(0x1000) };
     /// Whether this thread's streams say that they are captured.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
     /// How many devices there are.
@@ -92,9 +91,10 @@ fn note(name: &'static str, detail: &str) -> CUresult {
     }
 }
 
+/// A new handle or address. No two tests get the same one: what the crate keeps by handle, it keeps for the process.
 fn handle() -> usize {
-    HANDLE.set(HANDLE.get() + 0x100);
-    HANDLE.get()
+    static LAST: AtomicUsize = AtomicUsize::new(0x1000);
+    LAST.fetch_add(0x100, Ordering::Relaxed)
 }
 
 macro_rules! fakes {
@@ -212,6 +212,11 @@ fakes! {
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) format!("({flags})") => {
         unsafe { give(event, ptr::without_provenance_mut(handle())) }
     }
+    fn cuStreamGetCtx(_stream: sys::CUstream, context: *mut sys::CUcontext) no_detail() => {
+        let top = STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0));
+        unsafe { give(context, ptr::without_provenance_mut(top)) }
+    }
+    fn cuEventQuery(_event: sys::CUevent) no_detail() => {}
     fn cuEventRecord(_event: sys::CUevent, _stream: sys::CUstream) no_detail() => {}
     fn cuEventSynchronize(_event: sys::CUevent) no_detail() => {}
     fn cuEventDestroy_v2(_event: sys::CUevent) no_detail() => {}

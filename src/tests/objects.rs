@@ -227,7 +227,7 @@ fn launches_pass_pointers_or_one_buffer() {
     let config = LaunchConfig {
         grid: (2, 3).into(),
         block: 64.into(),
-        shared_bytes: 16,
+        dynamic_shared_bytes: 16,
     };
     let mut buffer = ParamBuffer::new();
     buffer.push(9u32).push(1.0f64);
@@ -258,23 +258,94 @@ fn launches_pass_pointers_or_one_buffer() {
     assert_eq!(function.check_args(&(7u32,)), Ok(false));
 }
 
+/// What a call panics with.
+fn panic_of<T>(call: impl FnOnce() -> T) -> Option<&'static str> {
+    let panic = catch_unwind(AssertUnwindSafe(call)).err()?;
+    panic.downcast_ref::<&str>().copied()
+}
+
 #[test]
-fn a_panic_in_a_host_function_reaches_the_next_synchronise() {
+fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
     let context = context();
     let (stream, other) = (
         Stream::new(&context).unwrap(),
         Stream::new(&context).unwrap(),
     );
+    let (before, event) = (Event::new(&context).unwrap(), Event::new(&context).unwrap());
+    let buffer = DeviceBuffer::<u8>::alloc(&context, 1).unwrap();
+    let foreign = self::context();
+    before.record(&other).unwrap();
+    event.record(&stream).unwrap();
+    type Wait<'a> = (&'static str, Box<dyn Fn() + 'a>);
+    let waits: [Wait<'_>; 7] = [
+        ("stream", Box::new(|| stream.synchronize().unwrap())),
+        ("query", Box::new(|| assert!(stream.query().unwrap()))),
+        ("event", Box::new(|| event.synchronize().unwrap())),
+        ("event query", Box::new(|| assert!(event.query().unwrap()))),
+        ("context", Box::new(|| context.synchronize().unwrap())),
+        ("copy", Box::new(|| buffer.copy_to(&mut [0]).unwrap())),
+        ("to_vec", Box::new(|| drop(buffer.to_vec().unwrap()))),
+    ];
+    for (name, wait) in waits {
+        stream
+            .launch_host_fn(|| panic!("from the host function"))
+            .unwrap();
+        // These wait for other work.
+        other.synchronize().unwrap();
+        before.synchronize().unwrap();
+        foreign.synchronize().unwrap();
+        fake::fail("cuStreamQuery", 600);
+        assert!(!stream.query().unwrap());
+        assert_eq!(panic_of(&wait), Some("from the host function"), "{name}");
+        // Once.
+        assert_eq!(panic_of(wait), None, "{name}");
+    }
+}
+
+#[test]
+fn a_panic_outlives_its_stream_and_ends_with_its_context() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let event = Event::new(&context).unwrap();
     stream
-        .launch_host_fn(|| panic!("from the host function"))
+        .launch_host_fn(|| panic!("of a stream that is gone"))
         .unwrap();
-    other.synchronize().unwrap();
-    let panic = catch_unwind(AssertUnwindSafe(|| stream.synchronize())).unwrap_err();
+    event.record(&stream).unwrap();
+    drop(stream);
+    event.synchronize().unwrap();
     assert_eq!(
-        panic.downcast_ref::<&str>(),
-        Some(&"from the host function")
+        panic_of(|| context.synchronize()),
+        Some("of a stream that is gone")
     );
-    stream.synchronize().unwrap();
+
+    // A null stream is of the context that is current.
+    let (first, second) = (self::context(), self::context());
+    {
+        let _current = first.push().unwrap();
+        Stream::null().launch_host_fn(|| panic!("null")).unwrap();
+    }
+    {
+        let _current = second.push().unwrap();
+        Stream::null().synchronize().unwrap();
+    }
+    let current = first.push().unwrap();
+    assert_eq!(panic_of(|| Stream::null().synchronize()), Some("null"));
+    current.pop().unwrap();
+
+    let stream = Stream::new(&first).unwrap();
+    stream.launch_host_fn(|| panic!("nobody asks")).unwrap();
+    let raw = first.as_raw();
+    drop(stream);
+    drop(first);
+    // SAFETY: the fake driver takes any handle.
+    let again = unsafe { Context::borrow_raw(raw) };
+    again.synchronize().unwrap();
+}
+
+#[test]
+fn host_functions_run_once() {
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
 
     // A function that was not queued is dropped, once.
     let token = std::sync::Arc::new(());
@@ -296,24 +367,86 @@ fn a_panic_in_a_host_function_reaches_the_next_synchronise() {
 }
 
 #[test]
-fn a_panic_that_nobody_was_told_of_keeps_queued_buffers() {
+fn a_panic_that_nobody_was_told_of_does_not_come_out_of_a_drop() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
-    let host = HostBuffer::from_slice(&context, &[1u32, 2]).unwrap();
-    let device = DeviceBuffer::<u32>::alloc(&context, 2).unwrap();
+    let buffers = || {
+        (
+            HostBuffer::from_slice(&context, &[1u32, 2]).unwrap(),
+            DeviceBuffer::<u32>::alloc(&context, 2).unwrap(),
+        )
+    };
     stream.launch_host_fn(|| panic!("first")).unwrap();
-    fake::calls();
+    let (host, device) = buffers();
     fake::fail("cuEventRecord", 400);
-    let panic = catch_unwind(AssertUnwindSafe(|| stream.upload(host, device))).unwrap_err();
-    assert_eq!(panic.downcast_ref::<&str>(), Some(&"first"));
-    // The event was never recorded, so it must not be asked.
+    // The event was never recorded, so the stream is asked before the buffers go.
+    fake::calls();
+    assert!(stream.upload(host, device).is_err());
     let calls = fake::calls();
-    assert!(
-        !calls
-            .iter()
-            .any(|call| call == "cuEventSynchronize" || call.starts_with("cuMemFree")),
-        "{calls:?}"
+    let end = [
+        "cuEventRecord",
+        "cuStreamSynchronize",
+        "cuMemFreeHost",
+        "cuMemFree_v2",
+        "cuEventDestroy_v2",
+    ];
+    assert!(calls.ends_with(&end.map(str::to_owned)), "{calls:?}");
+
+    let (host, device) = buffers();
+    drop(stream.upload(host, device).unwrap());
+    let (host, device) = buffers();
+    let pending = stream.upload(host, device).unwrap();
+    fake::calls();
+    assert_eq!(panic_of(|| pending.wait()), Some("first"));
+    // The work is done, so the buffers are not lost.
+    assert_eq!(
+        fake::calls(),
+        [
+            "cuEventSynchronize",
+            "cuMemFreeHost",
+            "cuMemFree_v2",
+            "cuEventDestroy_v2"
+        ]
     );
+}
+
+#[test]
+fn nothing_needs_no_memory() {
+    let context = context();
+    let mut empty = DeviceBuffer::<u32>::zeroed(&context, 0).unwrap();
+    let mut sizeless = DeviceBuffer::<[u8; 0]>::from_slice(&context, &[[]; 3]).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    fake::calls();
+    assert_eq!(empty.ptr().as_raw(), 0);
+    assert_eq!(empty.to_vec().unwrap(), [0; 0]);
+    assert_eq!(sizeless.to_vec().unwrap(), [[0u8; 0]; 3]);
+    empty.copy_from(&[]).unwrap();
+    empty.copy_to(&mut []).unwrap();
+    sizeless.copy_from_at(1, &[[]; 2]).unwrap();
+    for fill in [
+        empty.fill_u8(1),
+        empty.fill_u16(1),
+        empty.fill_u32(1),
+        sizeless.fill_u8(1),
+    ] {
+        fill.unwrap();
+    }
+    let other = DeviceBuffer::<u32>::alloc(&context, 0).unwrap();
+    empty.copy_from_device(&other).unwrap();
+    // SAFETY: nothing is queued.
+    unsafe {
+        empty.copy_from_async(&[], &stream).unwrap();
+        empty.copy_to_async(&mut [], &stream).unwrap();
+        empty.copy_from_device_async(&other, &stream).unwrap();
+        empty.fill_u8_async(1, &stream).unwrap();
+        empty.fill_u16_async(1, &stream).unwrap();
+        empty.fill_u32_async(1, &stream).unwrap();
+    }
+    assert!(empty.copy_from(&[1]).is_err());
+    assert!(HostBuffer::<u32>::zeroed(&context, 0).unwrap().is_empty());
+    drop(sizeless);
+    empty.free().unwrap();
+    assert_eq!(fake::calls(), [""; 0]);
 }
 
 #[test]
@@ -412,6 +545,7 @@ fn devices_and_sizes_are_read() {
         "00112233-4455-6677-8899-aabbccddeeff"
     );
     assert_eq!(crate::version().unwrap().to_string(), "12.2");
+    assert_eq!(crate::Version::from_raw(-1).to_string(), "-1");
     // SAFETY: it takes nothing.
     let info = unsafe { checked::mem_get_info() }.unwrap();
     assert_eq!((info.free, info.total), (10, 20));

@@ -1,5 +1,6 @@
 //! Rules that hold for the text of the sources.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -65,58 +66,182 @@ fn objects_call_checked_functions_only() {
     }
 }
 
-#[test]
-fn every_fallible_method_tells_the_callers_line() {
-    for (path, text) in object_files() {
-        let lines: Vec<&str> = text.lines().collect();
-        for (number, line) in lines.iter().enumerate() {
-            let line = line.trim_start();
-            if !line.starts_with("pub ") || !line.contains(" fn ") {
-                continue;
-            }
-            let signature: String = lines[number..]
+/// The heads of the functions of a file: the number of the line where each begins, and its text up to the brace.
+fn heads(text: &str) -> Vec<(usize, String)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut heads = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let line = line.trim_start();
+        let words = line.split("fn ").next().unwrap_or_default();
+        let is_head = line.contains("fn ")
+            && words
+                .split_whitespace()
+                .all(|word| ["pub", "pub(crate)", "pub(super)", "const", "unsafe"].contains(&word));
+        if is_head {
+            let end = lines[number..]
                 .iter()
-                .take_while(|l| !l.trim_end().ends_with('{'))
-                .copied()
-                .collect();
-            let last = lines[number..]
-                .iter()
-                .find(|l| l.trim_end().ends_with('{'))
-                .copied()
+                .position(|line| line.trim_end().ends_with(['{', '}', ';']))
                 .unwrap_or_default();
-            let signature = signature + last;
-            if !signature.contains("-> Result<") {
+            heads.push((number, lines[number..=number + end].join(" ")));
+        }
+    }
+    heads
+}
+
+/// The attributes and the documentation above a line.
+fn above<'a>(lines: &[&'a str], number: usize) -> Vec<&'a str> {
+    lines[..number]
+        .iter()
+        .rev()
+        .map(|line| line.trim())
+        .take_while(|line| line.starts_with("#[") || line.starts_with("///"))
+        .collect()
+}
+
+#[test]
+fn every_fallible_function_tells_the_callers_line() {
+    let mut seen = 0;
+    for (path, text) in object_files() {
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, head) in heads(text) {
+            let Some((parameters, gives)) = head.split_once("-> Result<") else {
+                continue;
+            };
+            // A text is no error that tells lines, and a result that is passed on has its line already.
+            if gives.contains("String>") || parameters.contains(": Result<") {
                 continue;
             }
-            let attributes = lines[..number]
-                .iter()
-                .rev()
-                .take_while(|l| l.trim_start().starts_with("#["));
+            seen += 1;
             assert!(
-                attributes.clone().any(|l| l.trim() == "#[track_caller]"),
-                "{}:{}: no #[track_caller]: {line}",
+                above(&lines, number).contains(&"#[track_caller]"),
+                "{}:{}: no #[track_caller]: {head}",
                 path.display(),
                 number + 1
             );
         }
     }
+    assert!(seen > 100, "{seen} functions were found");
+}
+
+/// Where checked functions are called in a closure.
+fn calls_in_closures(text: &str) -> Vec<usize> {
+    let text: String = code(text).map(|line| format!("{line}\n")).collect();
+    let (mut depth, mut closures, mut calls) = (0usize, Vec::new(), Vec::new());
+    let mut parameters = false;
+    let mut before = ' ';
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => {
+                depth = depth.saturating_sub(1);
+                closures.retain(|&closure| closure <= depth);
+            }
+            ',' | ';' if !parameters => closures.retain(|&closure| closure < depth),
+            // The bar that ends the parameters, or that begins them.
+            '|' if parameters => {
+                parameters = false;
+                closures.push(depth);
+            }
+            '|' if "(,={;>".contains(before) || text[..at].trim_end().ends_with("move") => {
+                parameters = true;
+            }
+            'c' if text[at..].starts_with("checked::") && !closures.is_empty() => {
+                let name = &text[at + "checked::".len()..];
+                if name.starts_with(|c: char| c.is_lowercase()) {
+                    calls.push(text[..at].lines().count());
+                }
+            }
+            _ => {}
+        }
+        if !letter.is_whitespace() {
+            before = letter;
+        }
+    }
+    calls
 }
 
 #[test]
 fn no_closure_stands_between_an_object_and_its_call() {
     // A closure's body is a caller of its own: the error would name a line of this crate.
     for (path, text) in object_files() {
-        for line in code(&text) {
-            let Some(at) = line.find("checked::") else {
+        assert_eq!(calls_in_closures(&text), [0; 0], "{}", path.display());
+    }
+    let text = "\
+fn f(a: bool, b: bool) -> bool {
+    one.map(|x| unsafe { checked::a(x) });
+    two.map(|x, y| {
+        g(x, y);
+        unsafe { checked::b() }
+    });
+    three(move || checked::c(), checked::not_there());
+    let four = || unsafe {
+        checked::d()
+    };
+    let _ = a || unsafe { checked::not_here() };
+    x.map(|x: checked::A| x);
+    checked::nor_here()
+}
+";
+    assert_eq!(calls_in_closures(text), [2, 5, 7, 9]);
+}
+
+#[test]
+fn objects_are_found_by_the_names_of_c() {
+    // Asked for something else than what the caller wants.
+    const HELPERS: &[&str] = &["stream_get_ctx", "stream_is_capturing"];
+    let (mut called, mut named) = (BTreeSet::new(), BTreeSet::new());
+    for (path, text) in object_files() {
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, head) in heads(&text) {
+            if !head.trim_start().starts_with("pub ") {
                 continue;
-            };
-            let before = &line[..at];
-            let closure = before
-                .rfind("| ")
-                .is_some_and(|bar| before[..bar].contains('|'));
-            assert!(!closure, "{}: {line}", path.display());
+            }
+            let above = above(&lines, number);
+            // What it does is said before the first heading.
+            let documentation: Vec<&str> = above
+                .iter()
+                .rev()
+                .copied()
+                .filter(|line| line.starts_with("///"))
+                .take_while(|line| !line.starts_with("/// # "))
+                .collect();
+            let documentation = documentation
+                .join(" ")
+                .replace("crate::checked::", "checked::");
+            for link in documentation.split("[`cu").skip(1) {
+                let Some((name, rest)) = link.split_once("`](checked::") else {
+                    continue;
+                };
+                let alias = format!("#[doc(alias = \"cu{name}\")]");
+                assert!(
+                    above.contains(&alias.as_str()),
+                    "{}:{}: no {alias}",
+                    path.display(),
+                    number + 1
+                );
+                let call = rest.split(')').next().unwrap_or_default();
+                named.insert(call.to_owned());
+            }
+        }
+        for line in code(&text) {
+            for call in line.split("checked::").skip(1) {
+                let name = call.split('(').next().unwrap_or_default();
+                if call.contains('(') && name.starts_with(|c: char| c.is_lowercase()) {
+                    called.insert(name.to_owned());
+                }
+            }
         }
     }
+    assert!(called.len() > 60, "{called:?}");
+    let unnamed: Vec<_> = called
+        .difference(&named)
+        .filter(|name| !HELPERS.contains(&name.as_str()))
+        .collect();
+    assert!(
+        unnamed.is_empty(),
+        "no method's documentation links {unnamed:?}"
+    );
 }
 
 #[test]

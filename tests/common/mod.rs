@@ -2,16 +2,18 @@
 #![allow(dead_code)] // each test program uses a part
 
 pub(crate) mod gpu;
+mod needs;
 pub(crate) mod values;
 
 use std::env;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use cuda_driver::sys::*;
+#[allow(unused_imports)] // as above
+pub(crate) use needs::{needs, say};
 
 /// Makes the driver that `CUDA_DRIVER` names (the software driver where it is unset) the process's default, without
 /// initialising it. Says once which it is.
@@ -60,16 +62,6 @@ pub(crate) fn is_software() -> bool {
     let code = unsafe { cuDeviceGetName(name.as_mut_ptr().cast(), 64, 0) }.0;
     assert_eq!(code, 0, "cuDeviceGetName");
     name.starts_with(b"Software CUDA device")
-}
-
-/// Prints past the test harness, which holds back what passing tests print.
-pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// Says that a test did nothing for want of `what`; CI lists these lines.
-pub(crate) fn needs(what: &str) {
-    say(&format!("needs {what}"));
 }
 
 /// The file of a kernel's PTX: beside this program, as in a packed folder, else in the source tree.

@@ -1,5 +1,30 @@
 //! Inputs of the arithmetic tables: the numbers at which implementations go wrong, and pseudo-random ones.
 
+use rustc_apfloat::Float as _;
+use rustc_apfloat::ieee::{Double, Single};
+
+/// Whether `mul_add` rounds once here also where the CPU has no instruction for it and the C library computes it:
+/// mingw's rounds twice.
+const MUL_ADD_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
+
+/// `a b + c`, rounded once.
+pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
+    if MUL_ADD_FUSES {
+        return a.mul_add(b, c);
+    }
+    let [a, b, c] = [a, b, c].map(|x| Single::from_bits(x.to_bits().into()));
+    f32::from_bits(a.mul_add(b, c).value.to_bits() as u32)
+}
+
+/// `a b + c`, rounded once.
+pub(crate) fn fma64(a: f64, b: f64, c: f64) -> f64 {
+    if MUL_ADD_FUSES {
+        return a.mul_add(b, c);
+    }
+    let [a, b, c] = [a, b, c].map(|x| Double::from_bits(x.to_bits().into()));
+    f64::from_bits(a.mul_add(b, c).value.to_bits() as u64)
+}
+
 /// A small generator (splitmix64): the same numbers in every run and on every machine.
 pub(crate) struct Random(u64);
 

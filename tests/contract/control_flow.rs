@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use crate::arguments;
 use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
-use crate::common::values::Random;
+use crate::common::values::{Random, fma32};
 
 fn compare<T: PartialEq + Debug>(what: &str, seen: &[T], expected: &[T]) {
     let mut c = Codes::new();
@@ -223,7 +223,7 @@ fn a_barrier_inside_a_function() {
 #[test]
 fn direct_calls() {
     let input: Vec<f32> = (0..500).map(|i| i as f32 * 0.37 - 90.0).collect();
-    let reference = |x: f32| 2.0_f32.mul_add(x, 3.0).mul_add(x, 1.0);
+    let reference = |x: f32| fma32(fma32(2.0, x, 3.0), x, 1.0);
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("calls.ptx", "call_direct");
     let seen: Vec<f32> = gpu.table(kernel, &[&input], 1);

@@ -97,7 +97,7 @@ fn name_and_size() {
     // A short buffer takes the beginning, terminated.
     let mut short = [0x7f; 5];
     is!(c, 0, cuDeviceGetName(short.as_mut_ptr(), 5, 0));
-    let start: Vec<u8> = short.iter().map(|b| b.cast_unsigned()).collect();
+    let start: Vec<u8> = short.iter().map(|b| b.to_ne_bytes()[0]).collect();
     c.that(start[..4] == long.as_bytes()[..4] && start[4] == 0, || {
         format!("{start:?} of {long:?}")
     });

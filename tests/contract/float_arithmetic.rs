@@ -7,7 +7,7 @@ use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, Round};
 
 use crate::common::gpu::{Gpu, Plain};
-use crate::common::values::{digest, doubles, floats, pairs, random_doubles, random_floats};
+use crate::common::values::{digest, doubles, floats, fma64, pairs, random_doubles, random_floats};
 use crate::common::{Codes, say};
 
 const MODES: [Round; 4] = [
@@ -107,7 +107,7 @@ impl Width for u64 {
             (x, scaled)
         };
         adjust(
-            scaled.mul_add(scaled, -x).total_cmp(&0.0),
+            fma64(scaled, scaled, -x).total_cmp(&0.0),
             mode,
             root.to_bits(),
         )

@@ -314,7 +314,7 @@ fn launches_that_are_refused() {
             ..one
         },
         LaunchConfig {
-            shared_bytes: 1 << 20,
+            dynamic_shared_bytes: 1 << 20,
             ..one
         },
     ];

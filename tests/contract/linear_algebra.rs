@@ -3,7 +3,7 @@
 use crate::arguments;
 use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::common::values::{Random, random_floats};
+use crate::common::values::{Random, fma32, fma64, random_floats};
 
 fn floats(count: usize, seed: u64) -> Vec<f32> {
     random_floats(count, seed)
@@ -71,7 +71,7 @@ fn saxpy_and_daxpy() {
         let expected: Vec<f32> = x
             .iter()
             .zip(&y)
-            .map(|(x, y)| (-1.75_f32).mul_add(*x, *y))
+            .map(|(x, y)| fma32(-1.75, *x, *y))
             .collect();
         same32("saxpy", &gpu.read(dy, n), &expected);
 
@@ -90,7 +90,7 @@ fn saxpy_and_daxpy() {
         );
         let seen = gpu.read::<f64>(dy, n);
         for i in 0..n {
-            let expected = 0.1_f64.mul_add(wide_x[i], wide_y[i]);
+            let expected = fma64(0.1, wide_x[i], wide_y[i]);
             assert_eq!(
                 seen[i].to_bits(),
                 expected.to_bits(),
@@ -139,11 +139,10 @@ fn matrix_product() {
         let seen32 = gpu.read::<f32>(ec, m * n);
         for row in 0..m {
             for col in 0..n {
-                let wide = (0..k).fold(0.0_f64, |acc, i| {
-                    a[row * k + i].mul_add(b[i * n + col], acc)
-                });
+                let wide =
+                    (0..k).fold(0.0_f64, |acc, i| fma64(a[row * k + i], b[i * n + col], acc));
                 let slim = (0..k).fold(0.0_f32, |acc, i| {
-                    a32[row * k + i].mul_add(b32[i * n + col], acc)
+                    fma32(a32[row * k + i], b32[i * n + col], acc)
                 });
                 let at = row * n + col;
                 assert_eq!(
@@ -273,7 +272,7 @@ fn a_kernel_with_line_information() {
     let expected: Vec<f32> = a
         .iter()
         .zip(&b)
-        .map(|(a, b)| 0.3_f32.mul_add(b - a, *a))
+        .map(|(a, b)| fma32(0.3, b - a, *a))
         .collect();
     same32("lines", &gpu.read(out, 900), &expected);
 }

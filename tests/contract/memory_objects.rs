@@ -47,10 +47,13 @@ fn what_does_not_fit() {
     assert!(a.copy_from_at(usize::MAX, &[1]).is_err());
     assert!(a.copy_to_at(usize::MAX / 4, &mut [0; 8]).is_err());
     assert!(a.copy_from(&[0; 11]).is_err());
-    let nothing = DeviceBuffer::<u32>::alloc(&context, 0)
-        .map(drop)
-        .map_err(|e| e.code());
-    assert_eq!(nothing, Err(CUresult::CUDA_ERROR_INVALID_VALUE));
+    let mut nothing = DeviceBuffer::<u32>::zeroed(&context, 0).expect("no memory at all");
+    assert!(nothing.is_empty() && nothing.ptr() == DevicePtr::null());
+    nothing.copy_from(&[]).expect("a copy of nothing");
+    nothing.fill_u16(1).expect("a fill of nothing");
+    assert_eq!(nothing.to_vec().expect("a copy of nothing"), [0; 0]);
+    assert!(nothing.copy_from(&[1]).is_err());
+    nothing.free().expect("free");
     let huge = DeviceBuffer::<u64>::alloc(&context, usize::MAX)
         .map(drop)
         .map_err(|e| e.code());

@@ -6,6 +6,7 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
+use crate::common::values::fma32;
 use crate::common::{Codes, ptx, ptx_path};
 use crate::{arguments, child, is, ok};
 
@@ -314,7 +315,7 @@ fn kernels_use_globals() {
     let results: Vec<f32> = gpu.table(gpu.function(module, "use_constants"), &[&input], 1);
     let primes = [2.0_f32, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0, 19.0];
     for (i, result) in results.iter().enumerate() {
-        let expected = input[i].mul_add(coefficients[i % 16], primes[i % 8]);
+        let expected = fma32(input[i], coefficients[i % 16], primes[i % 8]);
         c.that(result.to_bits() == expected.to_bits(), || {
             format!("use_constants {i}: {result}, expected {expected}")
         });

@@ -67,14 +67,21 @@ pub(super) struct Diagnostics {
     errors: usize,
     /// Messages left out because there were too many.
     left_out: usize,
+    /// Where the lines of the text start, once a column was asked for.
+    lines: Vec<u32>,
 }
 
 /// More messages than this are counted only.
 const MOST: usize = 100_000;
 
+/// A message is cut after this many bytes: a name can be as long as the text.
+const LONGEST: usize = 1000;
+
 impl Diagnostics {
     pub(super) fn push(&mut self, severity: Severity, line: u32, column: u32, message: String) {
         self.errors += usize::from(severity != Severity::Warning);
+        let mut message = message;
+        message.truncate(message.floor_char_boundary(LONGEST));
         if self.all.len() < MOST || severity == Severity::Fatal {
             self.all.push(Diagnostic {
                 severity,
@@ -85,6 +92,17 @@ impl Diagnostics {
         } else {
             self.left_out += 1;
         }
+    }
+
+    /// Column, from 1, of a byte of the text that is being loaded.
+    pub(super) fn column(&mut self, text: &[u8], offset: u32) -> u32 {
+        if self.lines.is_empty() {
+            let ends = text.iter().enumerate().filter(|(_, b)| **b == b'\n');
+            self.lines.push(0);
+            self.lines.extend(ends.map(|(at, _)| at as u32 + 1));
+        }
+        let line = self.lines.partition_point(|start| *start <= offset);
+        1 + offset - self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0)
     }
 
     pub(super) fn has_errors(&self) -> bool {

@@ -151,12 +151,8 @@ fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<
     if let Some(at) = text.iter().position(|b| !b.is_ascii()) {
         let line = 1 + text[..at].iter().filter(|&&b| b == b'\n').count() as u32;
         let message = "Unexpected non-ASCII character encountered";
-        diagnostics.push(
-            Severity::Fatal,
-            line,
-            parser::column(text, at as u32),
-            message.to_owned(),
-        );
+        let column = diagnostics.column(text, at as u32);
+        diagnostics.push(Severity::Fatal, line, column, message.to_owned());
         return None;
     }
     let ast = parser::parse(text, limits, diagnostics).ok()?;

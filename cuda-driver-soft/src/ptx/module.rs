@@ -9,6 +9,7 @@ use super::lower;
 use super::names::{FastMap, Name};
 use super::symbols::{self, SpecialReg, Symbol};
 use crate::ir::{self, FuncId, Linkage, Space, Type, VarId};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 /// A parsed module with the names of module scope resolved: all that lowering a body needs.
@@ -123,11 +124,13 @@ pub(super) fn build(
         forms: (0..ast.opcodes.len()).map(|_| OnceLock::new()).collect(),
         ast,
     });
-    let mut called = vec![false; unit.functions.len()];
+    let mut uses: Vec<lower::Uses> = Vec::with_capacity(unit.functions.len());
     for (index, signature) in unit.functions.iter().enumerate() {
-        if signature.defined {
-            lower::verify(&unit, FuncId(index as u32), text, diagnostics, &mut called);
-        }
+        uses.push(if signature.defined {
+            lower::verify(&unit, FuncId(index as u32), text, diagnostics)
+        } else {
+            lower::Uses::default()
+        });
     }
     let constants = variables.iter().filter(|v| v.space == Space::Const);
     let bytes = constants.fold(0u64, |end, v| {
@@ -151,9 +154,14 @@ pub(super) fn build(
             let message = format!("Unresolved extern variable '{}'", variable.name);
             diagnostics.push(Severity::Warning, 0, 0, message);
         }
-        for (signature, called) in unit.functions.iter().zip(&called) {
+        let called: BTreeSet<FuncId> = uses
+            .iter()
+            .flat_map(|u| u.functions.iter().copied())
+            .collect();
+        for (index, signature) in unit.functions.iter().enumerate() {
+            let called = called.contains(&FuncId(index as u32));
             let name = unit.ast.names.text(signature.name);
-            if *called && !signature.defined && !PROVIDED.contains(&name.as_str()) {
+            if called && !signature.defined && !PROVIDED.contains(&name.as_str()) {
                 diagnostics.push(
                     Severity::Fatal,
                     0,
@@ -163,6 +171,7 @@ pub(super) fn build(
             }
         }
     }
+    shared_data(&unit, &variables, &uses, limits.sm, diagnostics);
     if diagnostics.has_errors() {
         return None;
     }
@@ -175,6 +184,73 @@ pub(super) fn build(
         variables,
         functions,
     })
+}
+
+/// Bytes of shared memory that a block can have on this architecture.
+fn most_shared(sm: u32) -> u64 {
+    match sm {
+        ..70 => 48 << 10,
+        70..75 => 96 << 10,
+        75..80 => 64 << 10,
+        80 | 82 | 87 | 88 => 163 << 10,
+        86 | 89 => 99 << 10,
+        120.. => 99 << 10,
+        _ => 227 << 10,
+    }
+}
+
+/// Checks the `.shared` variables that each kernel needs, those of the functions that it calls included.
+fn shared_data(
+    unit: &Unit,
+    variables: &[ir::Variable],
+    uses: &[lower::Uses],
+    sm: u32,
+    diagnostics: &mut Diagnostics,
+) {
+    let shared = |id: &VarId| {
+        variables
+            .get(id.0 as usize)
+            .filter(|v| v.space == Space::Shared)
+    };
+    let all = variables.iter().filter(|v| v.space == Space::Shared);
+    let aligned = all.map(|v| v.size.saturating_add(v.align.min(1 << 30)));
+    if aligned.fold(0, u64::saturating_add) <= most_shared(sm) {
+        return;
+    }
+    for (index, signature) in unit
+        .functions
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.entry && s.defined)
+    {
+        let mut reached = BTreeSet::from([FuncId(index as u32)]);
+        let mut open = vec![FuncId(index as u32)];
+        let mut needed = BTreeSet::new();
+        while let Some(uses) = open.pop().and_then(|id| uses.get(id.0 as usize)) {
+            needed.extend(uses.variables.iter().copied());
+            open.extend(
+                uses.functions
+                    .iter()
+                    .copied()
+                    .filter(|id| reached.insert(*id)),
+            );
+        }
+        let bytes = needed
+            .iter()
+            .filter_map(shared)
+            .fold(0u64, |end, variable| {
+                end.next_multiple_of(variable.align.min(1 << 30))
+                    .saturating_add(variable.size)
+            });
+        let most = most_shared(sm);
+        if bytes > most {
+            let name = unit.ast.names.text(signature.name);
+            let message = format!(
+                "Entry function '{name}' uses too much shared data ({bytes:#x} bytes, {most:#x} max)"
+            );
+            diagnostics.push(Severity::Error, 0, 0, message);
+        }
+    }
 }
 
 fn function(unit: &Arc<Unit>, id: FuncId) -> ir::Function {
@@ -236,7 +312,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn error(&mut self, pos: Pos, message: String) {
-        let column = super::parser::column(self.text, pos.offset);
+        let column = self.diagnostics.column(self.text, pos.offset);
         self.diagnostics
             .push(Severity::Error, pos.line, column, message);
     }
@@ -421,7 +497,7 @@ impl Builder<'_> {
                         variable.relocs = value.relocs;
                     }
                     Err((pos, message)) => {
-                        let column = super::parser::column(self.text, pos.offset);
+                        let column = self.diagnostics.column(self.text, pos.offset);
                         self.diagnostics
                             .push(Severity::Fatal, pos.line, column, message);
                     }

@@ -141,11 +141,19 @@ impl Scopes {
         let clash = ranges
             .iter()
             .any(|e| e.depth == depth && e.first < end && first < e.first.saturating_add(e.count))
-            || self.singles.iter().any(|(n, all)| {
-                n.prefix == prefix
-                    && (first..end).contains(&n.number)
-                    && all.iter().any(|e| e.depth == depth)
-            });
+            || {
+                let taken = |all: &Vec<Entry>| all.iter().any(|e| e.depth == depth);
+                // By whichever is less: the names of the range, or the single names there are.
+                if (count as usize) < self.singles.len() {
+                    let mut names = (first..end).map(|number| Name { prefix, number });
+                    names.any(|name| self.singles.get(&name).is_some_and(taken))
+                } else {
+                    let mut singles = self.singles.iter();
+                    singles.any(|(n, all)| {
+                        n.prefix == prefix && (first..end).contains(&n.number) && taken(all)
+                    })
+                }
+            };
         if clash {
             return false;
         }
@@ -220,85 +228,116 @@ impl Scopes {
 /// The number that marks a range in the log: no name has it.
 const RANGE: u32 = u32::MAX - 1;
 
-/// A special register: its type and how many elements it has.
+/// A special register: its type, whether it has elements, and since when it is there (PTX version times ten, lowest
+/// architecture).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct SpecialReg {
     pub(super) register: Special,
     pub(super) ty: Type,
     pub(super) vector: bool,
+    pub(super) ptx: u32,
+    pub(super) sm: u32,
 }
 
 /// The special registers that occur in a module.
 pub(super) fn specials(names: &Names) -> FastMap<Name, SpecialReg> {
     use Special::*;
+    use Type::{Pred, U32, U64};
     let mut map = FastMap::default();
-    let mut add = |text: &str, register: Special, ty: Type, vector: bool| {
+    let mut add = |text: &str, register: Special, ty: Type, vector: bool, (ptx, sm): (u32, u32)| {
         if let Some(name) = names.find(text.as_bytes()) {
-            map.insert(
-                name,
-                SpecialReg {
-                    register,
-                    ty,
-                    vector,
-                },
-            );
+            let special = SpecialReg {
+                register,
+                ty,
+                vector,
+                ptx,
+                sm,
+            };
+            map.insert(name, special);
         }
     };
-    for (text, register) in [
-        ("%tid", Tid(0)),
-        ("%ntid", Ntid(0)),
-        ("%ctaid", Ctaid(0)),
-        ("%nctaid", Nctaid(0)),
-        ("%clusterid", Clusterid(0)),
-        ("%nclusterid", Nclusterid(0)),
-        ("%cluster_ctaid", ClusterCtaid(0)),
-        ("%cluster_nctaid", ClusterNctaid(0)),
+    for (text, register, since) in [
+        ("%tid", Tid(0), (10, 0)),
+        ("%ntid", Ntid(0), (10, 0)),
+        ("%ctaid", Ctaid(0), (10, 0)),
+        ("%nctaid", Nctaid(0), (10, 0)),
+        ("%clusterid", Clusterid(0), (78, 90)),
+        ("%nclusterid", Nclusterid(0), (78, 90)),
+        ("%cluster_ctaid", ClusterCtaid(0), (78, 90)),
+        ("%cluster_nctaid", ClusterNctaid(0), (78, 90)),
     ] {
-        add(text, register, Type::U32, true);
+        add(text, register, U32, true, since);
     }
-    for (text, register) in [
-        ("%laneid", Laneid),
-        ("%warpid", Warpid),
-        ("%nwarpid", Nwarpid),
-        ("%smid", Smid),
-        ("%nsmid", Nsmid),
-        ("%gridid", Gridid),
-        ("%cluster_ctarank", ClusterCtarank),
-        ("%cluster_nctarank", ClusterNctarank),
-        ("%lanemask_eq", LanemaskEq),
-        ("%lanemask_le", LanemaskLe),
-        ("%lanemask_lt", LanemaskLt),
-        ("%lanemask_ge", LanemaskGe),
-        ("%lanemask_gt", LanemaskGt),
-        ("%clock", Clock),
-        ("%clock_hi", ClockHi),
-        ("%globaltimer_lo", GlobaltimerLo),
-        ("%globaltimer_hi", GlobaltimerHi),
-        ("%total_smem_size", TotalSmemSize),
-        ("%aggr_smem_size", AggrSmemSize),
-        ("%dynamic_smem_size", DynamicSmemSize),
-        ("%reserved_smem_offset_begin", ReservedSmemOffset(0)),
-        ("%reserved_smem_offset_end", ReservedSmemOffset(1)),
-        ("%reserved_smem_offset_cap", ReservedSmemOffset(2)),
-        ("%reserved_smem_offset_0", ReservedSmemOffset(3)),
-        ("%reserved_smem_offset_1", ReservedSmemOffset(4)),
+    for (text, register, ty, since) in [
+        ("%laneid", Laneid, U32, (13, 0)),
+        ("%warpid", Warpid, U32, (13, 0)),
+        ("%nwarpid", Nwarpid, U32, (20, 20)),
+        ("%smid", Smid, U32, (13, 0)),
+        ("%nsmid", Nsmid, U32, (20, 20)),
+        ("%gridid", Gridid, U32, (10, 0)),
+        ("%cluster_ctarank", ClusterCtarank, U32, (78, 90)),
+        ("%cluster_nctarank", ClusterNctarank, U32, (78, 90)),
+        ("%is_explicit_cluster", IsExplicitCluster, Pred, (78, 90)),
+        ("%lanemask_eq", LanemaskEq, U32, (20, 20)),
+        ("%lanemask_le", LanemaskLe, U32, (20, 20)),
+        ("%lanemask_lt", LanemaskLt, U32, (20, 20)),
+        ("%lanemask_ge", LanemaskGe, U32, (20, 20)),
+        ("%lanemask_gt", LanemaskGt, U32, (20, 20)),
+        ("%clock", Clock, U32, (10, 0)),
+        ("%clock_hi", ClockHi, U32, (50, 20)),
+        ("%clock64", Clock64, U64, (20, 20)),
+        ("%globaltimer", Globaltimer, U64, (31, 30)),
+        ("%globaltimer_lo", GlobaltimerLo, U32, (31, 30)),
+        ("%globaltimer_hi", GlobaltimerHi, U32, (31, 30)),
+        ("%total_smem_size", TotalSmemSize, U32, (41, 20)),
+        ("%dynamic_smem_size", DynamicSmemSize, U32, (41, 20)),
+        ("%aggr_smem_size", AggrSmemSize, U32, (81, 90)),
+        (
+            "%reserved_smem_offset_begin",
+            ReservedSmemOffset(0),
+            U32,
+            (76, 80),
+        ),
+        (
+            "%reserved_smem_offset_end",
+            ReservedSmemOffset(1),
+            U32,
+            (76, 80),
+        ),
+        (
+            "%reserved_smem_offset_cap",
+            ReservedSmemOffset(2),
+            U32,
+            (76, 80),
+        ),
+        (
+            "%reserved_smem_offset_0",
+            ReservedSmemOffset(3),
+            U32,
+            (76, 80),
+        ),
+        (
+            "%reserved_smem_offset_1",
+            ReservedSmemOffset(4),
+            U32,
+            (76, 80),
+        ),
+        ("%current_graph_exec", CurrentGraphExec, U64, (80, 50)),
     ] {
-        add(text, register, Type::U32, false);
-    }
-    add("%is_explicit_cluster", IsExplicitCluster, Type::Pred, false);
-    for (text, register) in [
-        ("%clock64", Clock64),
-        ("%globaltimer", Globaltimer),
-        ("%current_graph_exec", CurrentGraphExec),
-    ] {
-        add(text, register, Type::U64, false);
+        add(text, register, ty, false, since);
     }
     for i in 0..8 {
-        add(&format!("%pm{i}"), Pm(i), Type::U32, false);
-        add(&format!("%pm{i}_64"), Pm64(i), Type::U64, false);
+        add(
+            &format!("%pm{i}"),
+            Pm(i),
+            U32,
+            false,
+            if i < 4 { (13, 0) } else { (30, 20) },
+        );
+        add(&format!("%pm{i}_64"), Pm64(i), U64, false, (40, 50));
     }
     for i in 0..32 {
-        add(&format!("%envreg{i}"), Envreg(i), Type::U32, false);
+        add(&format!("%envreg{i}"), Envreg(i), U32, false, (10, 0));
     }
     map
 }

@@ -225,3 +225,32 @@ fn depth_and_size_are_limited() {
     )
     .as_bytes()));
 }
+
+/// Nothing takes time with the square of the text: each of these would run for minutes.
+#[test]
+fn large_and_wrong_is_still_quick() {
+    let head = ".version 9.0\n.target sm_90\n.entry k() {";
+    let start = std::time::Instant::now();
+    // One line, every word of it unknown; and as many labels.
+    run(format!("{head}{}}}", "add.s32 x,y,z;".repeat(100_000)).as_bytes());
+    let labels: String = (0..100_000).map(|i| format!("L{i}:bra x;\n")).collect();
+    run(format!("{head}{labels}}}").as_bytes());
+    let declarations: String = (0..50_000)
+        .map(|i| format!(".reg .b32 a{i}; .reg .b32 b{i}x<9>;\n"))
+        .collect();
+    run(format!("{head}{declarations}}}").as_bytes());
+    let functions: String = (0..20_000)
+        .map(|i| format!(".entry f{i}() {{ret;}}\n"))
+        .collect();
+    assert!(run(
+        format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()
+    ));
+    // A name that is long, and wrong often.
+    let long = "n".repeat(100_000);
+    run(format!(
+        "{head} .reg .f32 {long}; {}}}",
+        format!("add.s32 {long},1,1;").repeat(20)
+    )
+    .as_bytes());
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}

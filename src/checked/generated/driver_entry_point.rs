@@ -84,7 +84,7 @@ pub(super) mod legacy {
 
     use super::super::super::give::{given};
     use crate::sys;
-    use crate::{Result, check};
+    use crate::Result;
 
     /// Finds a function of the driver by its base name and CUDA version, in the form of CUDA 11.3.
     ///

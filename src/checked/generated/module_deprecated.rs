@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 
 use super::super::give::{given};
 use crate::sys::{self, Function};
-use crate::{Result, check};
+use crate::Result;
 
 /// Finds a surface reference in a module by its name.
 ///

@@ -5,7 +5,7 @@ use core::mem::MaybeUninit;
 
 use super::super::give::{given};
 use crate::sys::{self, Function};
-use crate::{Result, check};
+use crate::Result;
 
 /// Gives the highest CUDA version that the driver supports, as 1000 × major + 10 × minor; it needs no initialisation.
 ///

@@ -65,7 +65,9 @@ pub(super) fn double(list: &mut List) {
         list.operands(2);
         list.f64(format!("mul{r}.f64"), move |a, b, _| mul_f64(a, b, rnd));
         list.operands(2);
-        list.f64(format!("fma{r}.f64"), move |a, b, c| fma_f64(a, b, c, rnd));
+        list.f64(format!("fma{r}.f64"), move |a, b, c| {
+            fma_f64(a, b, c, rnd, BASELINE_FUSED)
+        });
         list.f64(format!("div{r}.f64"), move |a, b, _| div_f64(a, b, rnd));
         list.operands(2);
         list.f64(format!("rcp{r}.f64"), move |a, _, _| rcp_f64(a, rnd));

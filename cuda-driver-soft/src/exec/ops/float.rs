@@ -5,8 +5,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary, binary_hot, binary_once, binary_rare, ternary, ternary_fused, ternary_rare,
-    unary, unary_once, unary_rare,
+    Form, binary, binary_hot, binary_once, binary_rare, ternary_fused, ternary_rare, unary,
+    unary_once, unary_rare,
 };
 use crate::exec::semantics::approx;
 use crate::exec::semantics::float::*;
@@ -47,7 +47,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::FAdd(m) if m.ty == F64 && m.rnd == Rn => binary(|a, b| add_f64(a, b, Rn)),
         Op::FSub(m) if m.ty == F64 && m.rnd == Rn => binary(|a, b| sub_f64(a, b, Rn)),
         Op::FMul(m) if m.ty == F64 && m.rnd == Rn => binary(|a, b| mul_f64(a, b, Rn)),
-        Op::Fma(m) if m.ty == F64 && m.rnd == Rn => ternary(|a, b, c| fma_f64(a, b, c, Rn)),
+        Op::Fma(m) if m.ty == F64 && m.rnd == Rn => {
+            ternary_fused(|_, fused, a, b, c| fma_f64(a, b, c, Rn, fused))
+        }
         Op::FAdd(m) if m.ty == F64 => {
             binary_rare(Mods::of_float(m), |m, _, a, b| add_f64(a, b, m.rnd()))
         }
@@ -57,9 +59,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::FMul(m) if m.ty == F64 => {
             binary_rare(Mods::of_float(m), |m, _, a, b| mul_f64(a, b, m.rnd()))
         }
-        Op::Fma(m) if m.ty == F64 => {
-            ternary_rare(Mods::of_float(m), |m, _, a, b, c| fma_f64(a, b, c, m.rnd()))
-        }
+        Op::Fma(m) if m.ty == F64 => ternary_rare(Mods::of_float(m), |m, fused, a, b, c| {
+            fma_f64(a, b, c, m.rnd(), fused)
+        }),
 
         Op::FNeg {
             ty: F32,

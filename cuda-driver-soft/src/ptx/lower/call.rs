@@ -10,12 +10,8 @@ use std::ops::Range;
 impl Walker<'_> {
     /// A verifying walk notes that this function is needed.
     pub(super) fn note_called(&mut self, id: FuncId) {
-        if let Some(called) = self
-            .reporter
-            .as_mut()
-            .and_then(|r| r.called.get_mut(id.0 as usize))
-        {
-            *called = true;
+        if let Some(reporter) = &mut self.reporter {
+            reporter.uses.functions.insert(id);
         }
     }
 

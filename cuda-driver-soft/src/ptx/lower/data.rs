@@ -42,6 +42,7 @@ impl<'u> Walker<'u> {
                     ty: part,
                     ..dest(part, true)
                 };
+                self.elements_agree(span, to.pos);
                 for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
                     self.operand(0, element, &spec);
                 }
@@ -53,8 +54,14 @@ impl<'u> Walker<'u> {
                     self.faults.mismatch = true;
                     return;
                 };
+                self.elements_agree(span, from.pos);
                 for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
-                    self.operand(1, element, &source(part));
+                    // A decimal constant is a floating-point value of the element's width.
+                    let ty = match (element.kind, part) {
+                        (OperandKind::F64(_), Type::B32) => Type::F32,
+                        _ => part,
+                    };
+                    self.operand(1, element, &source(ty));
                 }
                 self.emit(inst, Op::Pack { ty });
             }
@@ -223,6 +230,7 @@ impl<'u> Walker<'u> {
             None => match self.unit.specials.get(&name).copied() {
                 None => self.unknown(name, from.pos),
                 Some(special) => {
+                    self.special_since(name, special, from.pos);
                     let element = match selector {
                         Selector::Element(i) if special.vector => {
                             symbols::element(special.register, i)

@@ -60,6 +60,9 @@ impl Walker<'_> {
                 })
             }
             Some(Symbol::Variable { var, element }) => {
+                if let Some(reporter) = &mut self.reporter {
+                    reporter.uses.variables.insert(var);
+                }
                 let space = self
                     .unit
                     .spaces

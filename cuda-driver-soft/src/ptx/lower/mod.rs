@@ -17,25 +17,29 @@ use super::forms::{Form, Made, Role};
 use super::module::Unit;
 use super::names::Name;
 use super::symbols::{FrameKind, Scopes, Symbol};
-use crate::ir::{self, Body, FuncId, InstId, Op, Operand, Reg, RegClass, Type};
+use crate::ir::{self, Body, FuncId, InstId, Op, Operand, Reg, RegClass, Type, VarId};
+use std::collections::{BTreeSet, HashSet};
 
 /// Registers of one function, at most.
 const MOST_REGISTERS: u32 = 1 << 22;
 
-/// Checks a body; `called` learns which functions it calls.
-pub(super) fn verify(
-    unit: &Unit,
-    id: FuncId,
-    text: &[u8],
-    diagnostics: &mut Diagnostics,
-    called: &mut [bool],
-) {
+/// What a body needs: functions that it calls or takes the address of, and variables.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    pub(super) functions: BTreeSet<FuncId>,
+    pub(super) variables: BTreeSet<VarId>,
+}
+
+/// Checks a body; what it needs is the answer.
+pub(super) fn verify(unit: &Unit, id: FuncId, text: &[u8], diagnostics: &mut Diagnostics) -> Uses {
+    let mut uses = Uses::default();
     let reporter = Reporter {
         text,
         diagnostics,
-        called,
+        uses: &mut uses,
     };
     Walker::new(unit, id, Some(reporter)).run();
+    uses
 }
 
 /// The body of a function that was verified.
@@ -47,7 +51,7 @@ pub(super) fn lower(unit: &Unit, id: FuncId) -> Body {
 struct Reporter<'a> {
     text: &'a [u8],
     diagnostics: &'a mut Diagnostics,
-    called: &'a mut [bool],
+    uses: &'a mut Uses,
 }
 
 /// A branch to a label that is not known yet.
@@ -80,6 +84,8 @@ struct Walker<'u> {
     name: &'u str,
     /// Its destination is of a floating-point type.
     dest_float: bool,
+    /// The labels of the function, once somebody asked.
+    labels: Option<HashSet<Name>>,
     /// Names that mean nothing, of the whole function.
     unknown: Vec<(Name, Pos)>,
     /// The register that stands for the condition code, once there is one.
@@ -119,6 +125,7 @@ impl<'u> Walker<'u> {
             root: "",
             name: "",
             dest_float: false,
+            labels: None,
             unknown: Vec::new(),
             carry: None,
         }
@@ -135,7 +142,7 @@ impl<'u> Walker<'u> {
 
     fn report(&mut self, severity: Severity, pos: Pos, message: String) {
         if let Some(reporter) = &mut self.reporter {
-            let column = super::parser::column(reporter.text, pos.offset);
+            let column = reporter.diagnostics.column(reporter.text, pos.offset);
             reporter
                 .diagnostics
                 .push(severity, pos.line, column, message);
@@ -416,24 +423,25 @@ impl<'u> Walker<'u> {
             );
             self.error(inst.pos, message);
         }
-        let version = ast.version.0 * 10 + ast.version.1;
-        let opcode = || String::from_utf8_lossy(ast.opcodes.string(inst.opcode)).into_owned();
-        if form.ptx > version {
-            let message = format!(
-                "Feature '{}' requires PTX ISA .version {}.{} or later",
-                opcode(),
-                form.ptx / 10,
-                form.ptx % 10
-            );
-            self.error(inst.pos, message);
+        let opcode = String::from_utf8_lossy(ast.opcodes.string(inst.opcode));
+        self.require(inst.pos, &opcode, form.ptx, form.sm);
+    }
+
+    /// Something that came with this PTX version, times ten, and this architecture.
+    fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
+        if self.reporter.is_none() {
+            return;
         }
-        if form.sm > ast.target.sm {
-            let message = format!(
-                "Feature '{}' requires .target sm_{} or higher",
-                opcode(),
-                form.sm
-            );
-            self.error(inst.pos, message);
+        let ast = &self.unit.ast;
+        if ptx > ast.version.0 * 10 + ast.version.1 {
+            let (major, minor) = (ptx / 10, ptx % 10);
+            let message =
+                format!("Feature '{feature}' requires PTX ISA .version {major}.{minor} or later");
+            self.error(pos, message);
+        }
+        if sm > ast.target.sm {
+            let message = format!("Feature '{feature}' requires .target sm_{sm} or higher");
+            self.error(pos, message);
         }
     }
 
@@ -619,19 +627,19 @@ impl<'u> Walker<'u> {
     }
 
     /// Whether a label of this name is anywhere in the function.
-    fn is_label(&self, wanted: Name) -> bool {
-        let statements = self
-            .function
-            .and_then(|f| f.body.clone())
-            .and_then(|range| {
-                self.unit
-                    .ast
-                    .statements
-                    .get(range.start as usize..range.end as usize)
-            });
-        statements
-            .unwrap_or(&[])
-            .iter()
-            .any(|s| matches!(s, Statement::Label(name, _) if *name == wanted))
+    fn is_label(&mut self, wanted: Name) -> bool {
+        let range = self.function.and_then(|f| f.body.clone()).unwrap_or(0..0);
+        let statements = &self.unit.ast.statements;
+        let labels = self.labels.get_or_insert_with(|| {
+            let all = statements
+                .get(range.start as usize..range.end as usize)
+                .unwrap_or(&[]);
+            let label = |statement: &Statement| match statement {
+                Statement::Label(name, _) => Some(*name),
+                _ => None,
+            };
+            all.iter().filter_map(label).collect()
+        });
+        labels.contains(&wanted)
     }
 }

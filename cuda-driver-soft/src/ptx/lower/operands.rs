@@ -293,7 +293,7 @@ impl Walker<'_> {
                         if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float =>
                     {
                         self.faults.mismatch |= !fits(spec.ty, special.ty, true);
-                        self.special(special, selector, operand.pos);
+                        self.special(name, special, selector, operand.pos);
                     }
                     _ => self.no_register(index, name, operand.pos),
                 }
@@ -327,8 +327,16 @@ impl Walker<'_> {
         }
     }
 
+    /// Checks that the version and target of the module have a special register.
+    pub(super) fn special_since(&mut self, name: Name, special: SpecialReg, pos: Pos) {
+        if self.reporter.is_some() {
+            let text = self.text(name);
+            self.require(pos, &text, special.ptx, special.sm);
+        }
+    }
+
     /// A special register as a source of an instruction that wants a register: through a register.
-    fn special(&mut self, special: SpecialReg, selector: Selector, pos: Pos) {
+    fn special(&mut self, name: Name, special: SpecialReg, selector: Selector, pos: Pos) {
         let element = match selector {
             Selector::Element(i) if special.vector => symbols::element(special.register, i),
             Selector::None if !special.vector => Some(special.register),
@@ -340,6 +348,7 @@ impl Walker<'_> {
                 return self.say(pos, message);
             }
         };
+        self.special_since(name, special, pos);
         let temporary = self.new_register(special.ty);
         let value = element.map_or(Operand::Imm(0), Operand::Special);
         let (dsts, srcs) = (
@@ -351,6 +360,41 @@ impl Walker<'_> {
         self.emit_guarded(None, Op::Mov { ty: special.ty }, pos.line);
         (self.dsts, self.srcs) = (dsts, srcs);
         self.srcs.push(Operand::Reg(temporary));
+    }
+
+    /// The elements of a vector are registers of one width, and not integers beside floating-point values.
+    pub(super) fn elements_agree(&mut self, span: Span, pos: Pos) {
+        let (mut size, mut integer, mut float, mut wrong) = (None, false, false, false);
+        for part in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+            let ty = match part.kind {
+                OperandKind::Name(name, _) => match self.resolve(name) {
+                    Some(Symbol::Reg { ty, .. }) => ty,
+                    _ => continue,
+                },
+                OperandKind::Int(_) => {
+                    integer = true;
+                    continue;
+                }
+                OperandKind::F32(_) | OperandKind::F64(_) => {
+                    float = true;
+                    continue;
+                }
+                _ => continue,
+            };
+            wrong |= *size.get_or_insert(ty.size()) != ty.size();
+            float |= ty.is_float();
+            integer |= matches!(ty, Type::U8 | Type::U16 | Type::U32 | Type::U64)
+                || matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
+        }
+        if wrong {
+            self.say(pos, "Incompatible elements of vector expression".to_owned());
+        } else if integer && float {
+            let message = format!(
+                "Vector with elements of different types are not allowed in {} instruction",
+                self.name
+            );
+            self.say(pos, message);
+        }
     }
 
     /// `{a, b}`, or a vector register: one operand per element.
@@ -369,6 +413,7 @@ impl Walker<'_> {
                     sinks += u32::from(part.kind == OperandKind::Sink);
                     self.operand(index, part, &element);
                 }
+                self.elements_agree(span, operand.pos);
                 if sinks == span.len {
                     let message = "Unable to infer type of vector elements (assuming .b8)";
                     self.say(operand.pos, message.to_owned());

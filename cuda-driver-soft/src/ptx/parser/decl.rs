@@ -95,6 +95,7 @@ impl Parser<'_> {
                     continue;
                 }
                 b".attribute" => {
+                    self.require(self.pos(), ".attribute", 40, 0);
                     self.lexer.bump();
                     var.managed |= self.attribute()?;
                     continue;
@@ -102,12 +103,25 @@ impl Parser<'_> {
                 b".v2" if !typed => var.vec = 2,
                 b".v4" if !typed => var.vec = 4,
                 b".ptr" if typed && space == DeclSpace::Param => {
+                    self.require(self.pos(), "kernel parameter pointer attribute", 22, 0);
                     self.lexer.bump();
                     self.ptr_attribute()?;
                     continue;
                 }
                 _ => match decl_type(text) {
                     Some(ty) if !typed => {
+                        match ty {
+                            DeclType::Scalar(Type::B128) => {
+                                self.require(self.pos(), "Type .b128", 83, 70);
+                            }
+                            DeclType::Scalar(Type::F16x2) => {
+                                self.require(self.pos(), ".f16x2 packed data-type", 42, 53);
+                            }
+                            DeclType::Opaque | DeclType::Sampler => {
+                                self.require(self.pos(), "opaque type", 15, 0);
+                            }
+                            DeclType::Scalar(_) => {}
+                        }
                         var.ty = ty;
                         typed = true;
                     }
@@ -127,7 +141,9 @@ impl Parser<'_> {
         let mut managed = false;
         self.expect(b'(')?;
         loop {
+            let pos = self.pos();
             if self.accept_dot(b".managed") {
+                self.require(pos, ".managed", 0, 30);
                 managed = true;
             } else if self.accept_dot(b".unified") {
                 self.expect(b'(')?;
@@ -306,10 +322,15 @@ impl Parser<'_> {
     }
 
     fn initial_address(&mut self, pos: Pos, mask: Option<u8>) -> Result<()> {
+        self.require(pos, "addresses as initial values", 21, 0);
+        if mask.is_some() {
+            self.require(pos, "mask operator in initializer", 71, 0);
+        }
         let mut name = self.name()?;
         let mut generic = false;
         if self.at(b'(') && self.ast.names.text(name) == "generic" {
             self.lexer.bump();
+            self.require(pos, "generic() operator", 31, 0);
             generic = true;
             name = self.name()?;
             self.expect(b')')?;

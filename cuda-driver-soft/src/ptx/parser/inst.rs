@@ -106,11 +106,17 @@ impl Parser<'_> {
         self.lexer.bump();
         let name = self.ast.names.name(self.lexer.text(token));
         if self.at_dot(b".callprototype") {
+            self.require(pos, ".callprototype directive", 21, 0);
             self.lexer.bump();
             return self.prototype(name, pos);
         }
         let calls = self.at_dot(b".calltargets");
         if calls || self.at_dot(b".branchtargets") {
+            if calls {
+                self.require(pos, ".calltargets directive", 21, 0);
+            } else {
+                self.require(pos, ".branchtargets directive", 60, 30);
+            }
             self.lexer.bump();
             let base = self.stack.len();
             loop {

@@ -5,6 +5,7 @@
 
 mod decl;
 mod expr;
+mod head;
 mod inst;
 mod module;
 
@@ -72,12 +73,6 @@ pub(super) fn parse(
     Ok(parser.ast)
 }
 
-/// Column, from 1, of a byte of the text.
-pub(super) fn column(text: &[u8], offset: u32) -> u32 {
-    let before = text.get(..offset as usize).unwrap_or(text);
-    1 + before.iter().rev().take_while(|&&b| b != b'\n').count() as u32
-}
-
 impl Parser<'_> {
     fn token(&self) -> Token {
         self.lexer.token
@@ -95,7 +90,7 @@ impl Parser<'_> {
     }
 
     fn report(&mut self, severity: Severity, pos: Pos, message: String) {
-        let column = column(self.text, pos.offset);
+        let column = self.diagnostics.column(self.text, pos.offset);
         self.diagnostics.push(severity, pos.line, column, message);
     }
 

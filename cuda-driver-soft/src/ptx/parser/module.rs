@@ -1,151 +1,43 @@
-//! Module scope: head, functions, debug sections.
+//! Module scope: functions, directives, debug sections.
 
-use super::{Parser, Result, Stop};
-use crate::ir::{Directives, Linkage, Target};
+use super::{Parser, Result};
+use crate::ir::{Directives, Linkage};
 use crate::ptx::Limits;
 use crate::ptx::ast::*;
 use crate::ptx::diagnostics::Severity;
 use crate::ptx::lexer::Kind;
 
-/// The PTX versions there are, as ten times major plus minor.
-const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
-    10..=15,
-    20..=23,
-    30..=32,
-    40..=43,
-    50..=51,
-    60..=65,
-    70..=78,
-    80..=88,
-    90..=u32::MAX,
+/// Directives of functions: name, the feature as messages name it, PTX version times ten, lowest architecture.
+const DIRECTIVES: &[(&str, &str, u32, u32)] = &[
+    (".maxntid", ".maxntid", 13, 0),
+    (".maxnreg", ".maxnreg", 13, 0),
+    (".reqntid", ".reqntid directive", 21, 0),
+    (".minnctapersm", ".minnctapersm directive", 20, 0),
+    (".noreturn", ".noreturn", 64, 30),
+    (".maxclusterrank", ".maxclusterrank", 78, 90),
+    (".explicitcluster", ".explicitcluster", 78, 90),
+    (".reqnctapercluster", ".reqnctapercluster", 78, 90),
+    (".blocksareclusters", ".blocksareclusters", 90, 90),
+    (".abi_preserve", ".abi_preserve", 90, 80),
+    (".abi_preserve_control", ".abi_preserve_control", 90, 80),
 ];
-
-/// The architectures there are, of those before 100.
-const TARGETS: &[u32] = &[
-    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 82, 86, 87, 88,
-    89, 90,
-];
-
-/// The architectures from 100 on, which have a family (`f`) and a specific (`a`) form too.
-const FAMILY_TARGETS: &[u32] = &[100, 101, 103, 107, 110, 120, 121];
-
-/// `9.0` as 90.
-fn version_number(text: &[u8]) -> Option<u32> {
-    let (major, minor) = std::str::from_utf8(text).ok()?.split_once('.')?;
-    major
-        .parse::<u32>()
-        .ok()?
-        .checked_mul(10)?
-        .checked_add(minor.parse().ok()?)
-}
 
 impl Parser<'_> {
     pub(super) fn module(&mut self, limits: &Limits) -> Result<()> {
         self.version(limits)?;
-        self.target(limits)?;
+        let target = self.target(limits)?;
         while self.token().kind != Kind::End {
             self.item()?;
         }
-        Ok(())
-    }
-
-    fn version(&mut self, limits: &Limits) -> Result<()> {
-        let pos = self.pos();
-        let missing = "Missing .version directive at start of file 'ptx input'";
-        if !self.accept_dot(b".version") {
-            return self.fatal(pos, missing.to_owned());
+        if !self.ast.items.is_empty() {
+            self.target_fits_version(&target);
         }
-        let Some(number) = version_number(self.word()) else {
-            return self.fatal(pos, missing.to_owned());
-        };
-        let (major, minor) = limits.max_version;
-        if !VERSIONS.iter().any(|range| range.contains(&number)) || number > major * 10 + minor {
-            let text = String::from_utf8_lossy(self.word()).into_owned();
-            let message =
-                format!("Unsupported .version {text}; current version is '{major}.{minor}'");
-            return self.fatal(pos, message);
-        }
-        self.ast.version = (number / 10, number % 10);
-        self.lexer.bump();
-        Ok(())
-    }
-
-    fn target(&mut self, limits: &Limits) -> Result<()> {
-        let pos = self.pos();
-        if !self.accept_dot(b".target") {
-            return self.fatal(
-                pos,
-                "Missing .target directive at start of file 'ptx input'".to_owned(),
-            );
-        }
-        let mut target = Target {
-            sm: 0,
-            suffix: None,
-            debug: false,
-            map_f64_to_f32: false,
-        };
-        loop {
-            let pos = self.pos();
-            if self.token().kind != Kind::Word {
-                return self.unexpected();
-            }
-            let text = String::from_utf8_lossy(self.word()).into_owned();
-            self.lexer.bump();
-            match text.as_str() {
-                "texmode_unified" => {}
-                "texmode_independent" => self.ast.independent_textures = true,
-                "debug" => target.debug = true,
-                "map_f64_to_f32" => target.map_f64_to_f32 = true,
-                _ => match architecture(&text) {
-                    // Of several architectures the first is the one that counts.
-                    Some((sm, suffix)) if target.sm == 0 => {
-                        (target.sm, target.suffix) = (sm, suffix)
-                    }
-                    Some(_) => {}
-                    None => return self.fatal(pos, format!("Unsupported .target '{text}'")),
-                },
-            }
-            if !self.accept(b',') {
-                break;
-            }
-        }
-        if target.sm == 0 {
-            return self.fatal(
-                pos,
-                "Target architecture not defined at start of file 'ptx input'".to_owned(),
-            );
-        }
-        if target.map_f64_to_f32 && target.sm >= 13 {
-            let message = format!(
-                "Directive map_f64_to_f32 is not supported with SM {}.{} or higher",
-                target.sm / 10,
-                target.sm % 10
-            );
-            self.report(Severity::Error, pos, message);
-        }
-        let runs = match target.suffix {
-            None => target.sm <= limits.sm,
-            Some('f') => target.sm <= limits.sm && target.sm / 10 == limits.sm / 10,
-            Some(_) => target.sm == limits.sm,
-        };
-        if !runs {
-            let message = match target.suffix {
-                None => "SM version specified by .target is higher than default SM version assumed"
-                    .to_owned(),
-                Some(suffix) => format!(
-                    "PTX with .target 'sm_{}{suffix}' cannot be compiled for architecture 'sm_{}'",
-                    target.sm, limits.sm
-                ),
-            };
-            self.diagnostics.push(Severity::Fatal, 0, 0, message);
-            return Err(Stop);
-        }
-        self.ast.target = target;
         Ok(())
     }
 
     fn address_size(&mut self) -> Result<()> {
         let pos = self.pos();
+        self.require(pos, ".address_size directive", 23, 0);
         self.lexer.bump();
         match self.integer()? {
             64 => self.ast.address_size = 64,
@@ -186,6 +78,11 @@ impl Parser<'_> {
             b".common" => Linkage::Common,
             _ => Linkage::Internal,
         };
+        match linkage {
+            Linkage::Weak => self.require(self.pos(), ".weak directive", 31, 0),
+            Linkage::Common => self.require(self.pos(), ".common directive", 50, 0),
+            _ => {}
+        }
         if linkage != Linkage::Internal {
             self.lexer.bump();
         }
@@ -212,6 +109,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn pragma(&mut self) -> Result<()> {
+        self.require(self.pos(), ".pragma directive", 20, 0);
         self.lexer.bump();
         loop {
             self.string()?;
@@ -243,6 +141,7 @@ impl Parser<'_> {
 
     fn alias(&mut self) -> Result<()> {
         let pos = self.pos();
+        self.require(pos, ".alias", 63, 30);
         self.lexer.bump();
         let name = self.name()?;
         self.expect(b',')?;
@@ -261,6 +160,9 @@ impl Parser<'_> {
         let pos = self.pos();
         let name = self.name()?;
         let params = self.parameters()?;
+        if entry && !params.is_empty() {
+            self.require(pos, "kernel parameter list", 14, 0);
+        }
         let directives = self.function_directives(entry)?;
         let mut body = None;
         if !self.accept(b';') {
@@ -287,6 +189,12 @@ impl Parser<'_> {
         let mut directives = Directives::default();
         while self.token().kind == Kind::Dot {
             let pos = self.pos();
+            let since = DIRECTIVES
+                .iter()
+                .find(|(name, ..)| name.as_bytes() == self.word());
+            if let Some(&(_, feature, ptx, sm)) = since {
+                self.require(pos, feature, ptx, sm);
+            }
             match self.word() {
                 b".pragma" => {
                     self.pragma()?;
@@ -295,7 +203,7 @@ impl Parser<'_> {
                 b".noreturn" => directives.noreturn = true,
                 b".explicitcluster" if entry => directives.explicitcluster = true,
                 b".blocksareclusters" if entry => {}
-                b".abi_preserve" | b".abi_preserve_control" => {
+                b".abi_preserve" | b".abi_preserve_control" if !entry => {
                     self.lexer.bump();
                     self.literal()?;
                     continue;
@@ -352,25 +260,4 @@ impl Parser<'_> {
         }
         Ok(all)
     }
-}
-
-/// `sm_90a` and `compute_90a` as 90 and `a`.
-fn architecture(text: &str) -> Option<(u32, Option<char>)> {
-    let text = text
-        .strip_prefix("sm_")
-        .or_else(|| text.strip_prefix("compute_"))?;
-    let digits = text.trim_end_matches(['a', 'f']);
-    let suffix = match &text[digits.len()..] {
-        "" => None,
-        "a" => Some('a'),
-        "f" => Some('f'),
-        _ => return None,
-    };
-    let sm = digits.parse().ok()?;
-    let known = match suffix {
-        None => TARGETS.contains(&sm) || FAMILY_TARGETS.contains(&sm),
-        Some('a') => sm == 90 || FAMILY_TARGETS.contains(&sm),
-        Some(_) => FAMILY_TARGETS.contains(&sm),
-    };
-    known.then_some((sm, suffix))
 }

@@ -10,8 +10,14 @@ use crate::ir::Rounding;
 /// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
 #[inline(always)]
 pub(crate) fn saturate_f64(a: f64) -> f64 {
-    let positive = if a > 0.0 { a } else { 0.0 };
-    if positive > 1.0 { 1.0 } else { positive }
+    // By the bits: see `saturate_f32`.
+    let bits = a.to_bits();
+    let positive = if bits.wrapping_sub(1) < 0x7ff0 << 48 {
+        bits
+    } else {
+        0
+    };
+    f64::from_bits(positive.min(1f64.to_bits()))
 }
 
 /// `cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a`. Without modifiers a move, of NaNs too.

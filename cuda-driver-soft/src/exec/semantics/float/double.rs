@@ -171,7 +171,7 @@ pub(crate) fn fma_exact_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     f64::from_bits(round_pack_128(F64, sum_negative, sum, high, rnd))
 }
 
-fn fma_directed(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
+fn fma_by_integers(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     if a.is_finite() && b.is_finite() && c.is_finite() {
         fma_exact_f64(a, b, c, rnd)
     } else if a.is_finite() && b.is_finite() {
@@ -182,12 +182,26 @@ fn fma_directed(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
     }
 }
 
-/// `fma.rnd.f64 d, a, b, c`, and `mad` of that type.
+/// Whether the C library's `fma`, which stands in for an instruction that the CPU lacks, rounds once. The one of mingw
+/// rounds twice; those of other systems were not looked at.
+const LIBRARY_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
+
+/// `a b + c`, rounded once.
 #[inline(always)]
-pub fn fma_f64(a: f64, b: f64, c: f64, rnd: Rounding) -> f64 {
+fn multiply_add(a: f64, b: f64, c: f64, fused: bool) -> f64 {
+    if fused || LIBRARY_FUSES {
+        a.mul_add(b, c)
+    } else {
+        fma_by_integers(a, b, c, Rounding::Rn)
+    }
+}
+
+/// `fma.rnd.f64 d, a, b, c`, and `mad` of that type. `fused` as for [`fma_f32`](super::fma_f32).
+#[inline(always)]
+pub fn fma_f64(a: f64, b: f64, c: f64, rnd: Rounding, fused: bool) -> f64 {
     let result = match rnd {
-        Rounding::Rn => a.mul_add(b, c),
-        _ => fma_directed(a, b, c, rnd),
+        Rounding::Rn => multiply_add(a, b, c, fused),
+        _ => fma_by_integers(a, b, c, rnd),
     };
     keep_payload(result, b, c, a)
 }
@@ -239,7 +253,8 @@ fn sqrt_directed(a: f64, rnd: Rounding) -> f64 {
     } else {
         (a, root)
     };
-    step(root, (-scaled_root).mul_add(scaled_root, scaled), rnd)
+    let error = multiply_add(-scaled_root, scaled_root, scaled, super::BASELINE_FUSED);
+    step(root, error, rnd)
 }
 
 /// `sqrt.rnd.f64 d, a`. Below zero: NaN; of -0: -0.

@@ -32,9 +32,15 @@ pub(crate) fn canonical_f32(a: f32) -> f32 {
 /// `.sat`: limited to 0 … 1; a NaN, and -0, become 0.
 #[inline(always)]
 pub(crate) fn saturate_f32(a: f32) -> f32 {
-    // The comparison is false for a NaN.
-    let positive = if a > 0.0 { a } else { 0.0 };
-    if positive > 1.0 { 1.0 } else { positive }
+    // By the bits, because the compiler takes `if a > 0.0 { a } else { 0.0 }` for a maximum: to it, every NaN is as good
+    // as another, and the maximum of AArch64 answers a signalling NaN with a NaN.
+    let bits = a.to_bits();
+    let positive = if bits.wrapping_sub(1) < 0x7f80_0000 {
+        bits
+    } else {
+        0
+    };
+    f32::from_bits(positive.min(1f32.to_bits()))
 }
 
 /// The last step of every operation: `.sat`, or the one NaN.

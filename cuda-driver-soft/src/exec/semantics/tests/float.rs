@@ -157,7 +157,7 @@ fn f64_against_apfloat() {
             );
             let fma = x.mul_add_r(y, z, r).value;
             same_f64(
-                fma_f64(a, b, c, rnd),
+                fma_f64(a, b, c, rnd, BASELINE_FUSED),
                 fma,
                 &format!("fma.{rnd:?}"),
                 &[a, b, c],
@@ -376,9 +376,18 @@ fn f64_keeps_the_payload() {
         assert_eq!(add_f64(signalling, negative, rnd).to_bits(), quiet_negative);
         assert_eq!(sub_f64(signalling, negative, rnd).to_bits(), quiet_negative);
         assert_eq!(div_f64(negative, signalling, rnd).to_bits(), quiet_negative);
-        assert_eq!(fma_f64(1.0, 2.0, signalling, rnd).to_bits(), quiet);
-        assert_eq!(fma_f64(negative, 2.0, signalling, rnd).to_bits(), quiet);
-        assert_eq!(fma_f64(negative, signalling, 1.0, rnd).to_bits(), quiet);
+        assert_eq!(
+            fma_f64(1.0, 2.0, signalling, rnd, BASELINE_FUSED).to_bits(),
+            quiet
+        );
+        assert_eq!(
+            fma_f64(negative, 2.0, signalling, rnd, BASELINE_FUSED).to_bits(),
+            quiet
+        );
+        assert_eq!(
+            fma_f64(negative, signalling, 1.0, rnd, BASELINE_FUSED).to_bits(),
+            quiet
+        );
         assert_eq!(sqrt_f64(signalling, rnd).to_bits(), quiet);
         assert_eq!(rcp_f64(negative, rnd).to_bits(), quiet_negative);
         assert_eq!(mul_f64(0.0, f64::INFINITY, rnd).to_bits(), NAN_F64);
