@@ -1,7 +1,5 @@
 //! The committed bindings, read back: what they know keeps its form when a user's header is merged into them.
 
-use std::path::Path;
-
 use super::model::{Alias, Constant, Enumeration, Layout, Model, Record};
 use super::registry::{Entry, StreamMode};
 
@@ -9,11 +7,21 @@ use super::registry::{Entry, StreamMode};
 ///
 /// # Errors
 /// A file that is missing or not in the form that `render` writes.
-pub(crate) fn read(folder: &Path) -> Result<(Model, Vec<Entry>), String> {
-    let text = |name: &str| {
+#[cfg(any(feature = "bindgen", test))]
+pub(crate) fn read_folder(folder: &std::path::Path) -> Result<(Model, Vec<Entry>), String> {
+    read(|name| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
-    };
+    })
+}
+
+/// Reads generated files, whose texts `text` gives by name.
+///
+/// # Errors
+/// A file that is missing or not in the form that `render` writes.
+pub(crate) fn read(
+    text: impl Fn(&str) -> Result<String, String>,
+) -> Result<(Model, Vec<Entry>), String> {
     let mut model = Model {
         constants: lines(&text("constants.rs")?, "constants.rs", constant)?,
         enumerations: enumerations(&text("enumerations.rs")?)?,

@@ -10,7 +10,7 @@ use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, split_stream};
 
 /// Enumerations whose values are bits that are or-ed together. Neither names nor values tell: this list is by hand.
-const FLAG_SETS: &[&str] = &[
+pub(crate) const FLAG_SETS: &[&str] = &[
     "CUipcMem_flags",
     "CUmemAttach_flags",
     "CUctx_flags",

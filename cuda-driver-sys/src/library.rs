@@ -40,6 +40,7 @@ use std::sync::{Mutex, PoisonError};
 pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, MissingSymbol};
+use interposer::Interposed;
 pub use interposer::{Call, Interposer};
 use open::{Opened, State};
 pub use source::{Options, Resolver, Source};
@@ -208,7 +209,11 @@ impl Library {
     #[inline]
     #[must_use]
     pub fn version(&self) -> Option<u32> {
-        if let Some(known) = self.known_version() {
+        // Interposers see the question every time, and may answer it.
+        let is_interposed = self
+            .opened()
+            .is_ok_and(|opened| opened.interposed.is_some());
+        if let (Some(known), false) = (self.known_version(), is_interposed) {
             return Some(known);
         }
         let mut version = 0;
@@ -229,6 +234,17 @@ impl Library {
         match self.version.load(Ordering::Relaxed) {
             0 => None,
             version => Some(version),
+        }
+    }
+
+    /// Makes the version known, without showing interposers a call that nobody made.
+    pub(crate) fn note_version(&self, opened: &Opened) {
+        if self.known_version().is_some() {
+            return;
+        }
+        match opened.interposed.as_ref().and_then(Interposed::version) {
+            Some(claimed) => self.version.store(claimed, Ordering::Relaxed),
+            None => _ = nested::with(&nested::INTERPOSING, self, || self.version()),
         }
     }
 

@@ -297,6 +297,30 @@ fn claimed_version_is_what_the_driver_says_and_has() {
 }
 
 #[test]
+fn calls_that_nobody_made_are_not_seen() {
+    let calls = Counter::new();
+    let fail = Fail::nth_of_all(2, CUresult(12345));
+    let library = fake(
+        Options::new()
+            .interposer(calls.clone())
+            .interposer(fail.clone())
+            .interposer(DriverVersion::claim(12010)),
+    );
+    // The library notes the version for its message; that is not the program's second call.
+    // SAFETY: the functions take any arguments, or are missing.
+    unsafe {
+        _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
+        assert_eq!(library.known_version(), Some(12010));
+        assert_eq!((calls.total(), fail.failed()), (1, 0));
+        assert_eq!(library.cuInit(0), CUresult(12345));
+    }
+    // A question of the program's own is seen each time.
+    assert_eq!(library.version(), Some(12010));
+    assert_eq!(library.version(), Some(12010));
+    assert_eq!(calls.calls(Function::cuDriverGetVersion), 2);
+}
+
+#[test]
 fn results_change_and_calls_fail() {
     let out_of_memory = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
     let third = Fail::nth(Function::cuMemAlloc, 3, out_of_memory);

@@ -50,7 +50,7 @@ impl Library {
         let target = self.find(opened, function);
         if target.is_null() && function != Function::cuDriverGetVersion {
             // Whoever says later what is missing can say which version is there, without a call then.
-            _ = self.version();
+            self.note_version(opened);
         }
         if let Some(interposed) = &opened.interposed {
             if !nested::holds(&INTERPOSING, self) {
