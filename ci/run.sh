@@ -101,6 +101,7 @@ step "kernels are what NVRTC makes" cargo xtask kernels --check
 step "CUDA header" cargo xtask headers
 step "annotations are complete and fit the types" cargo xtask api --check
 step "directions agree with NVIDIA's Python bindings" cargo xtask directions
+step "result codes are the manual's" cargo xtask results
 step "API.md is what the registry and the sources give" generated cargo xtask api-md
 step "bindings are what bindgen makes, and the build with the feature bindgen" ci/bindings.sh
 step "checked calls are what the registry gives" generated cargo xtask checked

@@ -100,6 +100,7 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// Handles and addresses in `config` must be valid, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxActiveClusters")]
 #[inline]
 #[track_caller]
@@ -129,6 +130,7 @@ pub struct OccupancyMaxPotentialBlockSize {
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSize")]
 #[inline]
 #[track_caller]
@@ -175,6 +177,7 @@ pub struct OccupancyMaxPotentialBlockSizeWithFlags {
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSizeWithFlags")]
 #[inline]
 #[track_caller]
@@ -214,6 +217,7 @@ pub unsafe fn occupancy_max_potential_block_size_with_flags(
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// Handles and addresses in `config` must be valid, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
 #[inline]
 #[track_caller]
