@@ -221,6 +221,7 @@ pub(crate) use layout;
 
 /// Fails with `message` unless the numbers are the same. One call a record: thousands of assertions take long to compile.
 #[cfg(target_pointer_width = "64")]
+#[allow(dead_code)] // To Rust 1.85, what only constants call is never used.
 pub(crate) const fn same_layout(message: &str, ours: &[usize], theirs: &[usize]) {
     let mut at = 0;
     while at < theirs.len() {

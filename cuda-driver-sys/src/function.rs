@@ -3,6 +3,8 @@
 use core::ffi::CStr;
 use core::fmt;
 
+use crate::text::piece;
+
 /// Expands `$callback!` once with all 685 exports in one list.
 ///
 /// What follows the callback's name is passed on first, in brackets. Each entry reads
@@ -217,11 +219,7 @@ impl Function {
     pub const fn name(self) -> &'static str {
         let (start, end) = (STARTS[self.0 as usize], STARTS[self.0 as usize + 1]);
         // Without the NUL.
-        SYMBOLS
-            .split_at(end as usize - 1)
-            .0
-            .split_at(start as usize)
-            .1
+        piece(SYMBOLS, start as usize, end as usize - 1)
     }
 
     /// The exported symbol as a C string.
@@ -243,7 +241,7 @@ impl Function {
     #[inline]
     #[must_use]
     pub const fn base(self) -> &'static str {
-        self.name().split_at(self.facts().base as usize).0
+        piece(self.name(), 0, self.facts().base as usize)
     }
 
     /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.

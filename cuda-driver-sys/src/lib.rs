@@ -66,6 +66,7 @@ mod locations;
 mod parameters;
 mod retired;
 mod shape;
+mod text;
 
 #[cfg(any(feature = "loader", feature = "link"))]
 pub use calls::free::*;

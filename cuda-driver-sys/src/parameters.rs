@@ -5,6 +5,7 @@ use core::fmt;
 
 use crate::Function;
 use crate::shape::{Shape, Shown};
+use crate::text::piece;
 #[allow(clippy::wildcard_imports)]
 use crate::{generated::enumerations::*, generated::records::*};
 
@@ -18,11 +19,9 @@ pub struct Parameter {
     shape: Shape,
 }
 
-/// The piece of a text that ends there and is so long.
-#[inline]
-const fn piece(text: &'static str, (end, length): (u16, u8)) -> &'static str {
-    let end = end as usize;
-    text.split_at(end).0.split_at(end - length as usize).1
+/// What ends there and is so long.
+const fn part(text: &'static str, (end, length): (u16, u8)) -> &'static str {
+    piece(text, end as usize - length as usize, end as usize)
 }
 
 impl Parameter {
@@ -30,7 +29,7 @@ impl Parameter {
     #[inline]
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let name = piece(NAMES, self.name);
+        let name = part(NAMES, self.name);
         // Keywords of Rust have an underscore behind.
         name.strip_suffix('_').unwrap_or(name)
     }
@@ -39,7 +38,7 @@ impl Parameter {
     #[inline]
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
-        piece(TYPES, self.type_name)
+        part(TYPES, self.type_name)
     }
 
     /// Prints a value of this parameter; what it points to is not looked at.

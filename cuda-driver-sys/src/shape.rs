@@ -3,6 +3,8 @@
 use core::ffi::c_void;
 use core::fmt;
 
+use crate::text::piece;
+
 /// What lies behind a parameter or an enumeration.
 #[derive(Clone, Copy)]
 pub(crate) enum Shape {
@@ -139,20 +141,18 @@ impl Enumeration {
 }
 
 /// The part of a text that lies before its `number`-th NUL and behind the one before that, counted from 0.
-#[inline]
 const fn part(text: &'static str, number: usize) -> &'static str {
-    let mut rest = text;
-    let mut skipped = 0;
-    loop {
-        let mut end = 0;
-        while end < rest.len() && rest.as_bytes()[end] != 0 {
-            end += 1;
+    let bytes = text.as_bytes();
+    let (mut start, mut end, mut passed) = (0, 0, 0);
+    while end < bytes.len() {
+        if bytes[end] == 0 {
+            if passed == number {
+                break;
+            }
+            passed += 1;
+            start = end + 1;
         }
-        let (this, behind) = rest.split_at(end);
-        if skipped == number || behind.is_empty() {
-            return this;
-        }
-        rest = behind.split_at(1).1;
-        skipped += 1;
+        end += 1;
     }
+    piece(text, start, end)
 }

@@ -94,8 +94,8 @@ fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand)
         .iter()
         .find(|one| one.name == "CUDA_VERSION")
     {
-        let suffix = format!("+{}.{}\"", version.value / 1000, version.value % 1000 / 10);
-        if !by_hand.manifest.contains(&suffix) {
+        let suffix = format!("+{}.{}", version.value / 1000, version.value % 1000 / 10);
+        if !by_hand.manifest.contains(&format!("{suffix}\"")) {
             left.push(format!("Cargo.toml: the version shall end in {suffix}"));
         }
     }
@@ -147,7 +147,8 @@ fn changes(
     }
     if known.len() != registry.len() {
         left.push(format!(
-            "there are {} functions, not {}: put the number into the tests (`git grep -nw {}`)",
+            "there are {} functions, not {}: put the new counts into the tests and texts (`git grep -nw {}`; `cargo xtask \
+             api-md` prints the others)",
             registry.len(),
             known.len(),
             known.len()

@@ -7,6 +7,7 @@
 //! All of this is generic, so that it becomes code where it is called, once for each list of types, and none in this crate.
 
 use core::ffi::c_void;
+use core::mem::transmute;
 
 use crate::{CUresult, Function, Library};
 
@@ -53,8 +54,9 @@ macro_rules! arguments {
                         mut arguments: *const *mut c_void,
                     ) -> CUresult {
                         // SAFETY: the caller says that it is an export of this type.
-                        let function: unsafe extern "system" fn($($ty),*) -> CUresult =
-                            unsafe { core::mem::transmute(function) };
+                        let function = unsafe {
+                            transmute::<*const c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(function)
+                        };
                         $(
                             // SAFETY: the caller says that the pointers are the arguments', in order.
                             let $arg = unsafe { arguments.read().cast::<$ty>().read() };
@@ -73,8 +75,9 @@ macro_rules! arguments {
                     }
                     // SAFETY: a slot holds null or the export of that name, and the caller says that this is the type that
                     // `cuda.h` gives it.
-                    let function: unsafe extern "system" fn($($ty),*) -> CUresult =
-                        unsafe { core::mem::transmute(pointer) };
+                    let function = unsafe {
+                        transmute::<*mut c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(pointer)
+                    };
                     // SAFETY: the caller keeps the contract of the call.
                     unsafe { function($($arg),*) }
                 }

@@ -105,7 +105,8 @@ pub(crate) unsafe fn hide(
         match status {
             Some(status) if !status.is_null() => status.write(outcome),
             Some(_) => {}
-            // Without a status, the code says it.
+            // Without a status, the code says it; the driver itself would not have written NULL, but what it wrote is
+            // hidden.
             None if pointer.is_null() => return CUresult::CUDA_ERROR_NOT_FOUND,
             None => {}
         }

@@ -646,15 +646,15 @@ impl<'a> Emitter<'a> {
                 return;
             }
             if self.call.fallback.is_none() {
-                if let [one] = self.outputs.as_slice() {
-                    if let Some(variable) = one.variable() {
-                        let _ = writeln!(
-                            out,
-                            "    // SAFETY: zeroed before the call, which gives a value where it succeeds.\n    \
+                if let [one] = self.outputs.as_slice()
+                    && let Some(variable) = one.variable()
+                {
+                    let _ = writeln!(
+                        out,
+                        "    // SAFETY: zeroed before the call, which gives a value where it succeeds.\n    \
                              unsafe {{ given({variable}, status, {function}) }}"
-                        );
-                        return;
-                    }
+                    );
+                    return;
                 }
                 let _ = writeln!(out, "    check(status, {function})?;");
             }
