@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod atomics;
 mod blocking;
 mod context_objects;
 mod contexts;
@@ -16,6 +17,7 @@ mod error_names;
 mod events;
 mod faults;
 mod float_arithmetic;
+mod heap;
 mod integer_arithmetic;
 mod jit;
 mod launch_objects;
@@ -26,11 +28,14 @@ mod memory_objects;
 mod memory_spaces;
 mod modules;
 mod no_context;
+mod order;
 mod parameters;
 mod primary_context;
+mod printing;
 mod proc_address;
 #[cfg(unix)]
 mod process_exit;
 mod start;
 mod streams;
 mod usage_counts;
+mod warps;
