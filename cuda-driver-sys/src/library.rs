@@ -180,7 +180,7 @@ impl Library {
     #[inline]
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        self.opened().ok().and_then(|opened| opened.path.as_deref())
+        self.opened().ok().and_then(|opened| opened.whence.path())
     }
 
     /// What the library is, for messages: its path or its resolver's name; `None` where nothing is loaded.
@@ -315,7 +315,9 @@ impl fmt::Debug for Library {
         let mut out = f.debug_struct("Library");
         match self.state.peek() {
             None => out.field("state", &"not used yet"),
-            Some(Ok(opened)) => out.field("path", &opened.path).field("name", &opened.name),
+            Some(Ok(opened)) => out
+                .field("path", &opened.whence.path())
+                .field("name", &opened.name),
             Some(Err(error)) => out.field("error", error),
         };
         out.finish_non_exhaustive()

@@ -25,6 +25,9 @@ use crate::{CUresult, Function};
 ///   out. What is hidden is hidden in the first three too, but a pointer that is handed out goes straight to the driver.
 /// - What the driver does in itself, and the callbacks that it makes.
 /// - Calls that a hook makes itself, on its own thread: they go straight to the driver.
+///
+/// Nor does it see a call that the program did not make: where a message will need the driver's version, the library asks
+/// past it.
 pub trait Interposer: Send + Sync {
     /// A call is made; what this returns is what the caller gets. Called on the caller's thread, on many at once.
     #[inline]
