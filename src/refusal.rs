@@ -69,11 +69,13 @@ impl Refusal {
     ];
 
     /// A small number, and not 0.
+    #[inline]
     pub(crate) const fn number(self) -> u16 {
         self as u16 + 1
     }
 
     /// What to say for a number.
+    #[inline]
     pub(crate) fn text(number: u16) -> Option<&'static str> {
         Self::ALL
             .iter()
@@ -86,6 +88,7 @@ impl Refusal {
 mod tests {
     use super::Refusal;
 
+    #[inline]
     #[test]
     fn every_reason_has_a_text_of_its_own() {
         for (reason, text) in Refusal::ALL {
