@@ -90,6 +90,8 @@ fn check_entry(rest: &[u8]) -> Result<usize, String> {
     const HEADER: u32 = 64;
     /// What an entry of PTX has behind them, and says where: without it a driver crashes.
     const OPTIONS: u32 = 8;
+    /// The flags that say how the content is compressed.
+    const COMPRESSED: u64 = 0xf000;
     /// An entry of several, compressed together; so many bytes further come the headers of its parts.
     const SEVERAL: (u16, u64) = (256, 72);
     const PART: u64 = 80;
@@ -130,6 +132,9 @@ fn check_entry(rest: &[u8]) -> Result<usize, String> {
         }
     }
     let payload = &rest[header..end];
+    if kind == PTX && u64_at(rest, 40).ok_or(cut)? & COMPRESSED == 0 && !payload.contains(&0) {
+        return Err("is PTX without a zero byte at its end, which a driver looks for".to_owned());
+    }
     // One that is compressed begins otherwise.
     if payload.starts_with(b"\x7fELF") {
         check_elf(payload).map_err(|error| format!("is a cubin: {error}"))?;
@@ -419,6 +424,14 @@ mod tests {
             with(entry(256, 232, 0, 0, &parts)),
             Ok(Kind::Binary)
         ));
+        let mut endless = entry(1, 80, 8, 0, &[b' '; 24]);
+        let error = with(endless.clone()).unwrap_err();
+        assert!(
+            error.contains("entry 1 is PTX without a zero byte"),
+            "{error}"
+        );
+        endless[41] = 0x80;
+        assert!(matches!(with(endless), Ok(Kind::Binary)));
         let cut = entry(256, 64, 0, 0, &[]);
         assert!(with(cut).is_err());
     }
@@ -492,7 +505,7 @@ mod tests {
 
     #[test]
     fn damage_is_refused_or_harmless() {
-        let ptx = entry(1, 80, 20, 0, &[b' '; 36]);
+        let ptx = entry(1, 80, 20, 0, &[0; 36]);
         let several = [&[1, 0, 0, 0, 168, 0, 0, 0][..], &[0; 80]].concat();
         let content = [
             ptx,
