@@ -61,9 +61,11 @@ impl Inner {
     fn end(&self) -> Result<()> {
         match self.owner {
             Owner::Created => {
-                host_fn::context_is_gone(self.raw);
                 // SAFETY: the handle is live and ours, and this is its last use.
-                unsafe { checked::ctx_destroy(self.raw) }
+                let result = unsafe { checked::ctx_destroy(self.raw) };
+                // What still ran until then could panic until then.
+                host_fn::context_is_gone(self.raw);
+                result
             }
             // SAFETY: we retained it once, and release it once.
             Owner::Primary(device) => unsafe {

@@ -82,6 +82,10 @@ impl Error {
             library: crate::sys::DEFAULT.number(),
             location,
         };
+        if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND {
+            // The message says which version is there, and must not have to ask then.
+            let _ = crate::sys::DEFAULT.version();
+        }
         if error.is_fault() {
             let _ = FIRST_FAULT.get_or_init(|| (error, DROPPING.get()));
         }

@@ -5,8 +5,9 @@ use core::fmt;
 
 use crate::context::Entered;
 use crate::launch::{ArgumentError, KernelArgs, LaunchConfig};
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Module, Result, Stream, checked};
+use crate::{Error, Module, Result, Stream, checked};
 
 /// A kernel of a module. It keeps the module loaded.
 #[derive(Clone)]
@@ -104,10 +105,10 @@ impl Function {
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         if !extra.is_null() {
-            return Err(crate::Error::refused(
+            return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,
                 sys::Function::cuLaunchCooperativeKernel,
-                crate::refusal::Refusal::Packed,
+                Refusal::Packed,
             ));
         }
         let LaunchConfig {
@@ -213,6 +214,13 @@ impl Function {
     #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: sys::CUfunction_attribute, value: i32) -> Result<()> {
+        if i32::try_from(attribute.0).is_err() {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                sys::Function::cuFuncSetAttribute,
+                Refusal::Attribute,
+            ));
+        }
         // SAFETY: the function is live as long as its module, and the driver checks the rest.
         unsafe { checked::func_set_attribute(self.raw, attribute, value) }
     }

@@ -158,7 +158,8 @@ impl Module {
     ///
     /// # Errors
     /// As [`from_ptx`](Self::from_ptx); 209 for an image that holds nothing for this device, and 200 for one whose
-    /// headers say that it is longer than the slice: the driver, which is not told the length, would read on.
+    /// headers say that it is longer than the slice, or point to what is not there: the driver, which is not told the
+    /// length, would read on and crash.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]

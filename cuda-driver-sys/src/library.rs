@@ -40,7 +40,6 @@ use std::sync::{Mutex, PoisonError};
 pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, MissingSymbol};
-use interposer::Interposed;
 pub use interposer::{Call, Interposer};
 use open::{Opened, State};
 pub use source::{Options, Resolver, Source};
@@ -227,24 +226,12 @@ impl Library {
         Some(version)
     }
 
-    /// The same without a call to the driver: `None` also as long as it was not asked. A call of a function that the
-    /// driver lacks asks it, so that a message about that can be made at any time.
+    /// The same without a call to the driver: `None` also as long as [`version`](Self::version) was not asked.
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
             0 => None,
             version => Some(version),
-        }
-    }
-
-    /// Makes the version known, without showing interposers a call that nobody made.
-    pub(crate) fn note_version(&self, opened: &Opened) {
-        if self.known_version().is_some() {
-            return;
-        }
-        match opened.interposed.as_ref().and_then(Interposed::version) {
-            Some(claimed) => self.version.store(claimed, Ordering::Relaxed),
-            None => _ = nested::with(&nested::INTERPOSING, self, || self.version()),
         }
     }
 
