@@ -10,6 +10,8 @@ use crate::memory::buffer::Buffer;
 
 /// Barriers of a block.
 const BARRIERS: usize = 16;
+/// The number of the barrier for `barrier.cluster`, which programs cannot name.
+pub(crate) const CLUSTER_BARRIER: u32 = u32::MAX;
 
 /// A block in progress, or one that is over and can be used again.
 pub(crate) struct Block {
@@ -20,7 +22,7 @@ pub(crate) struct Block {
     states: Vec<State>,
     /// What each warp that waits asked for.
     waiting_for: Vec<BarOp>,
-    barriers: [Barrier; BARRIERS],
+    barriers: [Barrier; BARRIERS + 1],
     /// Barriers at which somebody has arrived.
     in_use: u32,
     shared: Buffer,
@@ -90,7 +92,7 @@ impl Block {
             states: vec![State::Ready; warps.len()],
             waiting_for: vec![BarOp::Sync; warps.len()],
             warps,
-            barriers: [Barrier::default(); BARRIERS],
+            barriers: [Barrier::default(); BARRIERS + 1],
             in_use: 0,
             shared: Buffer::new(shape.shared_bytes)?,
             steps: 0,
@@ -202,10 +204,15 @@ impl Block {
     }
 
     fn arrive(&mut self, frames: &Frames<'_>, w: usize, arrival: &Arrival) -> Result<(), String> {
-        let id = arrival.id as usize;
+        let id = match arrival.id {
+            CLUSTER_BARRIER => BARRIERS,
+            id if id as usize >= BARRIERS => usize::MAX,
+            id => id as usize,
+        };
         let Some(barrier) = self.barriers.get_mut(id) else {
             return Err(format!(
-                "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
+                "a block has {BARRIERS} barriers, from 0; this is barrier {}",
+                arrival.id
             ));
         };
         match arrival.count {

@@ -96,6 +96,8 @@ const ORDER: &str = "relaxed acquire release cta cluster gpu sys global shared m
 const CACHE: &str = "ca cg cs lu cv wb wt nc global shared L1::evict_last L1::no_allocate L2::evict_first L2::128B weak volatile";
 const ATOM: &str = "relaxed acquire release acq_rel sc cta gpu sys global shared local const noftz";
 
+const MBARRIER: &str = "noComplete expect_tx parity release relaxed acquire cta cluster gpu shared shared::cta shared::cluster";
+
 #[rustfmt::skip] // a family is a line
 const FAMILIES: &[Family] = &[
     family(&["add", "sub", "mul", "min", "max", "div", "rem"], ARITHMETIC, 3, 1, "1,1,1", (278, 0x656b_a796_d8c4_cce7)),
@@ -155,6 +157,22 @@ const FAMILIES: &[Family] = &[
     family(&["activemask", "nanosleep"], "sync", 1, 1, "1", (2, 0x6aad_0343_7c7c_4f30)),
     family(&["fence", "membar"], "sc acq_rel acquire release relaxed cta cluster gpu sys gl proxy alias async", 2, 0, "", (31, 0xd597_d0e7_06b4_cfe4)),
     family(&["prefetch", "prefetchu"], "global local shared L1 L2 L2::evict_last L2::evict_normal", 2, 0, "[rb64]", (11, 0x7122_ce7b_ace6_7f3e)),
+    family(&["cp.async", "cp"], "async ca cg shared shared::cta shared::cluster global L2::cache_hint L2::128B", 5, 0, "[rb32],[rb64],16", (0, 0)),
+    family(&["cp.async.ca", "cp.async.cg"], "shared global L2::cache_hint", 3, 0, "[rb32],[rb64],16,rb64", (0, 0)),
+    family(&["cp.async.ca", "cp.async.cg"], "shared global L2::256B", 3, 0, "[rb32],[rb64],16,pp", (0, 0)),
+    family(&["cp.async"], "mbarrier arrive noinc shared shared::cta", 4, 1, "[rb32]", (0, 0)),
+    family(&["mbarrier.init", "mbarrier.expect_tx", "mbarrier.complete_tx"], MBARRIER, 3, 1, "[rb32],5", (0, 0)),
+    family(&["mbarrier.inval"], MBARRIER, 2, 1, "[rb64]", (0, 0)),
+    family(&["mbarrier.arrive", "mbarrier.arrive_drop"], MBARRIER, 4, 1, "rb64,[rb64],5", (0, 0)),
+    family(&["mbarrier.arrive", "mbarrier.arrive_drop"], MBARRIER, 3, 1, "rb64,[rb64]", (0, 0)),
+    family(&["mbarrier.arrive"], MBARRIER, 4, 1, "_,[rb64],5", (0, 0)),
+    family(&["mbarrier.test_wait", "mbarrier.try_wait"], MBARRIER, 3, 1, "pp,[rb64],rb64", (0, 0)),
+    family(&["mbarrier.test_wait", "mbarrier.try_wait"], MBARRIER, 3, 1, "pp,[rb64],rb32,7", (0, 0)),
+    family(&["mbarrier.pending_count"], "parity shared", 1, 1, "rb32,rb64", (0, 0)),
+    family(&["barrier.cluster"], "arrive wait acquire release relaxed aligned", 3, 0, "", (0, 0)),
+    family(&["mapa"], "shared shared::cta shared::cluster global", 1, 1, "1,1,5", (0, 0)),
+    family(&["getctarank"], "shared shared::cta shared::cluster global", 1, 1, "rb32,1", (0, 0)),
+    family(&["griddepcontrol"], "launch_dependents wait sync", 2, 0, "", (0, 0)),
 ];
 
 /// All ways to choose up to `most` of the pool, in order.

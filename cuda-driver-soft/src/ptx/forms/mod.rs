@@ -27,6 +27,7 @@
 //! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
 //! | `{, x}` | may be left out |
 
+mod asynchronous;
 mod bits;
 mod control;
 mod float;
@@ -77,6 +78,12 @@ pub(super) enum Made {
     Op(Op),
     /// `ld`, `st`, `atom` …: the address operand's space and offset go into the operation.
     Memory(Op),
+    /// `cp.async`, `mbarrier`: the addresses become the first sources.
+    Pointers(Op),
+    /// `mapa`: the address itself; `getctarank`: 0. Each block is a cluster.
+    Mapa {
+        rank: bool,
+    },
     /// Operands are checked, then nothing is done. The space is that of the address, if there is one.
     Hint(Space),
     /// `mov`: of registers, addresses, special registers; packing and unpacking.
@@ -215,6 +222,7 @@ const CLASSES: &[(&str, &str)] = &[
     ),
     ("cop", ".ca|.cg|.cs|.lu|.cv"),
     ("wop", ".wb|.cg|.cs|.wt"),
+    ("sharedcta", ".shared|.shared::cta"),
     ("gs", ".global|.shared|.shared::cta|.shared::cluster"),
     ("asem", ".relaxed|.acquire|.release|.acq_rel"),
     ("rsem", ".relaxed|.release"),
@@ -277,8 +285,10 @@ const FIRST: &[(&str, &[&str])] = &[
     ("cvt", &[".pack"]),
     ("fence", &[".proxy"]),
     ("membar", &[".proxy"]),
+    ("cp", &[".async"]),
+    ("mbarrier", &[".init", ".inval", ".expect_tx", ".complete_tx", ".arrive", ".arrive_drop", ".test_wait", ".try_wait", ".pending_count"]),
     ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
-    ("barrier", &[".cta", ".sync", ".arrive", ".red"]),
+    ("barrier", &[".cta", ".cluster", ".wait", ".sync", ".arrive", ".red"]),
 ];
 
 /// An element of a compiled row's modifiers.
@@ -316,6 +326,7 @@ fn table() -> &'static Table {
             memory::ROWS,
             movement::ROWS,
             control::ROWS,
+            asynchronous::ROWS,
         ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
         let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();
@@ -374,6 +385,7 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         Made::Op(op)
                         | Made::Memory(op)
                         | Made::Cvta(op)
+                        | Made::Pointers(op)
                         | Made::Carry { op, .. } => Some(op),
                         Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
                         _ => None,
