@@ -21,8 +21,8 @@ pack() {
     cargo test --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers >>"$built"
     cargo build --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"
     # The linker gets a stub, not this machine's driver, if it has one.
-    env -u CUDA_PATH cargo build --release --target-dir target/features --manifest-path ci/linked/Cargo.toml --bin linked
-    cp target/features/release/linked "$folder/examples/"
+    env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked
+    cp target/linked/release/linked "$folder/examples/"
     strip "$folder/examples/linked"
     python3 - "$built" <<'PYTHON' | while IFS=$'\t' read -r kind name path; do
 import json, sys

@@ -16,8 +16,9 @@
 //! | `CUDA_SOFT_LOG` | `1`: say on standard error why calls fail, and which functions are not supported |
 //! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80`; one of sm_90 if not set |
 //! | `CUDA_SOFT_VERSION` | the CUDA version to report, `12.4` or `12040`; that of the bindings if not set |
-//! | `CUDA_SOFT_MEMORY` | memory of each device in bytes; that of the machine if not set |
+//! | `CUDA_SOFT_MEMORY` | memory of each device in bytes; its share of that of the machine if not set |
 //! | `CUDA_SOFT_THREADS` | threads that run kernels at once; the number of processors if not set |
+//! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run |
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may touch; 0 if not set |
 //! | `CUDA_VISIBLE_DEVICES` | as with any driver |
 //!

@@ -107,7 +107,7 @@ fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
         .collect()
 }
 
-/// Memory of each device: `CUDA_SOFT_MEMORY` bytes, else what the machine has.
+/// Memory of each device: `CUDA_SOFT_MEMORY` bytes, else its share of what the machine has.
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -115,18 +115,21 @@ pub(crate) fn memory_bytes() -> u64 {
             .ok()
             .and_then(|n| n.trim().parse().ok())
             .filter(|&n| n > 0);
-        let machine = || {
-            let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-            let kib = info
-                .lines()
-                .find_map(|l| l.strip_prefix("MemTotal:"))?
-                .trim()
-                .split(' ')
-                .next()?;
-            kib.parse::<u64>().ok()?.checked_mul(1024)
-        };
-        asked.or_else(machine).unwrap_or(4 << 30)
+        let share = || Some(machine_memory()? / devices().map_or(1, |d| d.len().max(1)) as u64);
+        asked.or_else(share).unwrap_or(4 << 30)
     })
+}
+
+/// Memory of the machine in bytes, if the system says.
+pub(crate) fn machine_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = info
+        .lines()
+        .find_map(|l| l.strip_prefix("MemTotal:"))?
+        .trim()
+        .split(' ')
+        .next()?;
+    kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]

@@ -89,6 +89,18 @@ pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize)
     unsafe { filled(values) }
 }
 
+/// Values that the driver owns, copied; none for null.
+///
+/// # Safety
+/// `values` is null or points to so many.
+pub(super) unsafe fn copied<T: Copy>(values: *const T, count: usize) -> Vec<T> {
+    if values.is_null() || count == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the caller's.
+    unsafe { core::slice::from_raw_parts(values, count) }.to_vec()
+}
+
 /// A text that the driver owns, copied; empty for null.
 ///
 /// # Safety

@@ -167,6 +167,26 @@ impl Trial {
         PLAN.with_borrow_mut(|plan| plan.counts.push((index, size_of::<T>(), value)));
     }
 
+    /// The library will write where this parameter points to that something is so, or in the other run that it is not.
+    pub(crate) fn writes_truth<T>(&mut self, index: usize) {
+        let mut bytes = vec![0; size_of::<T>()];
+        bytes[0] = if self.present { 4 } else { 0 };
+        PLAN.with_borrow_mut(|plan| plan.writes.push((index, bytes)));
+    }
+
+    /// The library will give the address of so many values of its own through this parameter.
+    pub(crate) fn points_to<T>(&mut self, index: usize, count: usize) {
+        // In words, so that they are aligned for every type of C's.
+        let bytes = pattern(index, true, (size_of::<T>() * count).next_multiple_of(8));
+        let words: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")))
+            .collect();
+        let address = words.leak().as_ptr().expose_provenance();
+        let address = address.to_ne_bytes().to_vec();
+        PLAN.with_borrow_mut(|plan| plan.writes.push((index, address)));
+    }
+
     /// The library will write a text where this parameter points to.
     pub(crate) fn writes_text(&mut self, index: usize) {
         let text = format!("{} {index}\0", self.name).into_bytes();
@@ -262,6 +282,12 @@ impl Trial {
             "{}: output {index}",
             self.name
         );
+    }
+
+    /// The call gave whether the library wrote that it is so.
+    #[track_caller]
+    pub(crate) fn gave_truth(&self, value: bool, index: usize) {
+        assert_eq!(value, self.present, "{}: output {index}", self.name);
     }
 
     /// The same for several values.

@@ -16,6 +16,7 @@ mod kernels;
 #[cfg(test)]
 mod merge_tests;
 mod plain_names;
+mod results;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -50,6 +51,11 @@ const TASKS: &[Task] = &[
         directions::run,
     ),
     (
+        "results",
+        "compare the result codes of annotations.toml with the manual",
+        results::run,
+    ),
+    (
         "bindings",
         "write cuda-driver-sys/src/generated/",
         bindings::run,
@@ -58,11 +64,6 @@ const TASKS: &[Task] = &[
         "checked",
         "write src/checked/generated/ from cuda-driver-sys/api/",
         checked::run,
-    ),
-    (
-        "directions",
-        "compare the annotations with NVIDIA's Python bindings",
-        checked::directions::run,
     ),
     (
         "kernels",

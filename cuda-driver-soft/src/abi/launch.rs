@@ -145,14 +145,18 @@ fn launch_ex(
     launch(c, function, shape, config.hStream, mode, params, extra)
 }
 
+/// Where a parameter begins and ends; it must lie inside of what a launch may have.
+fn param_range(offset: c_int, bytes: usize) -> Result<(usize, usize)> {
+    let offset = usize::try_from(offset).map_err(|_| Error::INVALID_VALUE)?;
+    let end = offset.checked_add(bytes);
+    let end = end.filter(|&end| end <= MOST_PARAMS);
+    Ok((offset, end.ok_or(Error::INVALID_VALUE)?))
+}
+
 /// Writes into the parameter buffer that a function of the old interface keeps.
 fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
     let function = function::get(function as usize)?;
-    let offset = usize::try_from(offset).map_err(|_| Error::INVALID_VALUE)?;
-    let end = offset
-        .checked_add(value.len())
-        .filter(|&end| end <= MOST_PARAMS)
-        .ok_or(Error::INVALID_VALUE)?;
+    let (offset, end) = param_range(offset, value.len())?;
     let mut old = function.old();
     if old.params.len() < end {
         old.params.resize(end, 0);
@@ -229,6 +233,7 @@ exports! {
     }
 
     fn cuParamSetv [c] (function: CUfunction, offset: c_int, value: *mut c_void, bytes: c_uint) {
+        param_range(offset, bytes as usize)?;
         set_param(function, offset, &c.array(value.cast_const().cast::<u8>(), bytes as usize)?)
     }
 

@@ -24,12 +24,13 @@ fn alloc_host(c: Caller, out: *mut *mut c_void, bytes: usize, flags: c_uint) -> 
 }
 
 fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
-    let context = memory::check_register(pointer as u64, bytes as u64, flags)?;
+    let (context, read_only) = memory::check_register(pointer as u64, bytes as u64, flags)?;
     let _ = c;
     // SAFETY: the caller of cuMemHostRegister vouches for the memory until it is unregistered, as the manual asks.
-    let registered = unsafe { space().register_host(pointer.cast(), bytes as u64, context.id()) };
+    let registered =
+        unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
     registered.map_err(|_| Error::HOST_MEMORY_ALREADY_REGISTERED)?;
-    memory::registered(pointer as u64, flags);
+    memory::note_flags(pointer as u64, flags);
     Ok(())
 }
 
@@ -218,7 +219,7 @@ exports! {
 
     fn cuPointerGetAttribute [c] (data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
         driver()?;
-        pointer_attribute(c, data, attribute, address, space().find(address).as_ref())
+        pointer_attribute(c, data, attribute, address, memory::find(address).as_ref())
     }
 
     fn cuPointerGetAttributes [c] (count: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void, address: CUdeviceptr) {
@@ -231,7 +232,7 @@ exports! {
         if attributes.iter().any(|a| a.name().is_none()) || data.contains(&std::ptr::null_mut()) {
             return Err(Error::INVALID_VALUE);
         }
-        let allocation = space().find(address);
+        let allocation = memory::find(address);
         for (attribute, data) in attributes.into_iter().zip(data) {
             if pointer_attribute(c, data, attribute, address, allocation.as_ref()).is_err() {
                 // No value for this memory: the answer is NULL or 0, and no error.
@@ -245,7 +246,7 @@ exports! {
 
     fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
         driver_without_fault()?;
-        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || space().find(address).is_none() {
+        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || memory::find(address).is_none() {
             return Err(Error::INVALID_VALUE);
         }
         // Synchronous operations are synchronous here whatever the flag says.

@@ -14,6 +14,7 @@ use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
 use super::workers::graph;
+use crate::exec;
 
 /// A context: the owner of memory, modules, streams and events on one device.
 pub(crate) struct Context {
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     pub(crate) cache_config: u32,
     pub(crate) shared_config: u32,
     limits: [u64; 7],
+    /// A kernel was launched that may print, or allocate from the heap: from then on their sizes are what they are.
+    prints: bool,
+    allocates: bool,
 }
 
 impl Default for Options {
@@ -45,10 +49,18 @@ impl Default for Options {
             cache_config: 0,
             shared_config: 1,
             limits: [1024, 7 << 20, 8 << 20, 0, 2048, 128, 0],
+            prints: false,
+            allocates: false,
         }
     }
 }
 
+/// `CU_LIMIT_STACK_SIZE`: bytes of local memory that a thread has for calls whose depth is not known at load.
+const LIMIT_STACK_SIZE: usize = 0;
+/// `CU_LIMIT_PRINTF_FIFO_SIZE`
+const LIMIT_PRINTF_FIFO_SIZE: usize = 1;
+/// `CU_LIMIT_MALLOC_HEAP_SIZE`: bytes that all kernels together may have from `malloc`.
+const LIMIT_MALLOC_HEAP_SIZE: usize = 2;
 /// `CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH`, which sm_90 no longer has.
 const LIMIT_SYNC_DEPTH: u32 = 3;
 /// `CU_LIMIT_MAX_L2_FETCH_GRANULARITY`
@@ -298,6 +310,35 @@ impl Context {
         graph().wait_all(&tails);
     }
 
+    /// Whether all of its work is done.
+    fn is_idle(&self) -> bool {
+        let tails = self.lanes().all_tails();
+        graph().are_done(&tails)
+    }
+
+    /// Notes what a kernel that is about to be launched takes: as a real driver does, the stack grows to the local memory
+    /// that is known to be needed.
+    pub(crate) fn note_launch(&self, kernel: &exec::Kernel) {
+        let prints = kernel.calls(&["vprintf"]);
+        let allocates = kernel.calls(&["malloc", "free"]);
+        let local = kernel.local_bytes().next_multiple_of(16);
+        let mut options = self.options();
+        options.prints |= prints;
+        options.allocates |= allocates;
+        let stack = &mut options.limits[LIMIT_STACK_SIZE];
+        *stack = local.max(*stack);
+    }
+
+    /// What its limits mean for a launch.
+    pub(crate) fn launch_options(&self) -> exec::Options {
+        let limits = self.options().limits;
+        exec::Options {
+            stack_limit: limits[LIMIT_STACK_SIZE],
+            heap_limit: limits[LIMIT_MALLOC_HEAP_SIZE],
+            ..exec::Options::default()
+        }
+    }
+
     /// Lets go of everything that it owns.
     fn end(&self) {
         self.drain();
@@ -319,6 +360,14 @@ impl Context {
     /// `cuCtxSetLimit`
     pub(crate) fn set_limit(&self, limit: u32, value: u64) -> Result<()> {
         self.limit(limit)?;
+        let Options {
+            prints, allocates, ..
+        } = *self.options();
+        match limit as usize {
+            LIMIT_PRINTF_FIFO_SIZE if prints => return Err(Error::INVALID_VALUE),
+            LIMIT_MALLOC_HEAP_SIZE if allocates => return Err(Error::INVALID_VALUE),
+            _ => {}
+        }
         let granularity = limit as usize == LIMIT_FETCH_GRANULARITY;
         self.options().limits[limit as usize] = if granularity { value.min(128) } else { value };
         Ok(())
@@ -371,9 +420,26 @@ pub(crate) fn primary_retain(ordinal: i32) -> Result<usize> {
     Ok(handle)
 }
 
+/// The primary context with no work left, if it is about to end. Others can ask about it, and retain it, while its work is
+/// waited for: that work may be a host function which waits for them.
+fn idle_before_end(
+    ordinal: i32,
+    ends: impl Fn(&Primary) -> bool,
+) -> Result<MutexGuard<'static, Primary>> {
+    loop {
+        let (_, primary) = primary_of(ordinal)?;
+        let busy = match &primary.context {
+            Some(c) if ends(&primary) && c.is_alive() && !c.is_idle() => c.clone(),
+            _ => return Ok(primary),
+        };
+        drop(primary);
+        busy.drain();
+    }
+}
+
 /// `cuDevicePrimaryCtxRelease`: 201 when nobody holds it.
 pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
-    let (_, mut primary) = primary_of(ordinal)?;
+    let mut primary = idle_before_end(ordinal, |p| p.retained == 1)?;
     primary.retained = primary
         .retained
         .checked_sub(1)
@@ -389,7 +455,7 @@ pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
 
 /// `cuDevicePrimaryCtxReset`: the context ends though it is still held.
 pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
-    let (_, primary) = primary_of(ordinal)?;
+    let primary = idle_before_end(ordinal, |_| true)?;
     if primary.is_active()
         && let Some(context) = &primary.context
     {

@@ -46,6 +46,7 @@ pub(crate) fn copy(
     if bytes == 0 {
         return Ok(());
     }
+    to.check_writable()?;
     match (to, from) {
         (Place::Host(to), Place::Host(from)) => {
             stream.drain();

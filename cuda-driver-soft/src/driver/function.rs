@@ -58,6 +58,11 @@ pub(crate) mod attribute {
     pub(crate) const SHARED_MEMORY_MODE: u32 = 17;
 }
 
+/// A size as attributes have it.
+pub(crate) fn int(n: impl TryInto<i32>) -> i32 {
+    n.try_into().unwrap_or(i32::MAX)
+}
+
 /// The living function of this handle, or the function of a `CUkernel` in the current context.
 pub(crate) fn get(handle: usize) -> Result<Arc<Function>> {
     let driver = driver_without_fault()?;
@@ -99,11 +104,15 @@ pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Fu
 impl Function {
     pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<exec::Kernel>) -> Function {
         let name = CString::new(kernel.name()).unwrap_or_default();
-        let fixed = kernel.shared_bytes() as i32;
-        let default_limit = module
-            .context()
-            .map_or(0, |c| c.device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK))
-            as i32;
+        // A kernel that has more than the usual limit already may have what there is.
+        let fixed = kernel.shared_bytes();
+        let limit = |attribute| module.context().map_or(0, |c| c.device.limit(attribute));
+        let usual = limit(profile::MAX_SHARED_MEMORY_PER_BLOCK);
+        let dynamic = if fixed <= usual {
+            usual - fixed
+        } else {
+            limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN).saturating_sub(fixed)
+        };
         let cluster = kernel.directives().reqnctapercluster.unwrap_or([0; 3]);
         Function {
             handle,
@@ -111,7 +120,7 @@ impl Function {
             context_id: module.context_id,
             kernel,
             name,
-            max_dynamic_shared: AtomicI32::new((default_limit - fixed).max(0)),
+            max_dynamic_shared: AtomicI32::new(int(dynamic)),
             carveout: AtomicI32::new(-1),
             cluster: cluster.map(|n| AtomicI32::new(n as i32)),
             non_portable_cluster: AtomicI32::new(0),
@@ -144,15 +153,14 @@ impl Function {
     /// `cuFuncGetAttribute`
     pub(crate) fn attribute(&self, attribute: u32) -> Result<i32> {
         use attribute::*;
-        let sm = |n: u32| n as i32;
         Ok(match attribute {
-            MAX_THREADS_PER_BLOCK => self.max_threads() as i32,
-            SHARED_SIZE_BYTES => self.kernel.shared_bytes() as i32,
-            CONST_SIZE_BYTES => self.kernel.const_bytes() as i32,
-            LOCAL_SIZE_BYTES => self.kernel.local_bytes() as i32,
-            NUM_REGS => self.kernel.num_regs() as i32,
-            PTX_VERSION => sm(self.kernel.ptx_version()),
-            BINARY_VERSION => sm(self.device()?.profile.sm),
+            MAX_THREADS_PER_BLOCK => int(self.max_threads()),
+            SHARED_SIZE_BYTES => int(self.kernel.shared_bytes()),
+            CONST_SIZE_BYTES => int(self.kernel.const_bytes()),
+            LOCAL_SIZE_BYTES => int(self.kernel.local_bytes()),
+            NUM_REGS => int(self.kernel.num_regs()),
+            PTX_VERSION => int(self.kernel.ptx_version()),
+            BINARY_VERSION => int(self.device()?.profile.sm),
             CACHE_MODE_CA
             | CLUSTER_SIZE_MUST_BE_SET
             | DEVICE_NODE_UPDATE_SUPPORTED
@@ -175,12 +183,9 @@ impl Function {
             MAX_DYNAMIC_SHARED_SIZE_BYTES => {
                 let most = self
                     .device()?
-                    .limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-                    as i32;
-                (
-                    &self.max_dynamic_shared,
-                    0..=most - self.kernel.shared_bytes() as i32,
-                )
+                    .limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+                let left = int(most) - int(self.kernel.shared_bytes());
+                (&self.max_dynamic_shared, 0..=left)
             }
             PREFERRED_SHARED_MEMORY_CARVEOUT => (&self.carveout, -1..=100),
             REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => (

@@ -46,7 +46,12 @@ pub(crate) struct Lanes {
     tails: HashMap<Lane, Tail>,
     /// Last nodes of destroyed streams.
     orphans: Vec<Tail>,
+    /// At this many lanes the idle ones are forgotten.
+    sweep_at: usize,
 }
+
+/// Lanes that are kept whether or not they are idle.
+const FEW: usize = 64;
 
 impl Lanes {
     /// Adds a stream that does not synchronise with the legacy stream.
@@ -76,6 +81,7 @@ impl Lanes {
             self.legacy = graph().submit(&before, work, cost);
             return self.legacy;
         }
+        self.sweep();
         let tail = self.tails.entry(lane).or_insert(Tail {
             node: 0,
             blocking: true,
@@ -85,6 +91,17 @@ impl Lanes {
         }
         tail.node = graph().submit(&before, work, cost);
         tail.node
+    }
+
+    /// Forgets idle lanes when there have come to be many: threads end without telling. What is not blocking is kept, since
+    /// it would be taken for blocking when it comes back.
+    fn sweep(&mut self) {
+        if self.tails.len() < self.sweep_at.max(FEW) {
+            return;
+        }
+        self.tails
+            .retain(|_, tail| !tail.blocking || !graph().is_done(tail.node));
+        self.sweep_at = 2 * self.tails.len();
     }
 
     /// What must be done for a lane to be idle: for the legacy stream, the blocking streams too.
@@ -120,5 +137,27 @@ impl Lanes {
             .map(|t| t.node)
             .chain([self.legacy]);
         all.filter(|&node| node != 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_lanes_of_threads_that_are_gone_are_forgotten() {
+        let mut lanes = Lanes::default();
+        lanes.add_non_blocking(Lane::Stream(1));
+        for thread in 0..10_000 {
+            let node = lanes.submit(Lane::PerThread(thread), &[], Work::Join, 0);
+            graph().wait(node);
+        }
+        assert!(lanes.tails.len() <= 2 * FEW, "{}", lanes.tails.len());
+        assert!(
+            lanes
+                .tails
+                .get(&Lane::Stream(1))
+                .is_some_and(|t| !t.blocking)
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Launching kernels.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use super::error::{Error, Result};
@@ -37,8 +38,10 @@ impl Divisible for Execution {
         let progress = self.work(SLICE);
         let text = self.take_output();
         if !text.is_empty() {
-            // Nobody can be told that standard output is closed.
-            let _ = std::io::Write::write_all(&mut std::io::stdout(), &text);
+            // Nobody can be told that standard output is closed. What is left in its buffer would be lost under a program
+            // that is not of Rust.
+            let mut out = std::io::stdout().lock();
+            let _ = out.write_all(&text).and_then(|()| out.flush());
         }
         progress != Progress::NothingToTake
     }
@@ -111,6 +114,13 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
             "more dynamic shared memory than CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
         );
     }
+    let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
+    if shared > u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
+        return invalid("more static and dynamic shared memory than a block can have");
+    }
+    if !function.kernel.fits_local_memory() {
+        return invalid("more local memory than a thread can have");
+    }
     if let Some(opcode) = function.kernel.unsupported() {
         crate::log!(
             "`{}` cannot be run: {opcode} is not supported",
@@ -164,21 +174,32 @@ impl Checked {
             return Err(Error::LAUNCH_OUT_OF_RESOURCES);
         }
         params.resize(bytes, 0);
+        self.stream.context.note_launch(&self.function.kernel);
+        let device = self.stream.context.device;
+        let limit = |attribute| u64::from(device.limit(attribute));
+        let threads: u32 = self.shape.block.iter().product();
+        let per_multiprocessor = limit(profile::MAX_BLOCKS_PER_MULTIPROCESSOR)
+            .min(limit(profile::MAX_THREADS_PER_MULTIPROCESSOR) / u64::from(threads.max(1)));
+        let options = Options {
+            // By threads alone, so never fewer than on a GPU: registers are only estimated here.
+            resident: per_multiprocessor.max(1) * limit(profile::MULTIPROCESSOR_COUNT),
+            cooperative: self.shape.cooperative,
+            ..self.stream.context.launch_options()
+        };
         let launch = Launch {
             kernel: self.function.kernel.clone(),
             grid: self.shape.grid,
             block: self.shape.block,
             dynamic_shared: self.shape.shared,
             params: params.into_boxed_slice(),
-            options: Options::default(),
+            options,
         };
         let threads: u64 = self
             .shape
             .grid
             .iter()
             .chain(&self.shape.block)
-            .map(|&n| u64::from(n))
-            .product();
+            .fold(1u64, |all, &n| all.saturating_mul(n.into()));
         let start = move || -> Arc<dyn Divisible> { launch.start() };
         self.stream.submit(
             &[],

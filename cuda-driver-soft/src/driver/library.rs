@@ -201,9 +201,9 @@ impl Kernel {
         let kernel = self.plain()?;
         Ok(match attribute {
             MAX_THREADS_PER_BLOCK => kernel.max_threads_per_block() as i32,
-            SHARED_SIZE_BYTES => kernel.shared_bytes() as i32,
+            SHARED_SIZE_BYTES => super::function::int(kernel.shared_bytes()),
             CONST_SIZE_BYTES => kernel.const_bytes() as i32,
-            LOCAL_SIZE_BYTES => kernel.local_bytes() as i32,
+            LOCAL_SIZE_BYTES => super::function::int(kernel.local_bytes()),
             NUM_REGS => kernel.num_regs() as i32,
             PTX_VERSION => kernel.ptx_version() as i32,
             BINARY_VERSION => device.profile.sm as i32,

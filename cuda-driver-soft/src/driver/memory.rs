@@ -4,21 +4,26 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::context::{self, Context};
+use super::device::Device;
 use super::error::{Error, Result};
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
 use crate::memory::host::HostRange;
-use crate::memory::{Allocation, Kind, space};
+use crate::memory::mapping::{self, Mapping};
+use crate::memory::{Allocation, Kind, Quota, space};
+use crate::settings;
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
 const PITCH: u64 = 512;
 /// `CU_MEMHOSTALLOC_PORTABLE | _DEVICEMAP | _WRITECOMBINED`
 const HOST_ALLOC_FLAGS: u32 = 7;
-/// `CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _IOMEMORY | _READ_ONLY`
-const HOST_REGISTER_FLAGS: u32 = 0xF;
+/// `CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP | _READ_ONLY`: there is no memory of other devices.
+const HOST_REGISTER_FLAGS: u32 = 0xB;
+/// `CU_MEMHOSTREGISTER_READ_ONLY`
+const READ_ONLY: u32 = 8;
 /// `CU_MEMHOSTALLOC_DEVICEMAP`: with unified addressing all page-locked memory is mapped.
 const DEVICE_MAP: u32 = 2;
 
-/// Flags of page-locked memory, by address.
+/// Flags of page-locked memory, by the allocation's number.
 fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
     static FLAGS: OnceLock<Mutex<HashMap<u64, u32>>> = OnceLock::new();
     FLAGS
@@ -27,42 +32,42 @@ fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kinds that count as memory of a device.
-fn is_device_memory(allocation: &Allocation) -> bool {
-    matches!(
-        allocation.kind,
-        Kind::Device | Kind::Managed | Kind::Global | Kind::Constant
-    )
+/// The allocation that an address lies in. What kernels allocate is theirs: the host has no access to it.
+pub(crate) fn find(address: u64) -> Option<Allocation> {
+    space().find(address).filter(|a| a.kind != Kind::Heap)
 }
 
-/// Whether a context lies on a device.
-fn lies_on(owner: u64, ordinal: i32) -> bool {
-    driver().is_ok_and(|d| {
-        d.contexts
-            .get(owner as usize)
-            .is_ok_and(|c| c.device.ordinal == ordinal)
-    })
+/// The contexts of a device: those whose memory is the device's.
+pub(crate) fn owners_on(device: &Device) -> Result<Vec<u64>> {
+    let contexts = driver()?.contexts.all();
+    let on_device = contexts
+        .iter()
+        .filter(|c| c.device.ordinal == device.ordinal);
+    Ok(on_device.map(|c| c.id()).collect())
+}
+
+/// What these contexts of a device may have together.
+pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
+    Quota {
+        owners,
+        most: device.total_memory(),
+    }
 }
 
 /// Free and total bytes of the current context's device.
 pub(crate) fn info() -> Result<(u64, u64)> {
     let device = context::current()?.device;
     let total = device.total_memory();
-    let used = space().in_use(|a| is_device_memory(a) && lies_on(a.owner, device.ordinal));
+    let used = space().device_bytes(&owners_on(device)?);
     Ok((total.saturating_sub(used), total))
 }
 
 fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
-    let total = context.device.total_memory();
-    let used = space().in_use(is_device_memory);
-    if kind != Kind::Pinned && used.saturating_add(bytes) > total {
-        crate::log!(
-            "{bytes} bytes asked for: {used} of {total} bytes are in use (CUDA_SOFT_MEMORY sets the total)"
-        );
-        return Err(Error::OUT_OF_MEMORY);
-    }
-    space().alloc(kind, context.id(), bytes).map_err(|error| {
-        crate::log!("{error}");
+    let owners = owners_on(context.device)?;
+    let quota = quota(context.device, &owners);
+    let allocated = space().alloc_within(kind, context.id(), bytes, quota);
+    allocated.map_err(|error| {
+        crate::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
         Error::OUT_OF_MEMORY
     })
 }
@@ -108,8 +113,15 @@ pub(crate) fn alloc_host(bytes: u64, flags: u32) -> Result<u64> {
         return Ok(0);
     }
     let address = allocate(&context, Kind::Pinned, bytes)?;
-    host_flags().insert(address, flags);
+    note_flags(address, flags);
     Ok(address)
+}
+
+/// Notes the flags of page-locked memory that was made just now.
+pub(crate) fn note_flags(address: u64, flags: u32) {
+    if let Some(allocation) = space().find(address) {
+        host_flags().insert(allocation.id, flags);
+    }
 }
 
 /// Frees what `ours` says yes to, after all work of the context that owns it.
@@ -126,8 +138,11 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
         context.drain();
     }
     observe_fault()?;
-    space().free(address).map_err(|_| Error::INVALID_VALUE)?;
-    host_flags().remove(&address);
+    // Another thread may have freed it meanwhile, and got the address for something else.
+    space()
+        .free_if(address, |a| a.id == allocation.id)
+        .map_err(|_| Error::INVALID_VALUE)?;
+    host_flags().remove(&allocation.id);
     Ok(())
 }
 
@@ -148,30 +163,46 @@ pub(crate) fn free_host(address: u64) -> Result<()> {
 pub(crate) fn release_all_of(context: &Context) {
     for freed in space().free_owned(context.id()) {
         if freed.kind.is_host_accessible() {
-            host_flags().remove(&freed.base);
+            host_flags().remove(&freed.id);
         }
     }
 }
 
-/// What `cuMemHostRegister` is asked to do, checked.
-pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<Arc<Context>> {
+/// What `cuMemHostRegister` is asked to do, checked: the context, and whether the memory is only for reading.
+pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Arc<Context>, bool)> {
     let context = context::current()?;
-    if address == 0
-        || bytes == 0
-        || flags & !HOST_REGISTER_FLAGS != 0
-        || address.checked_add(bytes).is_none()
-    {
+    if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 {
         return Err(Error::INVALID_VALUE);
     }
-    if space().reserves(address) {
+    // As recorded: addresses of the operating system's own.
+    if address >= 1 << 63 {
+        return Err(Error::NOT_SUPPORTED);
+    }
+    if address.checked_add(bytes).is_none() {
         return Err(Error::INVALID_VALUE);
     }
-    Ok(context)
-}
-
-/// Notes the flags of memory that was registered.
-pub(crate) fn registered(address: u64, flags: u32) {
-    host_flags().insert(address, flags);
+    let refuse = |why: &str| {
+        crate::log!("{bytes} bytes at {address:#x}: {why}");
+        Err(Error::INVALID_VALUE)
+    };
+    let known = space().find(address);
+    if space().reserves(address) || known.is_some_and(|a| a.kind != Kind::Registered) {
+        return refuse("this is memory of the driver");
+    }
+    // Registered memory is memory that stays in place; and the page table would take room for all of it.
+    if settings::machine_memory().is_some_and(|most| bytes > most) {
+        crate::log!("the machine does not have {bytes} bytes to register");
+        return Err(Error::OUT_OF_MEMORY);
+    }
+    let read_only = flags & READ_ONLY != 0;
+    // Kernels access it as the program does: what is not there would end the program.
+    match mapping::of(address, bytes) {
+        Mapping::Inaccessible => refuse("part of it is not the program's to read"),
+        Mapping::ReadOnly if !read_only => {
+            refuse("part of it cannot be written, and CU_MEMHOSTREGISTER_READ_ONLY is not set")
+        }
+        _ => Ok((context, read_only)),
+    }
 }
 
 /// `cuMemHostUnregister`: waits for the work of its context.
@@ -180,17 +211,17 @@ pub(crate) fn unregister(address: u64) -> Result<()> {
     if address == 0 {
         return Err(Error::INVALID_VALUE);
     }
-    let found = space()
-        .find(address)
-        .filter(|a| a.base == address && a.kind == Kind::Registered);
-    let allocation = found.ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    let allocation = find(address).ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    if allocation.base != address || allocation.kind != Kind::Registered {
+        return Err(Error::INVALID_VALUE);
+    }
     if let Ok(context) = driver()?.contexts.get(allocation.owner as usize) {
         context.drain();
     }
     space()
-        .unregister(address as usize as *mut u8)
+        .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::HOST_MEMORY_NOT_REGISTERED)?;
-    host_flags().remove(&address);
+    host_flags().remove(&allocation.id);
     Ok(())
 }
 
@@ -215,14 +246,15 @@ pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
 
 /// `cuMemHostGetFlags`
 pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
-    let base = page_locked(address)?.base;
-    Ok(host_flags().get(&base).copied().unwrap_or(0) | DEVICE_MAP)
+    let id = page_locked(address)?.id;
+    let flags = host_flags().get(&id).copied().unwrap_or(0);
+    Ok(flags & HOST_ALLOC_FLAGS | DEVICE_MAP)
 }
 
 /// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
 pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
     context::current()?;
-    let allocation = space().find(address).ok_or(Error::NOT_FOUND)?;
+    let allocation = find(address).ok_or(Error::NOT_FOUND)?;
     Ok((allocation.base, allocation.bytes))
 }
 
@@ -240,7 +272,7 @@ impl Place {
     /// address of device memory is an error.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<Place> {
         let address = range.address();
-        match space().find(address) {
+        match find(address) {
             Some(_) => Place::device(address, bytes),
             None if space().reserves(address) || address == 0 => Err(Error::INVALID_VALUE),
             None => Ok(Place::Host(range)),
@@ -250,7 +282,7 @@ impl Place {
     /// Device memory: checked against the allocation that the address lies in.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<Place> {
         check_sticky()?;
-        let allocation = space().find(address).ok_or(Error::INVALID_VALUE)?;
+        let allocation = find(address).ok_or(Error::INVALID_VALUE)?;
         let left = allocation.bytes - (address - allocation.base);
         if bytes > left {
             crate::log!(
@@ -260,6 +292,20 @@ impl Place {
             return Err(Error::INVALID_VALUE);
         }
         Ok(Place::Device(allocation, address))
+    }
+
+    /// Refuses memory that was registered for reading only.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self {
+            Place::Device(allocation, _) if allocation.read_only => {
+                crate::log!(
+                    "the memory at {:#x} was registered for reading only",
+                    allocation.base
+                );
+                Err(Error::INVALID_VALUE)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Pageable memory of the program: a copy to or from it cannot wait for the device's convenience.

@@ -7,6 +7,7 @@ use super::context::{self, Context};
 use super::error::{Error, Result};
 use super::function::{self, Function};
 use super::jit::{self, Log};
+use super::memory;
 use super::process::{driver, driver_without_fault, observe_fault};
 use crate::exec::Program;
 use crate::image::Image;
@@ -47,7 +48,9 @@ pub(crate) fn instantiate(context: &Arc<Context>, module: Arc<ir::Module>) -> Re
         context.drain();
         observe_fault()?;
     }
-    let program = Program::load(module, context.id()).map_err(|error| {
+    let owners = memory::owners_on(context.device)?;
+    let quota = memory::quota(context.device, &owners);
+    let program = Program::load_within(module, context.id(), Some(quota)).map_err(|error| {
         crate::log!("{error}");
         match error {
             crate::exec::LoadError::OutOfMemory { .. } => Error::OUT_OF_MEMORY,

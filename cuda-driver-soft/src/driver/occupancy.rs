@@ -118,6 +118,6 @@ pub(crate) fn available_dynamic(
         / SHARED_UNIT
         * SHARED_UNIT;
     let most = u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
-        - u64::from(function.kernel.shared_bytes());
+        .saturating_sub(function.kernel.shared_bytes().into());
     Ok(share.saturating_sub(reserved).min(most))
 }

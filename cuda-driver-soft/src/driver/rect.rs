@@ -62,7 +62,9 @@ impl Side {
                 .checked_add(x)
         };
         let start = at(y, z).ok_or(overflow)?;
-        let last = at(y + extent.height - 1, z + extent.depth - 1).ok_or(overflow)?;
+        let last_row = y.checked_add(extent.height - 1).ok_or(overflow)?;
+        let last_slice = z.checked_add(extent.depth - 1).ok_or(overflow)?;
+        let last = at(last_row, last_slice).ok_or(overflow)?;
         let bytes = (last - start).checked_add(extent.width).ok_or(overflow)?;
         let address = |base: u64| base.checked_add(start).ok_or(overflow);
         let place = match self.base {
@@ -92,6 +94,7 @@ pub(crate) fn copy(
         return Ok(());
     }
     let (to, from) = (to.locate(extent, &host)?, from.locate(extent, &host)?);
+    to.place.check_writable()?;
     let bytes = extent
         .width
         .saturating_mul(extent.height)

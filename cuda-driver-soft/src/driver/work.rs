@@ -7,6 +7,7 @@
 //! Host functions alone run on one thread of their own.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ pub(crate) type NodeId = u64;
 pub(crate) trait Divisible: Send + Sync {
     /// Does a bounded piece; false if there was nothing to take.
     fn piece(&self) -> bool;
-    /// All of it is done, or it has failed.
+    /// All of it is done, or it has failed; no thread is at work on it any more.
     fn finished(&self) -> bool;
     /// Its fault, once finished.
     fn fault(&self) -> Option<Fault>;
@@ -56,6 +57,8 @@ pub(crate) enum Work {
 pub(crate) const WORTH_WAKING: u64 = 50_000;
 
 struct Node {
+    /// Somebody is about to report its fault, and to finish it.
+    failed: bool,
     open: usize,
     successors: Vec<NodeId>,
     work: Option<Work>,
@@ -78,14 +81,24 @@ struct State {
     ready: BTreeMap<NodeId, Work>,
     /// Host functions that may start.
     host_ready: BTreeMap<NodeId, Work>,
-    /// Kernels that were started and are not finished: any thread may help.
-    running: VecDeque<(NodeId, Arc<dyn Divisible>)>,
+    /// Kernels that were started and are not finished: any thread may help, unless work has failed.
+    running: VecDeque<Running>,
+    /// A host function is being run.
+    in_host_function: bool,
     /// Code of the first fault.
     fault: Option<u32>,
     /// Counts finished nodes: tells the workers whether anybody makes progress.
     finished: u64,
     waiting: usize,
     workers: Idle,
+}
+
+/// A kernel that several threads may be at work on.
+struct Running {
+    id: NodeId,
+    kernel: Arc<dyn Divisible>,
+    /// Threads that are in a piece of it: as long as there are any, it accesses memory.
+    inside: usize,
 }
 
 /// Who sleeps, so that nobody is woken in vain.
@@ -95,6 +108,17 @@ struct Idle {
     /// A worker looks every now and then whether work lies about.
     watching: bool,
     started: bool,
+    host: HostThread,
+}
+
+/// The thread for host functions.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum HostThread {
+    #[default]
+    NotStarted,
+    Runs,
+    /// The system did not give it: those who wait run host functions.
+    Refused,
 }
 
 /// The graph and those who sleep on it.
@@ -135,6 +159,7 @@ impl Graph {
         state.nodes.insert(
             id,
             Node {
+                failed: false,
                 open,
                 successors: Vec::new(),
                 work: Some(work),
@@ -178,6 +203,14 @@ impl Graph {
                 idle_turns = if progress { 0 } else { idle_turns + 1 };
                 continue;
             }
+            if state.workers.host == HostThread::Refused
+                && let Some((function, fault)) = state.take_host_function()
+            {
+                drop(state);
+                super::workers::as_host_function(|| self.run_host_function(function, fault));
+                state = self.lock();
+                continue;
+            }
             state.waiting += 1;
             // The limit is for kernels that gave up a slice: their blocks can be taken again, which nobody announces.
             let (guard, _) = self
@@ -206,14 +239,20 @@ impl Graph {
             Ok(progress) => progress,
             Err(_) => {
                 let message = "a panic inside the driver's work, see above".into();
-                self.finish(
-                    id,
-                    Some(Fault {
-                        code: Error::UNKNOWN.0,
-                        message,
-                        stderr: None,
-                    }),
-                );
+                let fault = Fault {
+                    code: Error::UNKNOWN.0,
+                    message,
+                    stderr: None,
+                };
+                let first = self.report(id, fault);
+                let mut state = self.lock();
+                let mut wake = Wake::default();
+                // Other threads may be inside the same kernel: the last to leave finishes it.
+                if !state.leave(id) && first {
+                    wake = state.finish(id);
+                }
+                wake.add(state.give_up());
+                self.wake(&mut state, wake);
                 true
             }
         }
@@ -235,7 +274,11 @@ impl Graph {
                     .get(&id)
                     .is_some_and(|node| node.cost >= WORTH_WAKING);
                 if shared {
-                    state.running.push_back((id, kernel.clone()));
+                    state.running.push_back(Running {
+                        id,
+                        kernel: kernel.clone(),
+                        inside: 1,
+                    });
                 }
                 drop(state);
                 let progress = kernel.piece();
@@ -243,17 +286,24 @@ impl Graph {
                     self.finish(id, kernel.fault());
                     return true;
                 }
-                if !shared {
-                    let mut state = self.lock();
-                    state.running.push_back((id, kernel));
-                    self.wake(
-                        &mut state,
-                        Wake {
-                            large: true,
-                            ..Wake::default()
-                        },
-                    );
-                }
+                let mut state = self.lock();
+                let wake = if !shared && state.fault.is_none() {
+                    state.running.push_back(Running {
+                        id,
+                        kernel,
+                        inside: 0,
+                    });
+                    Wake {
+                        large: true,
+                        ..Wake::default()
+                    }
+                } else if !shared {
+                    state.finish(id)
+                } else {
+                    state.leave(id);
+                    state.give_up()
+                };
+                self.wake(&mut state, wake);
                 progress
             }
             Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
@@ -266,28 +316,57 @@ impl Graph {
                     self.finish(id, kernel.fault());
                     return true;
                 }
+                let mut state = self.lock();
+                state.leave(id);
+                let wake = state.give_up();
+                self.wake(&mut state, wake);
                 progress
             }
         }
     }
 
     fn finish(&self, id: NodeId, fault: Option<Fault>) {
+        let first = fault.is_none_or(|fault| self.report(id, fault));
         let mut state = self.lock();
-        // Of several threads that worked on it, the first to see its end reports it.
-        let fault = fault.filter(|_| state.nodes.contains_key(&id));
-        let mut wake = state.finish(id);
-        if let Some(fault) = fault {
-            if let Some(line) = &fault.stderr {
-                eprintln!("{line}");
-            }
-            crate::log!("{}", fault.message);
-            state.fault.get_or_insert(fault.code);
-            // The device is lost to this process: what runs is given up, what waits is dropped when its turn comes.
-            while let Some((other, _)) = state.running.pop_front() {
-                wake.add(state.finish(other));
-            }
+        let mut wake = Wake::default();
+        if first {
+            wake = state.finish(id);
+        } else {
+            state.leave(id);
         }
+        wake.add(state.give_up());
         self.wake(&mut state, wake);
+    }
+
+    /// Makes a fault the process's, and then says what it is: while nobody waits for this, and before anybody who waits
+    /// for the node learns of it. False if another thread that worked on the same node does so.
+    fn report(&self, id: NodeId, fault: Fault) -> bool {
+        let mut state = self.lock();
+        match state.nodes.get_mut(&id) {
+            Some(node) if !node.failed => node.failed = true,
+            _ => return false,
+        }
+        state.fault.get_or_insert(fault.code);
+        drop(state);
+        if let Some(line) = &fault.stderr {
+            // Nobody can be told that standard error is closed.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        crate::log!("{}", fault.message);
+        true
+    }
+
+    fn run_host_function(&self, (id, work): (NodeId, Work), fault: u32) {
+        if let Work::Host(function) = work {
+            function(fault);
+        }
+        let mut state = self.lock();
+        state.in_host_function = false;
+        if !state.host_ready.is_empty() {
+            self.host.notify_one();
+        }
+        drop(state);
+        self.finish(id, None);
     }
 
     fn wake(&self, state: &mut State, wake: Wake) {
@@ -306,6 +385,13 @@ impl Graph {
         if (wake.small || wake.large || wake.host) && !state.workers.started {
             state.workers.started = true;
             super::workers::start();
+        }
+        if wake.host && state.workers.host == HostThread::NotStarted {
+            state.workers.host = if super::workers::start_host() {
+                HostThread::Runs
+            } else {
+                HostThread::Refused
+            };
         }
     }
 
@@ -357,13 +443,9 @@ impl Graph {
     pub(super) fn run_host_functions_for_ever(&self) {
         let mut state = self.lock();
         loop {
-            while let Some((id, work)) = state.host_ready.pop_first() {
-                let fault = state.fault.unwrap_or(0);
+            while let Some((function, fault)) = state.take_host_function() {
                 drop(state);
-                if let Work::Host(function) = work {
-                    function(fault);
-                }
-                self.finish(id, None);
+                self.run_host_function(function, fault);
                 state = self.lock();
             }
             state = self
@@ -401,9 +483,44 @@ impl State {
             };
             return Some(Piece::Once(id, work));
         }
-        let (id, kernel) = self.running.pop_front()?;
-        self.running.push_back((id, kernel.clone()));
-        Some(Piece::Some(id, kernel))
+        if self.fault.is_some() {
+            return None;
+        }
+        let mut running = self.running.pop_front()?;
+        running.inside += 1;
+        let piece = Piece::Some(running.id, running.kernel.clone());
+        self.running.push_back(running);
+        Some(piece)
+    }
+
+    /// A thread has left a kernel; false if it is not among those that run.
+    fn leave(&mut self, id: NodeId) -> bool {
+        let running = self.running.iter_mut().find(|r| r.id == id);
+        let found = running.map(|r| r.inside = r.inside.saturating_sub(1));
+        found.is_some()
+    }
+
+    /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside;
+    /// what waits is dropped when its turn comes.
+    fn give_up(&mut self) -> Wake {
+        let mut wake = Wake::default();
+        if self.fault.is_some() {
+            let empty = self.running.iter().filter(|r| r.inside == 0);
+            for id in empty.map(|r| r.id).collect::<Vec<_>>() {
+                wake.add(self.finish(id));
+            }
+        }
+        wake
+    }
+
+    /// The next host function, and the code of the fault that it is told. One at a time.
+    fn take_host_function(&mut self) -> Option<((NodeId, Work), u32)> {
+        if self.in_host_function {
+            return None;
+        }
+        let next = self.host_ready.pop_first()?;
+        self.in_host_function = true;
+        Some((next, self.fault.unwrap_or(0)))
     }
 
     fn has_large_work(&self) -> bool {
@@ -456,7 +573,7 @@ impl State {
                 time.get_or_init(Instant::now);
             }
             self.finished += 1;
-            self.running.retain(|(running, _)| *running != id);
+            self.running.retain(|running| running.id != id);
             for next in node.successors {
                 let Some(successor) = self.nodes.get_mut(&next) else {
                     continue;
@@ -477,194 +594,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
-
-    /// A kernel of so many pieces.
-    struct Pieces {
-        left: AtomicU32,
-        taken: AtomicU32,
-        fault: Option<u32>,
-    }
-
-    impl Pieces {
-        fn new(count: u32, fault: Option<u32>) -> Arc<Self> {
-            Arc::new(Pieces {
-                left: AtomicU32::new(count),
-                taken: AtomicU32::new(count),
-                fault,
-            })
-        }
-    }
-
-    impl Divisible for Pieces {
-        fn piece(&self) -> bool {
-            let taken = self
-                .taken
-                .fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
-            if taken.is_ok() {
-                std::thread::yield_now();
-                self.left.fetch_sub(1, SeqCst);
-            }
-            taken.is_ok()
-        }
-
-        fn finished(&self) -> bool {
-            self.left.load(SeqCst) == 0
-        }
-
-        fn fault(&self) -> Option<Fault> {
-            self.fault.map(|code| Fault {
-                code,
-                message: String::new(),
-                stderr: None,
-            })
-        }
-    }
-
-    fn kernel(pieces: &Arc<Pieces>) -> Work {
-        let pieces = pieces.clone();
-        Work::Kernel(Box::new(move || pieces))
-    }
-
-    fn task(f: impl FnOnce() + Send + 'static) -> Work {
-        Work::Task(Box::new(f))
-    }
-
-    /// A small generator of numbers that are the same in each run.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 = self
-                .0
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % n
-        }
-    }
-
-    #[test]
-    fn every_node_runs_after_those_that_it_waits_for() {
-        const NODES: usize = 2000;
-        let graph = Graph::default();
-        let clock = Arc::new(AtomicU64::new(1));
-        let times: Arc<Vec<AtomicU64>> = Arc::new((0..NODES).map(|_| AtomicU64::new(0)).collect());
-        let mut numbers = Numbers(7);
-        let mut edges: Vec<Vec<usize>> = Vec::new();
-        let ids = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for node in 0..NODES {
-                let count = if node == 0 { 0 } else { numbers.below(4) };
-                let before: Vec<usize> = (0..count)
-                    .map(|_| node - 1 - numbers.below(node.min(50) as u64) as usize)
-                    .collect();
-                let after: Vec<NodeId> = before.iter().map(|b| ids.lock().unwrap()[*b]).collect();
-                let (clock, times) = (clock.clone(), times.clone());
-                let work = match numbers.below(3) {
-                    0 => {
-                        times[node].store(u64::MAX, SeqCst);
-                        Work::Join
-                    }
-                    _ => task(move || times[node].store(clock.fetch_add(1, SeqCst), SeqCst)),
-                };
-                let id = graph.submit(&after, work, numbers.below(2) * WORTH_WAKING);
-                ids.lock().unwrap().push(id);
-                edges.push(before);
-                if node % 500 == 499 {
-                    // Several threads wait, and so work, at once.
-                    scope.spawn(|| {
-                        let all = ids.lock().unwrap().clone();
-                        graph.wait_all(&all);
-                    });
-                }
-            }
-            graph.wait_all(&ids.lock().unwrap().clone());
-        });
-        for (node, before) in edges.iter().enumerate() {
-            let time = times[node].load(SeqCst);
-            assert_ne!(time, 0, "node {node} did not run");
-            for b in before {
-                let earlier = times[*b].load(SeqCst);
-                assert!(
-                    earlier == u64::MAX || earlier < time,
-                    "node {node} ran before {b}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn a_long_chain_of_joins_needs_no_stack() {
-        let graph = Graph::default();
-        let gate = graph.submit(&[], task(|| {}), 0);
-        let mut last = gate;
-        for _ in 0..200_000 {
-            last = graph.submit(&[last], Work::Join, 0);
-        }
-        assert!(!graph.is_done(last));
-        graph.wait(gate);
-        assert!(graph.is_done(last));
-    }
-
-    #[test]
-    fn several_threads_share_a_kernel() {
-        let graph = Graph::default();
-        let pieces = Pieces::new(10_000, None);
-        let id = graph.submit(&[], kernel(&pieces), WORTH_WAKING);
-        let behind = graph.submit(&[id], Work::Join, 0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| graph.wait(behind));
-            }
-        });
-        assert!(pieces.finished() && graph.are_done(&[id, behind]));
-    }
-
-    #[test]
-    fn after_a_fault_what_waits_is_dropped() {
-        let graph = Graph::default();
-        let ran = Arc::new(AtomicU32::new(0));
-        let count = ran.clone();
-        let endless = Pieces::new(u32::MAX, None);
-        let other = graph.submit(&[], kernel(&endless), WORTH_WAKING);
-        let failing = graph.submit(&[], kernel(&Pieces::new(3, Some(719))), 0);
-        let behind = graph.submit(
-            &[failing],
-            task(move || {
-                count.fetch_add(1, SeqCst);
-            }),
-            0,
-        );
-        assert_eq!(graph.fault(), None);
-        graph.wait(behind);
-        // The kernel that would never end is given up.
-        graph.wait(other);
-        assert_eq!((graph.fault(), ran.load(SeqCst)), (Some(719), 0));
-    }
-
-    #[test]
-    fn a_panic_ends_its_node_as_a_fault() {
-        let graph = Graph::default();
-        let id = graph.submit(&[], task(|| panic!("on purpose")), 0);
-        graph.wait(id);
-        assert_eq!(graph.fault(), Some(Error::UNKNOWN.0));
-    }
-
-    #[test]
-    fn a_stamp_is_the_time_of_the_last_that_it_waits_for() {
-        let graph = Graph::default();
-        let time = Arc::new(OnceLock::new());
-        let id = graph.submit(
-            &[],
-            task(|| std::thread::sleep(Duration::from_millis(20))),
-            0,
-        );
-        let began = Instant::now();
-        let stamp = graph.submit(&[id], Work::Stamp(time.clone()), 0);
-        assert!(time.get().is_none());
-        graph.wait(stamp);
-        assert!(*time.get().unwrap() >= began + Duration::from_millis(20));
-    }
-}
+mod tests;

@@ -32,24 +32,36 @@ fn threads() -> usize {
     asked.filter(|&n| n > 0).unwrap_or_else(there)
 }
 
+/// Runs `function` as the thread for host functions would, where there is none.
+pub(super) fn as_host_function(function: impl FnOnce()) {
+    let before = IN_HOST_FUNCTION.replace(true);
+    function();
+    IN_HOST_FUNCTION.set(before);
+}
+
+fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
+    match std::thread::Builder::new().name(name.clone()).spawn(body) {
+        Ok(_) => true,
+        Err(error) => {
+            crate::log!("no thread {name}: {error}");
+            false
+        }
+    }
+}
+
 /// Starts the pool. A thread that the system refuses is done without: threads that wait work themselves.
 pub(super) fn start() {
-    let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
-        if let Err(error) = std::thread::Builder::new().name(name.clone()).spawn(body) {
-            crate::log!("no thread {name}: {error}");
-        }
-    };
     for n in 0..threads().saturating_sub(1).max(1) {
-        spawn(
-            format!("cuda-soft-{n}"),
-            Box::new(move || graph().work_for_ever(n == 0)),
-        );
+        spawn(format!("cuda-soft-{n}"), move || {
+            graph().work_for_ever(n == 0)
+        });
     }
-    spawn(
-        "cuda-soft-host".into(),
-        Box::new(|| {
-            IN_HOST_FUNCTION.set(true);
-            graph().run_host_functions_for_ever()
-        }),
-    );
+}
+
+/// Starts the thread for host functions; false if the system refuses it.
+pub(super) fn start_host() -> bool {
+    spawn("cuda-soft-host".into(), || {
+        IN_HOST_FUNCTION.set(true);
+        graph().run_host_functions_for_ever()
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::fault::{Fault, FaultKind};
 use super::frame::{Frames, Here, thread_of};
+use super::held::Held;
 use super::lanes::{self, Mask};
 use super::machine::Machine;
 use super::warp::{Arrival, Pause, Warp};
@@ -20,14 +21,21 @@ pub(crate) struct Block {
     threads: u32,
     warps: Vec<Warp>,
     states: Vec<State>,
+    /// The warp whose turn it is.
+    turn: usize,
+    /// Warps that are not done.
+    left: usize,
     /// What each warp that waits asked for.
     waiting_for: Vec<BarOp>,
     barriers: [Barrier; BARRIERS + 1],
     /// Barriers at which somebody has arrived.
     in_use: u32,
     shared: Buffer,
-    /// Instructions that the block has run, for its clock.
+    _shared_held: Held,
+    /// Instructions that the block has run.
     steps: u64,
+    /// When it has run so many, another block may begin before it goes on.
+    gives_way_at: u64,
     clock_reads: u64,
 }
 
@@ -69,6 +77,8 @@ pub(crate) struct Shape {
     pub(crate) block: [u32; 3],
     pub(crate) shared_bytes: u64,
     pub(crate) function: FuncId,
+    /// Instructions after which a block lets another one begin: it may be waiting for that.
+    pub(crate) patience: u64,
 }
 
 impl Block {
@@ -90,12 +100,16 @@ impl Block {
             number,
             threads,
             states: vec![State::Ready; warps.len()],
+            turn: 0,
+            left: warps.len(),
             waiting_for: vec![BarOp::Sync; warps.len()],
             warps,
             barriers: [Barrier::default(); BARRIERS + 1],
             in_use: 0,
+            _shared_held: Held::take(shape.shared_bytes)?,
             shared: Buffer::new(shape.shared_bytes)?,
             steps: 0,
+            gives_way_at: shape.patience,
             clock_reads: 0,
         })
     }
@@ -119,11 +133,13 @@ impl Block {
             warp.reuse(frames, here, lanes_of(threads, here.warp))?;
         }
         self.states.fill(State::Ready);
+        (self.turn, self.left) = (0, self.warps.len());
         for id in lanes::iter(std::mem::take(&mut self.in_use)) {
             self.barriers[id] = Barrier::default();
         }
         self.shared.clear();
         (self.steps, self.clock_reads) = (0, 0);
+        self.gives_way_at = shape.patience;
         Some(())
     }
 
@@ -132,8 +148,21 @@ impl Block {
         self.number
     }
 
-    /// Runs the warps in turn until all are done, or until the block has had its share: rounds in which no warp was
-    /// done or came to a barrier.
+    /// Whether it has run for so long that another block should begin before it goes on; true once for each such span.
+    pub(crate) fn gives_way(&mut self, patience: u64) -> bool {
+        let now = self.steps >= self.gives_way_at;
+        if now {
+            self.gives_way_at = self.steps + patience;
+        }
+        now
+    }
+
+    /// Instructions of a warp that it has run.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Runs the warps in turn until all are done, or until they have run about `share` instructions.
     pub(crate) fn run(
         &mut self,
         m: &mut Machine<'_>,
@@ -157,44 +186,43 @@ impl Block {
         share: u64,
     ) -> Outcome {
         let end = m.steps.saturating_add(share);
+        let mut idle = 0;
         loop {
-            let mut ran = false;
-            for w in 0..self.warps.len() {
-                if self.states[w] != State::Ready {
-                    continue;
+            let w = self.turn;
+            self.turn = (w + 1) % self.warps.len();
+            if self.states[w] != State::Ready {
+                idle += 1;
+                if idle >= self.warps.len() {
+                    return self.deadlock(frames, shape);
                 }
-                ran = true;
-                let share = if m.spins {
-                    WARP_SHARE_SPINNING
-                } else {
-                    WARP_SHARE
-                };
-                match self.warps[w].run(m, frames, share) {
-                    Pause::Share => continue,
-                    Pause::Done => {
-                        self.states[w] = State::Done;
-                        // A warp that is gone is not waited for, where no count is said.
-                        for id in lanes::iter(self.in_use) {
-                            self.complete(frames, id);
-                        }
+                continue;
+            }
+            idle = 0;
+            // A jump backwards takes an instruction at least.
+            let rest = i64::try_from(end.saturating_sub(m.steps)).unwrap_or(i64::MAX);
+            match self.warps[w].run(m, frames, WARP_SHARE.min(rest)) {
+                Pause::Share => {}
+                Pause::Done => {
+                    self.states[w] = State::Done;
+                    self.left -= 1;
+                    if self.left == 0 {
+                        return Outcome::Done;
                     }
-                    Pause::Barrier(arrival) => {
-                        if let Err(report) = self.arrive(frames, w, &arrival) {
-                            let kind = FaultKind::BarrierMisuse { report };
-                            return self.fault(shape, kind, w, arrival.lanes, arrival.line);
-                        }
-                    }
-                    Pause::Fault { line } => {
-                        let (kind, lane) = m.fault.take().unwrap_or((FaultKind::Trap, 0));
-                        return self.fault(shape, kind, w, 1 << (lane % 32), line);
+                    // A warp that is gone is not waited for, where no count is said.
+                    for id in lanes::iter(self.in_use) {
+                        self.complete(frames, id);
                     }
                 }
-            }
-            if self.states.iter().all(|s| *s == State::Done) {
-                return Outcome::Done;
-            }
-            if !ran {
-                return self.deadlock(frames, shape);
+                Pause::Barrier(arrival) => {
+                    if let Err(report) = self.arrive(frames, w, &arrival) {
+                        let kind = FaultKind::BarrierMisuse { report };
+                        return self.fault(shape, kind, w, arrival.lanes, arrival.line);
+                    }
+                }
+                Pause::Fault { line } => {
+                    let (kind, lane) = m.fault.take().unwrap_or((FaultKind::Trap, 0));
+                    return self.fault(shape, kind, w, 1 << (lane % 32), line);
+                }
             }
             // Also where warps moved: a loop around a barrier moves for ever.
             if m.steps >= end {
@@ -338,7 +366,5 @@ fn block_of(grid: [u32; 3], number: u64) -> [u32; 3] {
     ]
 }
 
-/// Jumps backwards of a warp before the next warp has its turn.
-const WARP_SHARE: i64 = 65_536;
-/// The same if it may be waiting for another.
-const WARP_SHARE_SPINNING: i64 = 1_024;
+/// Jumps backwards of a warp before the next warp has its turn: it may be waiting for that.
+const WARP_SHARE: i64 = 1_024;

@@ -5,7 +5,7 @@ use super::fault::FaultKind;
 use super::machine::Machine;
 use crate::ir::Space;
 use crate::memory::warp::Refused;
-use crate::memory::{Kind, access, space};
+use crate::memory::{Kind, Quota, access, space};
 
 /// Longest text that is read from device memory.
 const MAX_TEXT: u64 = 64 * 1024;
@@ -44,18 +44,26 @@ pub(crate) fn run(
         }
         Builtin::Malloc => {
             let bytes = args[0];
+            let quota = Quota {
+                owners: &[m.owner],
+                most: m.heap_limit,
+            };
+            let heap = |bytes| space().alloc_within(Kind::Heap, m.owner, bytes, quota);
             Ok(if bytes == 0 {
                 0
             } else {
-                space().alloc(Kind::Heap, m.owner, bytes).unwrap_or(0)
+                heap(bytes).unwrap_or(0)
             })
         }
         Builtin::Free => {
-            // Freeing what is no allocation of the heap is undefined; here it does nothing.
-            if space().find(args[0]).is_some_and(|a| a.kind == Kind::Heap) {
-                let _ = space().free(args[0]);
+            let freed = space().free_if(args[0], |a| a.kind == Kind::Heap);
+            match freed {
+                Err(not) if not.inside.is_none() && space().reserves(args[0]) => {
+                    Err(FaultKind::FreedTwice { address: args[0] })
+                }
+                // Freeing other memory, or memory of the host, does nothing.
+                _ => Ok(0),
             }
-            Ok(0)
         }
     }
 }
@@ -64,7 +72,7 @@ pub(crate) fn run(
 fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u64, FaultKind> {
     let (host, _) = m
         .spaces
-        .place_lane(Space::Generic, address, lane, bytes, bytes)
+        .place_lane(Space::Generic, address, lane, (bytes, bytes), false)
         .map_err(|refusal| {
             let (address, size, space) = (refusal.address, bytes as u32, refusal.space);
             match refusal.why {
@@ -119,7 +127,7 @@ fn format_values(
         out.extend_from_slice(&rest[..start]);
         rest = &rest[start + 1..];
         let Some(spec) = Spec::parse(&mut rest, |bytes| {
-            at = at.next_multiple_of(bytes);
+            at = aligned(at, bytes);
             let value = value(m, at, bytes, lane);
             at = at.wrapping_add(bytes);
             value
@@ -133,7 +141,7 @@ fn format_values(
             continue;
         }
         let bytes = if spec.is_wide() { 8 } else { 4 };
-        at = at.next_multiple_of(bytes);
+        at = aligned(at, bytes);
         let bits = value(m, at, bytes, lane)?;
         at = at.wrapping_add(bytes);
         count += 1;
@@ -146,6 +154,11 @@ fn format_values(
     }
     out.extend_from_slice(rest);
     Ok((out, count))
+}
+
+/// The next multiple of `bytes`, a power of two. Addresses come from the kernel: they may be anything.
+fn aligned(address: u64, bytes: u64) -> u64 {
+    address.wrapping_add(bytes - 1) & !(bytes - 1)
 }
 
 /// A conversion of `printf`.

@@ -11,7 +11,7 @@ use crate::memory::space;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A kernel with everything that a launch says.
 #[derive(Clone, Debug)]
@@ -37,22 +37,34 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
-    /// Bytes of local memory that a thread may have, nested calls included.
+    /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
+    /// functions, or through pointers. What is known comes on top; both together are at most what a thread can have.
     pub stack_limit: u64,
+    /// Bytes that the kernels of the module's owner may have from `malloc` together.
+    pub heap_limit: u64,
     /// Blocks of a kernel that sees what other threads do may run at the same time, on several host threads: faster, but
     /// its results may differ from run to run.
     pub parallel: bool,
+    /// Blocks that the device holds at once: so many may have begun and wait for one another, memory permitting.
+    pub resident: u64,
+    /// All blocks must be able to wait for one another: memory is no reason to begin fewer.
+    pub cooperative: bool,
 }
 
 impl Default for Options {
-    /// No limit, the best instruction set, 128 KiB of stack; `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
+    /// No limit, the best instruction set, 128 KiB of stack, a heap of 8 MiB, 4096 resident blocks;
+    /// `CUDA_SOFT_PARALLEL=1` in the environment sets `parallel`.
     fn default() -> Self {
-        let parallel = std::env::var_os("CUDA_SOFT_PARALLEL").is_some_and(|v| v == "1");
+        static PARALLEL: OnceLock<bool> = OnceLock::new();
+        let from_environment = || std::env::var_os("CUDA_SOFT_PARALLEL").is_some_and(|v| v == "1");
         Options {
             budget: None,
             isa: Isa::best(),
             stack_limit: 128 << 10,
-            parallel,
+            heap_limit: 8 << 20,
+            parallel: *PARALLEL.get_or_init(from_environment),
+            resident: 4096,
+            cooperative: false,
         }
     }
 }
@@ -68,6 +80,25 @@ pub enum Progress {
     BudgetSpent,
 }
 
+/// Blocks that wait for a thread.
+struct Queue {
+    /// The next block that has not begun.
+    next: u64,
+    /// Blocks that have begun and are not over, in the hands of threads or put aside.
+    begun: u64,
+    /// Blocks that were put aside, the next one to go on first.
+    parked: VecDeque<Box<block::Block>>,
+}
+
+/// Instructions that a block runs before another one may begin: this one may be waiting for that.
+const PATIENCE: u64 = 1 << 22;
+/// The same if its loops see what others do.
+const SPIN_PATIENCE: u64 = 1 << 16;
+/// Bytes of blocks that have begun: there it is better to go on with those than to begin another.
+const ENOUGH_BEGUN: u64 = 1 << 30;
+/// Blocks that may wait for one another however large they are.
+const LEAST_BEGUN: u64 = 4;
+
 /// A launch in progress.
 pub struct Execution {
     pub(super) launch: Launch,
@@ -75,13 +106,12 @@ pub struct Execution {
     pub(super) codes: Vec<Option<Arc<Code>>>,
     pub(super) shape: block::Shape,
     blocks: u64,
-    /// The next block to take.
-    next: AtomicU64,
+    queue: Mutex<Queue>,
+    /// Blocks that may have begun without being over, at most.
+    most_begun: u64,
     /// Blocks that are over, or will never begin.
     done: AtomicU64,
     finished: AtomicBool,
-    /// Blocks that were put aside when a call had spent its budget.
-    parked: Mutex<VecDeque<Box<block::Block>>>,
     /// Held while a thread works, if only one may.
     turn: Mutex<()>,
     ordered: bool,
@@ -141,6 +171,24 @@ impl Launch {
             )
         });
         let function: FuncId = self.kernel.id();
+        let patience = if self.kernel.spins() {
+            SPIN_PATIENCE
+        } else {
+            PATIENCE
+        };
+        let warp_bytes = codes[function.0 as usize].as_ref().map_or(0, |c| {
+            u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes)
+        });
+        let block_bytes = count(self.block)
+            .div_ceil(32)
+            .saturating_mul(warp_bytes)
+            .saturating_add(shared_bytes);
+        let by_memory = (ENOUGH_BEGUN / block_bytes.max(1)).max(LEAST_BEGUN);
+        let most_begun = if self.options.cooperative {
+            self.options.resident
+        } else {
+            self.options.resident.min(by_memory)
+        };
         Arc::new(Execution {
             codes,
             shape: block::Shape {
@@ -148,12 +196,17 @@ impl Launch {
                 block: self.block,
                 shared_bytes,
                 function,
+                patience,
             },
             blocks,
-            next: AtomicU64::new(0),
+            queue: Mutex::new(Queue {
+                next: 0,
+                begun: 0,
+                parked: VecDeque::new(),
+            }),
+            most_begun: most_begun.max(1),
             done: AtomicU64::new(0),
             finished: AtomicBool::new(blocks == 0 || fault.is_some()),
-            parked: Mutex::new(VecDeque::new()),
             turn: Mutex::new(()),
             ordered: self.kernel.sees_other_blocks() && !self.options.parallel,
             steps: AtomicU64::new(0),
@@ -190,6 +243,9 @@ impl Execution {
         } else {
             None
         };
+        if !self.has_work() {
+            return Progress::NothingToTake;
+        }
         let flight = space().enter();
         let _rounding = rounding::RoundingGuard::new();
         match Worker::new(self, &flight) {
@@ -198,8 +254,7 @@ impl Execution {
         }
         if self.is_finished() {
             Progress::Finished
-        } else if self.next.load(Ordering::Relaxed) < self.blocks || !lock(&self.parked).is_empty()
-        {
+        } else if self.has_work() {
             Progress::BudgetSpent
         } else {
             Progress::NothingToTake
@@ -226,22 +281,45 @@ impl Execution {
         &self.launch
     }
 
-    /// The next block to run: one that was put aside, or the number of a new one.
+    fn has_work(&self) -> bool {
+        let queue = lock(&self.queue);
+        !queue.parked.is_empty() || self.may_begin(&queue)
+    }
+
+    fn may_begin(&self, queue: &Queue) -> bool {
+        queue.next < self.blocks && queue.begun < self.most_begun
+    }
+
+    /// The next block to run: the one that was put aside first, or a new one if that has run for long enough to make one
+    /// think that it waits for another.
     pub(super) fn take(&self) -> Option<Taken> {
-        if let Some(block) = lock(&self.parked).pop_front() {
-            return Some(Taken::Parked(block));
+        let mut queue = lock(&self.queue);
+        let may_begin = self.may_begin(&queue);
+        let patience = self.shape.patience;
+        if let Some(first) = queue.parked.front_mut()
+            && !(may_begin && first.gives_way(patience))
+        {
+            return queue.parked.pop_front().map(Taken::Parked);
         }
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if number >= self.blocks {
-            self.next.store(self.blocks, Ordering::Relaxed);
+        if !may_begin {
             return None;
         }
+        let number = queue.next;
+        queue.next += 1;
+        queue.begun += 1;
         Some(Taken::New(number))
     }
 
-    /// Puts blocks aside for another call.
-    pub(super) fn park(&self, blocks: impl IntoIterator<Item = Box<block::Block>>) {
-        lock(&self.parked).extend(blocks);
+    /// Puts a block aside that has had its share. After a fault in a later block, it goes on only if it is still young:
+    /// it might fault itself, and be the one to blame; but it might also wait for what will never be.
+    pub(super) fn park(&self, block: Box<block::Block>) {
+        let old = block.steps() >= self.shape.patience;
+        let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
+        if faulted && (old || !self.wants(block.number())) {
+            self.count_over();
+        } else {
+            lock(&self.queue).parked.push_back(block);
+        }
     }
 
     /// Whether this block still has to run.
@@ -249,8 +327,13 @@ impl Execution {
         number < self.limit.load(Ordering::Relaxed)
     }
 
-    /// Counts blocks that are over.
-    pub(super) fn count_done(&self, blocks: u64) {
+    /// A block that had begun is over.
+    pub(super) fn count_over(&self) {
+        lock(&self.queue).begun -= 1;
+        self.count_done(1);
+    }
+
+    fn count_done(&self, blocks: u64) {
         if self.done.fetch_add(blocks, Ordering::AcqRel) + blocks >= self.blocks {
             self.finished.store(true, Ordering::Release);
         }
@@ -266,10 +349,20 @@ impl Execution {
             }
         }
         self.limit.fetch_min(number, Ordering::Relaxed);
-        let next = self.next.swap(self.blocks, Ordering::Relaxed);
-        if next < self.blocks {
-            self.count_done(self.blocks - next);
+        let (mut unwanted, mut kept) = (VecDeque::new(), VecDeque::new());
+        let mut queue = lock(&self.queue);
+        let unbegun = self.blocks - std::mem::replace(&mut queue.next, self.blocks);
+        for block in std::mem::take(&mut queue.parked) {
+            if self.wants(block.number()) {
+                kept.push_back(block);
+            } else {
+                unwanted.push_back(block);
+            }
         }
+        queue.parked = kept;
+        queue.begun -= unwanted.len() as u64;
+        drop(queue);
+        self.count_done(unbegun + unwanted.len() as u64);
     }
 
     /// Counts instructions. False if the launch has no budget left.

@@ -57,6 +57,11 @@ pub enum FaultKind {
     },
     /// `trap`
     Trap,
+    /// `free` of what was freed before.
+    FreedTwice {
+        /// The address.
+        address: u64,
+    },
     /// `__assertfail`
     Assert {
         /// The file of the program's source.
@@ -123,11 +128,11 @@ impl Fault {
     /// The number of the `CUresult` that a driver answers from now on.
     pub fn code(&self) -> u32 {
         match self.kind {
-            FaultKind::IllegalAddress { .. } => 700,
+            FaultKind::IllegalAddress { .. } | FaultKind::StackOverflow { .. } => 700,
             FaultKind::SharedOutOfRange { .. } => 715,
             FaultKind::Misaligned { .. } => 716,
             FaultKind::InvalidPc { .. } => 718,
-            FaultKind::Trap | FaultKind::StackOverflow { .. } => 719,
+            FaultKind::Trap | FaultKind::FreedTwice { .. } => 719,
             FaultKind::Assert { .. } => 710,
             FaultKind::BarrierMisuse { .. }
             | FaultKind::Deadlock { .. }
@@ -212,10 +217,16 @@ impl fmt::Display for FaultKind {
                 f,
                 "call of {address:#x}, which is no function of the module"
             ),
+            FaultKind::FreedTwice { address } => {
+                write!(
+                    f,
+                    "free of {address:#x}, where nothing is allocated any more"
+                )
+            }
             FaultKind::StackOverflow { bytes } => {
                 write!(
                     f,
-                    "the stack of a thread would need {bytes} bytes, more than it may have"
+                    "the stack of a thread would need {bytes} bytes, more than it may have (CU_LIMIT_STACK_SIZE)"
                 )
             }
             FaultKind::BarrierMisuse { report } => write!(f, "wrong use of a barrier: {report}"),

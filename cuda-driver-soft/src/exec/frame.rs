@@ -89,7 +89,7 @@ impl<'e> Frames<'e> {
             .expect("frames are made for decoded functions")
     }
 
-    /// Makes a frame; its parameters are not there yet.
+    /// Makes a frame; its parameters are not there yet. `None` if there is no memory for it.
     pub(crate) fn make(
         &mut self,
         function: FuncId,
@@ -97,11 +97,11 @@ impl<'e> Frames<'e> {
         caller: Option<Caller>,
         local_base: u64,
         live: Mask,
-    ) -> Frame {
+    ) -> Option<Frame> {
         let code = self.code(function);
         let (file, fresh) = match self.pool[function.0 as usize].pop() {
             Some(file) => (file, false),
-            None => (RegFile::new(code.frame_bytes), true),
+            None => (RegFile::new(code.frame_bytes)?, true),
         };
         let mut frame = Frame {
             function,
@@ -122,7 +122,7 @@ impl<'e> Frames<'e> {
                 Lifetime::Warp
             },
         );
-        frame
+        Some(frame)
     }
 
     /// Makes a kernel's frame ready for another block: the warp stays.

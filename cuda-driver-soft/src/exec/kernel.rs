@@ -3,6 +3,7 @@
 use super::isa::Isa;
 use super::ops::atomic::order_matters;
 use super::program::Image;
+use super::stack;
 use crate::ir::{
     Body, Callee, Directives, FuncId, Function, Op, Operand, Order, RegClass, RelocTarget, Space,
     VarId,
@@ -24,7 +25,7 @@ struct Info {
     /// Functions that may run, the kernel first.
     functions: Vec<FuncId>,
     shared: SharedLayout,
-    local_bytes: u32,
+    local_bytes: u64,
     const_bytes: u32,
     num_regs: u32,
     unsupported: Option<String>,
@@ -108,9 +109,32 @@ impl Kernel {
         self.info().const_bytes
     }
 
-    /// Bytes of local memory of a thread, nested calls included; of a recursive function one level.
-    pub fn local_bytes(&self) -> u32 {
+    /// Bytes of local memory of a thread: of the deepest chain of calls, with one level of a recursive function. More
+    /// than a thread can have, about 512 KiB, cannot be launched.
+    pub fn local_bytes(&self) -> u64 {
         self.info().local_bytes
+    }
+
+    /// Bytes of local memory that a thread may use: what the calls that are known take, and `limit` for those that are
+    /// not.
+    pub(crate) fn stack_bytes(&self, limit: u64) -> u64 {
+        self.local_bytes()
+            .saturating_add(limit)
+            .min(stack::MOST_LOCAL)
+    }
+
+    /// It may call one of these functions that the driver provides.
+    pub(crate) fn calls(&self, names: &[&str]) -> bool {
+        let functions = &self.image.module.functions;
+        let reachable = self.info().functions.iter();
+        reachable
+            .filter_map(|id| functions.get(id.0 as usize))
+            .any(|f| f.body().is_none() && names.contains(&f.name.as_str()))
+    }
+
+    /// Its frames fit into the local memory that a thread can have.
+    pub fn fits_local_memory(&self) -> bool {
+        self.local_bytes() <= stack::MOST_LOCAL
     }
 
     /// Registers of a thread: an estimate, since nothing here assigns machine registers.
@@ -237,7 +261,7 @@ impl Info {
             .max()
             .unwrap_or(0);
         Info {
-            local_bytes: bodies.iter().map(|b| b.frame_size).sum(),
+            local_bytes: stack::deepest(module, &functions),
             const_bytes: u32::try_from(const_bytes).unwrap_or(u32::MAX),
             // PTX is close to single assignment: about a third of its registers are alive at a time.
             num_regs: (registers / 3 + 8).clamp(8, 255),

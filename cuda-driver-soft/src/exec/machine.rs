@@ -24,6 +24,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) spins: bool,
     /// Bytes of local memory that a thread may have.
     pub(crate) stack_limit: u64,
+    /// Bytes that the context's kernels may have from `malloc` together.
+    pub(crate) heap_limit: u64,
     /// What threads have printed.
     pub(crate) output: Vec<u8>,
     /// The context that owns what threads allocate.

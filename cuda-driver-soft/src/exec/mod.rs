@@ -11,6 +11,7 @@ mod decode;
 mod execution;
 mod fault;
 mod frame;
+mod held;
 mod isa;
 mod kernel;
 pub(crate) mod lanes;
@@ -21,6 +22,7 @@ mod registers;
 mod rounding;
 mod run;
 pub mod semantics;
+pub(crate) mod stack;
 #[cfg(test)]
 mod tests;
 mod warp;

@@ -6,7 +6,7 @@ use super::isa::Isa;
 use super::kernel::Kernel;
 use super::window;
 use crate::ir::{FuncId, FunctionKind, Module, Reloc, RelocTarget, Space, VarId, Variable};
-use crate::memory::{Kind, OutOfMemory, space};
+use crate::memory::{Kind, OutOfMemory, Quota, space};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,6 +83,18 @@ impl Program {
     /// # Errors
     /// No memory, or an initial value that cannot be.
     pub fn load(module: Arc<Module>, owner: u64) -> Result<Arc<Program>, LoadError> {
+        Self::load_within(module, owner, None)
+    }
+
+    /// [`load`](Self::load), unless more device memory than `quota` would then be in use.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and that.
+    pub fn load_within(
+        module: Arc<Module>,
+        owner: u64,
+        quota: Option<Quota<'_>>,
+    ) -> Result<Arc<Program>, LoadError> {
         let mut image = Image {
             module: Arc::clone(&module),
             owner,
@@ -92,7 +104,7 @@ impl Program {
         };
         for variable in &module.variables {
             // On failure `image` is dropped and frees what was allocated so far.
-            image.globals.push(allocate(variable, owner)?);
+            image.globals.push(allocate(variable, owner, quota)?);
         }
         for (index, variable) in module.variables.iter().enumerate() {
             image.initialise(VarId(index as u32), variable)?;
@@ -230,17 +242,16 @@ impl Drop for Image {
     fn drop(&mut self) {
         for global in self.globals.iter().flatten() {
             // Gone already if the context went first; then the address may be someone else's by now.
-            if space()
-                .find(global.address)
-                .is_some_and(|a| a.id == global.id)
-            {
-                let _ = space().free(global.address);
-            }
+            let _ = space().free_if(global.address, |a| a.id == global.id);
         }
     }
 }
 
-fn allocate(variable: &Variable, owner: u64) -> Result<Option<Global>, LoadError> {
+fn allocate(
+    variable: &Variable,
+    owner: u64,
+    quota: Option<Quota<'_>>,
+) -> Result<Option<Global>, LoadError> {
     let kind = match variable.space {
         Space::Global if variable.managed => Kind::Managed,
         Space::Global => Kind::Global,
@@ -251,9 +262,11 @@ fn allocate(variable: &Variable, owner: u64) -> Result<Option<Global>, LoadError
         variable: variable.name.clone(),
         error,
     };
-    let address = space()
-        .alloc(kind, owner, variable.size)
-        .map_err(out_of_memory)?;
+    let address = match quota {
+        Some(quota) => space().alloc_within(kind, owner, variable.size, quota),
+        None => space().alloc(kind, owner, variable.size),
+    };
+    let address = address.map_err(out_of_memory)?;
     let id = space().find(address).map_or(0, |a| a.id);
     Ok(Some(Global {
         address,

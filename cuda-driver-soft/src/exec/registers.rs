@@ -3,6 +3,7 @@
 //! This is one of the few places of the room with unsafe code: handlers run some 10^9 times a second, and a bounds
 //! check per operand would double what an instruction costs. What makes it sound is said at [`Regs`].
 
+use super::held::Held;
 use super::lanes::{self, FULL, LANES, Lanes, Mask};
 use crate::ir::RegClass;
 use std::marker::PhantomData;
@@ -35,15 +36,25 @@ struct Line([u8; 64]);
 
 /// The registers of one frame.
 pub(crate) struct RegFile {
-    lines: Box<[Line]>,
+    lines: Vec<Line>,
+    _held: Held,
 }
 
 impl RegFile {
     /// Registers that are all zero; `bytes` is the code's [`frame_bytes`](super::code::Code::frame_bytes).
-    pub(crate) fn new(bytes: u32) -> Self {
-        RegFile {
-            lines: vec![Line([0; 64]); (bytes as usize).div_ceil(64)].into_boxed_slice(),
-        }
+    /// `None` if there is no memory for them.
+    pub(crate) fn new(bytes: u32) -> Option<Self> {
+        let count = (bytes as usize).div_ceil(64);
+        let held = Held::take(64 * count as u64)?;
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize(count, Line([0; 64]));
+        Some(RegFile { lines, _held: held })
+    }
+
+    /// Their size.
+    pub(crate) fn bytes(&self) -> u64 {
+        64 * self.lines.len() as u64
     }
 
     /// Access for handlers.

@@ -8,7 +8,6 @@ use super::machine::Machine;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
-use std::collections::VecDeque;
 
 /// A host thread at work.
 pub(super) struct Worker<'e> {
@@ -17,16 +16,7 @@ pub(super) struct Worker<'e> {
     frames: Frames<'e>,
     /// A block that is over, to be used again.
     spare: Option<Box<Block>>,
-    /// Blocks that have begun and had their share.
-    begun: VecDeque<Box<Block>>,
 }
-
-/// Instructions that a block runs before others are looked after.
-const BLOCK_SHARE: u64 = 1 << 24;
-/// The same if it may be waiting for another block.
-const BLOCK_SHARE_SPINNING: u64 = 1 << 16;
-/// Blocks that one thread keeps begun.
-const MAX_BEGUN: usize = 4096;
 
 impl<'e> Worker<'e> {
     /// `None` if the host has no memory for it.
@@ -51,7 +41,8 @@ impl<'e> Worker<'e> {
             fault: None,
             quantum: 0,
             spins: kernel.spins(),
-            stack_limit: launch.options.stack_limit,
+            stack_limit: kernel.stack_bytes(launch.options.stack_limit),
+            heap_limit: launch.options.heap_limit,
             output: Vec::new(),
             owner: kernel.image().owner,
             live: 0,
@@ -65,54 +56,27 @@ impl<'e> Worker<'e> {
             machine,
             frames,
             spare: None,
-            begun: VecDeque::new(),
         })
     }
 
     /// Runs blocks until there are none, or until about `budget` instructions were run.
     pub(super) fn work(&mut self, budget: u64) {
-        let mut new_ones = true;
-        let mut share = if self.machine.spins {
-            BLOCK_SHARE_SPINNING
-        } else {
-            BLOCK_SHARE
-        };
-        loop {
-            // A block that had its share may be waiting for one that has not begun.
-            let may_begin = new_ones && self.begun.len() < MAX_BEGUN;
-            let taken = if may_begin {
-                self.execution.take()
-            } else {
-                None
-            };
+        while self.machine.steps < budget
+            && let Some(taken) = self.execution.take()
+        {
             let block = match taken {
-                Some(Taken::Parked(block)) => Some(block),
-                Some(Taken::New(number)) => match self.begin(number) {
-                    Some(block) => Some(block),
+                Taken::Parked(block) => block,
+                Taken::New(number) => match self.begin(number) {
+                    Some(block) => block,
                     None => {
                         self.fault(number, FaultKind::OutOfMemory);
                         continue;
                     }
                 },
-                None => {
-                    new_ones = false;
-                    self.begun.pop_front()
-                }
             };
-            let Some(block) = block else { break };
             let rest = budget.saturating_sub(self.machine.steps);
-            self.run(block, share.min(rest));
-            if self.begun.is_empty() {
-                new_ones = true;
-            } else if !self.machine.spins {
-                // Long work rather than waiting: look after the others ever more seldom.
-                share = share.saturating_mul(2);
-            }
-            if self.machine.steps >= budget {
-                break;
-            }
+            self.run(block, self.execution.shape.patience.min(rest));
         }
-        self.execution.park(self.begun.drain(..));
     }
 
     fn begin(&mut self, number: u64) -> Option<Box<Block>> {
@@ -129,7 +93,7 @@ impl<'e> Worker<'e> {
     fn run(&mut self, mut block: Box<Block>, share: u64) {
         let number = block.number();
         if !self.execution.wants(number) {
-            self.execution.count_done(1);
+            self.execution.count_over();
             return;
         }
         let before = self.machine.steps;
@@ -145,16 +109,16 @@ impl<'e> Worker<'e> {
         match outcome {
             Outcome::Done => {
                 self.spare = Some(block);
-                self.execution.count_done(1);
+                self.execution.count_over();
             }
-            Outcome::Share if within => self.begun.push_back(block),
+            Outcome::Share if within => self.execution.park(block),
             Outcome::Share => {
                 let instructions = self.execution.launch.options.budget.unwrap_or(0);
                 self.fault(number, FaultKind::Budget { instructions });
             }
             Outcome::Fault(fault) => {
                 self.execution.report(number, *fault);
-                self.execution.count_done(1);
+                self.execution.count_over();
             }
         }
     }
@@ -174,6 +138,6 @@ impl<'e> Worker<'e> {
             thread: [0; 3],
         };
         self.execution.report(number, fault);
-        self.execution.count_done(1);
+        self.execution.count_over();
     }
 }

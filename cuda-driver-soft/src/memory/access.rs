@@ -80,13 +80,27 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, bytes: usize) {
 }
 
 unsafe fn copy_backward(to: *mut u8, from: *const u8, bytes: usize) {
+    /// Pieces of at least this size are copied fast.
+    const PIECE: usize = 16 << 10;
+    let mut between = [0u8; PIECE];
+    let between = between.as_mut_ptr();
+    // The last piece first. One that overlaps its own target is taken out of the way before.
+    let distance = (to as usize).wrapping_sub(from as usize);
+    let piece = distance.max(PIECE);
     let mut end = bytes;
-    // Pieces that do not overlap their own target go forward, the last piece first.
-    let distance = (to as usize).wrapping_sub(from as usize).max(1);
     while end > 0 {
-        let start = end.saturating_sub(distance);
-        // SAFETY: a part of the ranges that the caller promises.
-        unsafe { copy_forward(to.add(start), from.add(start), end - start) };
+        let start = end.saturating_sub(piece);
+        let part = end - start;
+        // SAFETY: a part of the ranges that the caller promises; what overlaps is no longer than the buffer.
+        unsafe {
+            let (to, from) = (to.add(start), from.add(start));
+            if part <= distance {
+                copy_forward(to, from, part);
+            } else {
+                copy_forward(between, from, part);
+                copy_forward(to, between, part);
+            }
+        }
         end = start;
     }
 }
@@ -228,3 +242,30 @@ mod bulk {
 
 use bulk::copy_forward;
 pub(crate) use bulk::{copy_row, fill8, fill16, fill32};
+
+#[cfg(test)]
+mod tests {
+    use super::copy;
+
+    #[test]
+    fn overlapping_copies_are_as_if_by_another_place() {
+        let pattern: Vec<u8> = (0..100_000u32).map(|i| (i * 7 + i / 256) as u8).collect();
+        for distance in [0, 1, 3, 8, 63, 4096, 16 << 10, (16 << 10) + 1, 40_000] {
+            for bytes in [0, 1, 7, 16 << 10, 33_333, 60_000] {
+                for forward in [false, true] {
+                    let (from, to) = if forward {
+                        (distance, 0)
+                    } else {
+                        (0, distance)
+                    };
+                    let (mut ours, mut theirs) = (pattern.clone(), pattern.clone());
+                    let base = ours.as_mut_ptr();
+                    // SAFETY: both ranges are inside of the vector.
+                    unsafe { copy(base.add(to), base.add(from), bytes) };
+                    theirs.copy_within(from..from + bytes, to);
+                    assert!(ours == theirs, "{bytes} bytes from {from} to {to}");
+                }
+            }
+        }
+    }
+}

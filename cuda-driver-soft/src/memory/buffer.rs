@@ -1,26 +1,36 @@
 //! Memory that only one block at a time uses: shared and local memory, and the parameters of a launch.
 
+use super::zeroed::Zeroed;
+use crate::exec::stack::MOST_LOCAL;
 use std::fmt;
 
-#[derive(Clone, Copy)]
-#[repr(C, align(128))]
-struct Line([u8; 128]);
+/// Alignment of a buffer, and the unit of its size.
+const LINE: u64 = 128;
 
 /// Zeroed bytes at an address that is a multiple of 128.
-#[derive(Default)]
 pub(crate) struct Buffer {
-    lines: Vec<Line>,
+    /// The bytes, rounded up to whole lines.
+    memory: Zeroed,
     bytes: u64,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer {
+            memory: Zeroed::empty(LINE as usize),
+            bytes: 0,
+        }
+    }
 }
 
 impl Buffer {
     /// `None` if the host has no memory for it.
     pub(crate) fn new(bytes: u64) -> Option<Self> {
-        let mut lines = Vec::new();
-        let count = usize::try_from(bytes.div_ceil(128)).ok()?;
-        lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Line([0; 128]));
-        Some(Buffer { lines, bytes })
+        let memory = match bytes.checked_next_multiple_of(LINE)? {
+            0 => Zeroed::empty(LINE as usize),
+            room => Zeroed::new(room, LINE)?,
+        };
+        Some(Buffer { memory, bytes })
     }
 
     /// A buffer with these bytes.
@@ -37,21 +47,22 @@ impl Buffer {
 
     /// Address of the first byte on the host.
     pub(crate) fn host(&mut self) -> *mut u8 {
-        self.lines.as_mut_ptr().cast()
+        self.memory.address()
     }
 
-    /// All lines as bytes: at least `len` of them.
+    /// All bytes, `len` rounded up to whole lines.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: the lines are `lines.len() * 128` initialised bytes.
-        unsafe { std::slice::from_raw_parts_mut(self.host(), self.lines.len() * 128) }
+        let room = self.bytes.next_multiple_of(LINE) as usize;
+        // SAFETY: `memory` has that many bytes, initialised, and is borrowed as long as the slice lives.
+        unsafe { std::slice::from_raw_parts_mut(self.host(), room) }
     }
 
     /// Sets all to zero.
     pub(crate) fn clear(&mut self) {
-        if self.lines.is_empty() {
-            return;
+        // Some CPUs take long to write nothing to nowhere.
+        if self.bytes > 0 {
+            self.as_mut_slice().fill(0);
         }
-        self.lines.fill(Line([0; 128]));
     }
 }
 
@@ -77,13 +88,20 @@ impl LocalMemory {
         self.stride
     }
 
-    /// Makes room for at least this many bytes for each thread. `None` if the host has no memory for it.
+    /// Makes room for at least this many bytes for each thread. `None` if the host has no memory for it, or a thread
+    /// cannot have so much.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Option<()> {
         if bytes <= self.stride {
             return Some(());
         }
-        let stride = bytes.max(2 * self.stride).checked_next_multiple_of(128)?;
-        let mut buffer = Buffer::new(stride.checked_mul(32)?)?;
+        if bytes > MOST_LOCAL {
+            return None;
+        }
+        let stride = bytes
+            .max(2 * self.stride)
+            .min(MOST_LOCAL)
+            .next_multiple_of(LINE);
+        let mut buffer = Buffer::new(stride * 32)?;
         let (old, new) = (self.stride as usize, stride as usize);
         for lane in 0..32 {
             let from = &self.buffer.as_mut_slice()[lane * old..(lane + 1) * old];

@@ -1,11 +1,13 @@
 //! When a freed backing may be given back: not before all work that was in flight at the free has ended.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Condvar, Mutex};
 
 /// Work in flight, and what waits for its end.
 pub(super) struct Epochs<T> {
     state: Mutex<State<T>>,
+    /// Work has ended.
+    ended: Condvar,
 }
 
 struct State<T> {
@@ -14,6 +16,8 @@ struct State<T> {
     active: BTreeMap<u64, usize>,
     /// (epoch of the free, what to drop), oldest first.
     limbo: VecDeque<(u64, T)>,
+    /// Threads in [`Epochs::wait`].
+    waiting: usize,
 }
 
 impl<T> Epochs<T> {
@@ -23,7 +27,9 @@ impl<T> Epochs<T> {
                 now: 0,
                 active: BTreeMap::new(),
                 limbo: VecDeque::new(),
+                waiting: 0,
             }),
+            ended: Condvar::new(),
         }
     }
 
@@ -50,13 +56,16 @@ impl<T> Epochs<T> {
                 state.active.remove(&epoch);
             }
         }
+        if state.waiting > 0 {
+            self.ended.notify_all();
+        }
         let done = state.take_done();
         drop(state);
         drop(done);
     }
 
-    /// Drops `item` as soon as no work is in flight that began before now.
-    pub(super) fn retire(&self, item: T) {
+    /// Drops `item` as soon as no work is in flight that began before now. Gives the epoch of that work.
+    pub(super) fn retire(&self, item: T) -> u64 {
         let mut state = self.lock();
         let now = state.now;
         state.limbo.push_back((now, item));
@@ -64,6 +73,24 @@ impl<T> Epochs<T> {
         let done = state.take_done();
         drop(state);
         drop(done);
+        now
+    }
+
+    /// Waits until no work is in flight that began in this epoch or before it.
+    pub(super) fn wait(&self, epoch: u64) {
+        let mut state = self.lock();
+        state.waiting += 1;
+        while state
+            .active
+            .first_key_value()
+            .is_some_and(|(oldest, _)| *oldest <= epoch)
+        {
+            state = self
+                .ended
+                .wait(state)
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.waiting -= 1;
     }
 }
 

@@ -17,13 +17,14 @@
 pub(crate) mod access;
 pub(crate) mod buffer;
 mod epochs;
+mod errors;
 pub(crate) mod host;
+pub(crate) mod mapping;
 mod pages;
 mod reserve;
 mod space;
 pub(crate) mod warp;
+mod zeroed;
 
-pub use space::{
-    AddressSpace, Allocation, AlreadyRegistered, BadRange, Freed, InFlight, Kind, NotAnAllocation,
-    OutOfMemory, Record, space,
-};
+pub use errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
+pub use space::{AddressSpace, Allocation, Freed, InFlight, Kind, Quota, Record, space};

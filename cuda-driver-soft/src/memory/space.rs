@@ -1,9 +1,10 @@
 //! The address space: allocations, and checked access to them from the host's side.
 
 use super::epochs::Epochs;
+use super::errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
 use super::pages::{PAGE, Page, PageTable};
+use super::zeroed::Zeroed;
 use super::{access, reserve};
-use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, Range};
@@ -12,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Alignment in bytes of every backing: what vector accesses and `.align` of variables need.
 const BACKING_ALIGN: u64 = 512;
+/// The same for what kernels allocate: that of `malloc`. Its sizes are counted in these units.
+const HEAP_ALIGN: u64 = 16;
 
 /// What an allocation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +40,41 @@ impl Kind {
     pub fn is_host_accessible(self) -> bool {
         matches!(self, Kind::Managed | Kind::Pinned | Kind::Registered)
     }
+
+    /// What an allocation of this kind is taken from, and counted in.
+    fn pool(self) -> Option<Pool> {
+        match self {
+            Kind::Device | Kind::Managed | Kind::Global | Kind::Constant => Some(Pool::Device),
+            Kind::Heap => Some(Pool::Heap),
+            Kind::Pinned | Kind::Registered => None,
+        }
+    }
+
+    fn align(self) -> u64 {
+        match self {
+            Kind::Heap => HEAP_ALIGN,
+            _ if self.is_host_accessible() => PAGE,
+            _ => BACKING_ALIGN,
+        }
+    }
+}
+
+/// Memory of which there is only so much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Pool {
+    /// The device's memory.
+    Device,
+    /// What a context has set aside for kernels that allocate.
+    Heap,
+}
+
+/// How much may be in use once an allocation is made: device memory, or for [`Kind::Heap`] memory of the heap.
+#[derive(Clone, Copy, Debug)]
+pub struct Quota<'a> {
+    /// Whose allocations count.
+    pub owners: &'a [u64],
+    /// Bytes that they may have together.
+    pub most: u64,
 }
 
 /// What is known of an allocation.
@@ -52,6 +90,8 @@ pub struct Allocation {
     pub kind: Kind,
     /// The context that it belongs to, as given to [`AddressSpace::alloc`].
     pub owner: u64,
+    /// The program has memory here that must not be written.
+    pub read_only: bool,
 }
 
 /// An allocation that was freed.
@@ -66,10 +106,19 @@ pub struct Record {
     /// Bytes that may be accessed; 0 once freed.
     length: AtomicU64,
     /// Memory that goes when the record goes; `None` for registered memory, which is the program's own.
-    _backing: Option<Backing>,
+    _backing: Option<Zeroed>,
 }
 
 impl Record {
+    fn new(info: Allocation, host: u64, length: u64, backing: Option<Zeroed>) -> Arc<Self> {
+        Arc::new(Record {
+            info,
+            delta: host.wrapping_sub(info.base),
+            length: AtomicU64::new(length),
+            _backing: backing,
+        })
+    }
+
     /// What is known of the allocation.
     pub fn info(&self) -> &Allocation {
         &self.info
@@ -87,39 +136,16 @@ impl Record {
         self.length.load(Ordering::Relaxed)
     }
 
+    /// Whether kernels may write to it.
+    #[inline]
+    pub fn is_writable(&self) -> bool {
+        !self.info.read_only
+    }
+
     /// What to add to an address of the allocation, wrapping, to get the address of its byte on the host.
     #[inline]
     pub fn delta(&self) -> u64 {
         self.delta
-    }
-}
-
-/// Zeroed memory of the host.
-#[derive(Debug)]
-struct Backing {
-    address: *mut u8,
-    layout: Layout,
-}
-
-// SAFETY: plain memory; who may access it when is decided by the address space, and every access goes through `access`.
-unsafe impl Send for Backing {}
-// SAFETY: as above.
-unsafe impl Sync for Backing {}
-
-impl Backing {
-    fn new(bytes: u64, align: u64) -> Option<Self> {
-        let layout =
-            Layout::from_size_align(usize::try_from(bytes.max(1)).ok()?, align as usize).ok()?;
-        // SAFETY: the layout's size is not zero.
-        let address = unsafe { std::alloc::alloc_zeroed(layout) };
-        (!address.is_null()).then_some(Backing { address, layout })
-    }
-}
-
-impl Drop for Backing {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; the epochs saw the last work that knew of it end.
-        unsafe { std::alloc::dealloc(self.address, self.layout) }
     }
 }
 
@@ -142,6 +168,8 @@ struct Index {
     /// Where the next search in `free` starts: freed addresses come back late.
     cursor: u64,
     next_id: u64,
+    /// Bytes in use, by owner.
+    usage: BTreeMap<(u64, Pool), u64>,
 }
 
 /// The address space of the process, made when first asked for.
@@ -169,6 +197,7 @@ impl AddressSpace {
                 free: BTreeMap::from([(range.start, range.end)]),
                 cursor: range.start,
                 next_id: 1,
+                usage: BTreeMap::new(),
             }),
             pages: PageTable::new(),
             epochs: Epochs::new(),
@@ -187,32 +216,75 @@ impl AddressSpace {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Allocates `bytes` bytes, zeroed, at an address that is a multiple of 512.
+    /// Allocates `bytes` bytes, zeroed, at an address that is a multiple of 512. The host provides the memory as it is
+    /// touched.
     ///
     /// # Errors
     /// No memory, or no addresses, left. Registered memory is not allocated here: [`register_host`](Self::register_host).
     pub fn alloc(&self, kind: Kind, owner: u64, bytes: u64) -> Result<u64, OutOfMemory> {
-        let full = || OutOfMemory { bytes };
-        let length = bytes.checked_add(self.slack).ok_or(OutOfMemory { bytes })?;
-        let align = if kind.is_host_accessible() {
-            PAGE
-        } else {
-            BACKING_ALIGN
-        };
-        let backing = Backing::new(length, align).ok_or_else(full)?;
-        let host = backing.address as u64;
+        self.allocate(kind, owner, bytes, None)
+    }
+
+    /// [`alloc`](Self::alloc), unless more than `quota` would then be in use.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), and that.
+    pub fn alloc_within(
+        &self,
+        kind: Kind,
+        owner: u64,
+        bytes: u64,
+        quota: Quota<'_>,
+    ) -> Result<u64, OutOfMemory> {
+        self.allocate(kind, owner, bytes, Some(quota))
+    }
+
+    fn allocate(
+        &self,
+        kind: Kind,
+        owner: u64,
+        bytes: u64,
+        quota: Option<Quota<'_>>,
+    ) -> Result<u64, OutOfMemory> {
+        self.index().charge(kind, owner, bytes, quota)?;
+        self.place(kind, owner, bytes).ok_or_else(|| {
+            self.index().refund(kind, owner, bytes);
+            OutOfMemory { bytes, limit: None }
+        })
+    }
+
+    fn place(&self, kind: Kind, owner: u64, bytes: u64) -> Option<u64> {
+        let length = bytes.checked_add(self.slack)?;
+        let backing = Zeroed::new(length, kind.align())?;
+        let host = backing.address() as u64;
         let mut index = self.index();
         let base = if kind.is_host_accessible() {
             host
         } else {
-            index.take(length).ok_or_else(full)?
+            index.take(length)?
         };
-        let record = index.record(base, bytes, length, kind, owner, host, Some(backing));
-        if !self.pages.insert(base, length, Arc::as_ptr(&record)) {
-            return Err(full());
+        // The host gave this memory out, so the program has freed what it registered there.
+        let stale = index.overlapping(host, host + length);
+        for record in &stale {
+            self.take_off(&mut index, record);
         }
-        index.records.insert(base, record);
-        Ok(base)
+        let info = index.describe(base, bytes, kind, owner);
+        let record = Record::new(info, host, length, Some(backing));
+        let known = self.pages.insert(base, length, Arc::as_ptr(&record));
+        if known {
+            index.records.insert(base, record);
+        } else if !kind.is_host_accessible() {
+            index.give(base, length);
+        }
+        drop(index);
+        for record in stale {
+            let Allocation { base, bytes, .. } = record.info;
+            crate::log!(
+                "{bytes} bytes at {base:#x} are registered, but the program has freed them: the registration ends"
+            );
+            self.epochs.retire(record);
+        }
+        known.then_some(base)
     }
 
     /// Frees the allocation that starts at `address`. Its memory is given back when no work is in flight that might
@@ -221,31 +293,77 @@ impl AddressSpace {
     /// # Errors
     /// `address` is not the first address of something that [`alloc`](Self::alloc) made and nobody freed.
     pub fn free(&self, address: u64) -> Result<Freed, NotAnAllocation> {
-        self.remove(address, |kind| kind != Kind::Registered)
+        self.free_if(address, |a| a.kind != Kind::Registered)
+    }
+
+    /// Frees the allocation that starts at `address`, or ends the registration, if it is the one that is meant: another
+    /// thread may have freed it, and got the address for something else.
+    ///
+    /// # Errors
+    /// No allocation starts at `address`, or `is_meant` says no.
+    pub fn free_if(
+        &self,
+        address: u64,
+        is_meant: impl Fn(&Allocation) -> bool,
+    ) -> Result<Freed, NotAnAllocation> {
+        let mut index = self.index();
+        let record = match index.records.get(&address) {
+            Some(record) if is_meant(&record.info) => Arc::clone(record),
+            _ => {
+                return Err(NotAnAllocation {
+                    address,
+                    inside: index.containing(address).map(|r| r.info),
+                });
+            }
+        };
+        self.take_off(&mut index, &record);
+        drop(index);
+        let info = record.info;
+        let epoch = self.epochs.retire(record);
+        if info.kind == Kind::Registered {
+            // The memory is the program's: once this returns it may be gone.
+            self.epochs.wait(epoch);
+        }
+        Ok(info)
+    }
+
+    /// Takes an allocation off the index and the pages. It is still to be retired.
+    fn take_off(&self, index: &mut Index, record: &Arc<Record>) {
+        let Allocation {
+            base,
+            bytes,
+            kind,
+            owner,
+            ..
+        } = record.info;
+        index.records.remove(&base);
+        let length = record.length.swap(0, Ordering::SeqCst);
+        self.pages.remove(base, length, Arc::as_ptr(record));
+        index.refund(kind, owner, bytes);
+        if !kind.is_host_accessible() {
+            index.give(base, length);
+        }
     }
 
     /// Frees all allocations of one owner, registrations included, and says which.
     pub fn free_owned(&self, owner: u64) -> Vec<Freed> {
-        let owned: Vec<u64> = {
+        let owned: Vec<Allocation> = {
             let index = self.index();
-            index
-                .records
-                .values()
-                .filter(|r| r.info.owner == owner)
-                .map(|r| r.info.base)
-                .collect()
+            let all = index.records.values().map(|r| r.info);
+            all.filter(|a| a.owner == owner).collect()
         };
         owned
             .into_iter()
-            .filter_map(|base| self.remove(base, |_| true).ok())
+            .filter_map(|a| self.free_if(a.base, |found| found.id == a.id).ok())
             .collect()
     }
 
-    /// Lets kernels use `bytes` bytes of the program's own memory at `address`, under the same address.
+    /// Lets kernels use `bytes` bytes of the program's own memory at `address`, under the same address; with `read_only`
+    /// they may only read it.
     ///
     /// # Safety
-    /// The memory must stay valid for reads and writes until [`unregister`](Self::unregister) returned and all work
-    /// that was in flight then has ended.
+    /// The memory must stay valid for reads, and unless `read_only` for writes, until [`unregister`](Self::unregister)
+    /// returned.
     ///
     /// # Errors
     /// Part of the range is known here already.
@@ -254,65 +372,36 @@ impl AddressSpace {
         address: *mut u8,
         bytes: u64,
         owner: u64,
+        read_only: bool,
     ) -> Result<u64, AlreadyRegistered> {
         let base = address as u64;
+        let refused = AlreadyRegistered {
+            address: base,
+            bytes,
+        };
         let mut index = self.index();
-        let end = base.saturating_add(bytes);
-        let overlaps = index
-            .records
-            .range(..end)
-            .next_back()
-            .is_some_and(|(start, r)| start + r.info.bytes > base);
-        if overlaps || bytes == 0 {
-            return Err(AlreadyRegistered {
-                address: base,
-                bytes,
-            });
+        let end = base.checked_add(bytes).ok_or(refused)?;
+        if bytes == 0 || !index.overlapping(base, end).is_empty() {
+            return Err(refused);
         }
-        let record = index.record(base, bytes, bytes, Kind::Registered, owner, base, None);
+        let info = Allocation {
+            read_only,
+            ..index.describe(base, bytes, Kind::Registered, owner)
+        };
+        let record = Record::new(info, base, bytes, None);
         if !self.pages.insert(base, bytes, Arc::as_ptr(&record)) {
-            return Err(AlreadyRegistered {
-                address: base,
-                bytes,
-            });
+            return Err(refused);
         }
         index.records.insert(base, record);
         Ok(base)
     }
 
-    /// Ends a registration.
+    /// Ends a registration. Work in flight that may still access the memory is waited for.
     ///
     /// # Errors
     /// `address` is not the start of a registered range.
     pub fn unregister(&self, address: *mut u8) -> Result<Freed, NotAnAllocation> {
-        self.remove(address as u64, |kind| kind == Kind::Registered)
-    }
-
-    fn remove(
-        &self,
-        address: u64,
-        of_kind: impl Fn(Kind) -> bool,
-    ) -> Result<Freed, NotAnAllocation> {
-        let mut index = self.index();
-        let record = match index.records.get(&address) {
-            Some(record) if of_kind(record.info.kind) => Arc::clone(record),
-            _ => {
-                return Err(NotAnAllocation {
-                    address,
-                    inside: index.containing(address).map(|r| r.info),
-                });
-            }
-        };
-        index.records.remove(&address);
-        let length = record.length.swap(0, Ordering::SeqCst);
-        self.pages.remove(address, length, Arc::as_ptr(&record));
-        let info = record.info;
-        if !info.kind.is_host_accessible() {
-            index.give(address, length);
-        }
-        drop(index);
-        self.epochs.retire(record);
-        Ok(info)
+        self.free_if(address as u64, |a| a.kind == Kind::Registered)
     }
 
     /// The allocation that `address` lies in.
@@ -329,14 +418,9 @@ impl AddressSpace {
             .map(|(_, r)| r.info)
     }
 
-    /// Bytes that are allocated, by kinds that `counts` says yes to.
-    pub fn in_use(&self, counts: impl Fn(&Allocation) -> bool) -> u64 {
-        self.index()
-            .records
-            .values()
-            .filter(|r| counts(&r.info))
-            .map(|r| r.info.bytes)
-            .sum()
+    /// Bytes of device memory that these owners have.
+    pub fn device_bytes(&self, owners: &[u64]) -> u64 {
+        self.index().used(Pool::Device, owners)
     }
 
     /// Marks the beginning of work that accesses device memory. What is freed while it lasts stays readable (and is
@@ -495,31 +579,70 @@ impl Index {
         (address - base < record.info.bytes).then_some(record)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn record(
-        &mut self,
-        base: u64,
-        bytes: u64,
-        length: u64,
-        kind: Kind,
-        owner: u64,
-        host: u64,
-        backing: Option<Backing>,
-    ) -> Arc<Record> {
+    /// Records that have a byte of `start..end`.
+    fn overlapping(&self, start: u64, end: u64) -> Vec<Arc<Record>> {
+        let below = self.records.range(..end).rev();
+        below
+            .map(|(_, record)| record)
+            .take_while(|r| r.info.base + r.info.bytes > start)
+            .cloned()
+            .collect()
+    }
+
+    /// An allocation with a number of its own.
+    fn describe(&mut self, base: u64, bytes: u64, kind: Kind, owner: u64) -> Allocation {
         let id = self.next_id;
         self.next_id += 1;
-        Arc::new(Record {
-            info: Allocation {
-                base,
-                bytes,
-                id,
-                kind,
-                owner,
-            },
-            delta: host.wrapping_sub(base),
-            length: AtomicU64::new(length),
-            _backing: backing,
-        })
+        Allocation {
+            base,
+            bytes,
+            id,
+            kind,
+            owner,
+            read_only: false,
+        }
+    }
+
+    fn used(&self, pool: Pool, owners: &[u64]) -> u64 {
+        let each = owners
+            .iter()
+            .filter_map(|owner| self.usage.get(&(*owner, pool)));
+        each.fold(0, |sum, bytes| sum.saturating_add(*bytes))
+    }
+
+    /// Counts an allocation that is about to be made.
+    fn charge(
+        &mut self,
+        kind: Kind,
+        owner: u64,
+        bytes: u64,
+        quota: Option<Quota<'_>>,
+    ) -> Result<(), OutOfMemory> {
+        let Some(pool) = kind.pool() else {
+            return Ok(());
+        };
+        let counted = counted(kind, bytes);
+        if let Some(Quota { owners, most }) = quota {
+            let used = self.used(pool, owners);
+            if counted > most.saturating_sub(used) {
+                let limit = Some((used, most));
+                return Err(OutOfMemory { bytes, limit });
+            }
+        }
+        let used = self.usage.entry((owner, pool)).or_insert(0);
+        *used = used.wrapping_add(counted);
+        Ok(())
+    }
+
+    /// Takes back what [`charge`](Self::charge) counted.
+    fn refund(&mut self, kind: Kind, owner: u64, bytes: u64) {
+        let Some(pool) = kind.pool() else { return };
+        if let Some(used) = self.usage.get_mut(&(owner, pool)) {
+            *used = used.wrapping_sub(counted(kind, bytes));
+            if *used == 0 {
+                self.usage.remove(&(owner, pool));
+            }
+        }
     }
 
     /// Addresses for `bytes` bytes: whole pages.
@@ -553,6 +676,16 @@ impl Index {
             end = after_end;
         }
         self.free.insert(start, end);
+    }
+}
+
+/// What an allocation takes of its pool.
+fn counted(kind: Kind, bytes: u64) -> u64 {
+    match kind {
+        Kind::Heap => bytes
+            .checked_next_multiple_of(HEAP_ALIGN)
+            .unwrap_or(u64::MAX),
+        _ => bytes,
     }
 }
 
@@ -596,98 +729,6 @@ impl fmt::Debug for InFlight {
             .finish_non_exhaustive()
     }
 }
-
-/// No memory, or no addresses, left for an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory {
-    /// How much was asked for.
-    pub bytes: u64,
-}
-
-impl fmt::Display for OutOfMemory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no memory left for {} bytes", self.bytes)
-    }
-}
-
-impl std::error::Error for OutOfMemory {}
-
-/// An address that is not the start of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAnAllocation {
-    /// The address.
-    pub address: u64,
-    /// The allocation that it lies in, if any.
-    pub inside: Option<Allocation>,
-}
-
-impl fmt::Display for NotAnAllocation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x} is not the start of an allocation", self.address)?;
-        match self.inside {
-            Some(a) if a.base == self.address => {
-                write!(f, " of the right kind (it is {:?} memory)", a.kind)
-            }
-            Some(a) => write!(
-                f,
-                ": it lies {} bytes inside that at {:#x}",
-                self.address - a.base,
-                a.base
-            ),
-            None => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for NotAnAllocation {}
-
-/// A range that cannot be registered: empty, or known already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AlreadyRegistered {
-    /// Start of the range.
-    pub address: u64,
-    /// Its length.
-    pub bytes: u64,
-}
-
-impl fmt::Display for AlreadyRegistered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} bytes at {:#x} are empty, or overlap a registered range",
-            self.bytes, self.address
-        )
-    }
-}
-
-impl std::error::Error for AlreadyRegistered {}
-
-/// A range that does not lie in one allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadRange {
-    /// Start of the range.
-    pub address: u64,
-    /// Its length in bytes.
-    pub bytes: u64,
-    /// The allocation that its start lies in, if any.
-    pub inside: Option<Allocation>,
-}
-
-impl fmt::Display for BadRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes at {:#x} ", self.bytes, self.address)?;
-        match self.inside {
-            Some(a) => write!(
-                f,
-                "run past the end of the {} bytes at {:#x}",
-                a.bytes, a.base
-            ),
-            None => write!(f, "lie in no allocation"),
-        }
-    }
-}
-
-impl std::error::Error for BadRange {}
 
 #[cfg(test)]
 mod tests;

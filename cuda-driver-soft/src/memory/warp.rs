@@ -217,8 +217,8 @@ impl<'m> Spaces<'m> {
         space: Space,
         addresses: &Lanes<u64>,
         mask: Mask,
-        bytes: u64,
-        align: u64,
+        (bytes, align): (u64, u64),
+        write: bool,
     ) -> Result<Placed, Refusal> {
         if mask == 0 {
             return Ok(Placed::Each([std::ptr::null_mut(); LANES]));
@@ -227,7 +227,8 @@ impl<'m> Spaces<'m> {
         let mut seen: Option<Option<&'m Record>> = None;
         let mut one_record = true;
         for lane in lanes::iter(mask) {
-            let (host, record) = self.place_lane(space, addresses[lane], lane, bytes, align)?;
+            let (host, record) =
+                self.place_lane(space, addresses[lane], lane, (bytes, align), write)?;
             each[lane] = host;
             one_record &= match (record, *seen.get_or_insert(record)) {
                 (Some(a), Some(b)) => std::ptr::eq(a, b),
@@ -257,8 +258,8 @@ impl<'m> Spaces<'m> {
         space: Space,
         address: u64,
         lane: usize,
-        bytes: u64,
-        align: u64,
+        (bytes, align): (u64, u64),
+        write: bool,
     ) -> Result<(*mut u8, Option<&'m Record>), Refusal> {
         let (space, address) = resolve(space, address);
         let refused = |why| Refusal {
@@ -280,14 +281,18 @@ impl<'m> Spaces<'m> {
                 let offset = lane as u64 * self.local.stride() + address;
                 Ok((self.local.host().wrapping_add(offset as usize), None))
             }
-            Space::Param if fits(self.params.len(), address) => {
+            // Not for writing: the blocks that come after this one would see it.
+            Space::Param if !write && fits(self.params.len(), address) => {
                 Ok((self.params.host().wrapping_add(address as usize), None))
             }
             Space::Global | Space::Const | Space::Generic => match flight.lookup(address) {
-                Some(record) if fits(record.length(), address.wrapping_sub(record.base())) => Ok((
-                    address.wrapping_add(record.delta()) as usize as *mut u8,
-                    Some(record),
-                )),
+                Some(record)
+                    if fits(record.length(), address.wrapping_sub(record.base()))
+                        && (record.is_writable() || !write) =>
+                {
+                    let host = address.wrapping_add(record.delta());
+                    Ok((host as usize as *mut u8, Some(record)))
+                }
                 _ => Err(refused(Refused::Outside)),
             },
             _ => Err(refused(Refused::Outside)),

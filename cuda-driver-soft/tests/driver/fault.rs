@@ -138,3 +138,148 @@ fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
         },
     );
 }
+
+/// The kernel `k(p)` of this body.
+fn kernel(body: &str) -> Kernel {
+    let text = format!(
+        ".version 6.4\n.target sm_52\n.address_size 64\n\
+        .extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n\
+        .global .align 1 .b8 hi[4] = {{72, 105, 33, 0}};\n\
+        .visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<8>; .reg .b32 %r<8>; .reg .pred %p<4>;\n\
+        ld.param.u64 %rd1, [p];\n{body}\n}}\n"
+    );
+    Kernel::from_ptx(&std::ffi::CString::new(text).unwrap(), "k")
+}
+
+#[test]
+fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
+    in_child(
+        "fault::after_a_fault_no_kernel_writes_to_memory_that_was_given_back",
+        &[("CUDA_SOFT_THREADS", "4")],
+        || {
+            let _context = Context::new();
+            let writes = kernel(
+                "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\nmov.u32 %r4, %ntid.x;\n\
+                mad.lo.u32 %r2, %r1, %r4, %r2;\n\
+                mul.wide.u32 %rd2, %r2, 4;\nadd.u64 %rd2, %rd1, %rd2;\n\
+                L: add.u32 %r3, %r3, 1;\nst.global.u32 [%rd2], %r3;\nbra L;",
+            );
+            let fails = kernel("trap;");
+            let mut words = vec![0u32; 64 * 1024].into_boxed_slice();
+            let mut streams = [null_mut(); 2];
+            let bytes = words.len() * 4;
+            unsafe {
+                for stream in &mut streams {
+                    check(cuda().cuStreamCreate(stream, 1));
+                }
+                check(cuda().cuMemHostRegister(words.as_mut_ptr().cast(), bytes, 0));
+                let mut p = words.as_mut_ptr();
+                check(writes.launch(64, 1024, streams[0], &mut [ptr(&mut p)]));
+                // It has begun: somebody is inside it from now on.
+                while words.as_ptr().read_volatile() == 0 {
+                    std::thread::yield_now();
+                }
+                check(fails.launch(1, 1, streams[1], &mut [ptr(&mut p)]));
+                expect(cuda().cuCtxSynchronize(), 719);
+                let before = words.to_vec();
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                assert!(
+                    before[..] == words[..],
+                    "a kernel goes on after it was given up"
+                );
+            }
+        },
+    );
+}
+
+#[test]
+fn a_launch_of_the_largest_grid() {
+    in_child("fault::a_launch_of_the_largest_grid", &[], || {
+        let _context = Context::new();
+        let (kernel, mut p) = (kernel("trap;"), 0u64);
+        let mut params = [ptr(&mut p)];
+        check(unsafe {
+            cuda().cuLaunchKernel(
+                kernel.function,
+                i32::MAX as u32,
+                65535,
+                65535,
+                1024,
+                1,
+                1,
+                0,
+                null_mut(),
+                params.as_mut_ptr(),
+                null_mut(),
+            )
+        });
+        expect(unsafe { cuda().cuCtxSynchronize() }, 719);
+    });
+}
+
+/// Runs the test of this name in a process of its own, with this standard error.
+fn child(test: &str, stderr: impl Into<std::process::Stdio>) -> std::process::Output {
+    std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("CUDA_SOFT_LOG", "1")
+        .env("FAULT_CHILD", "1")
+        .stdout(std::process::Stdio::piped())
+        .stderr(stderr)
+        .spawn()
+        .and_then(|child| child.wait_with_output())
+        .unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_fault_sticks_though_standard_error_is_full() {
+    if std::env::var_os("FAULT_CHILD").is_none() {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let output = child(
+            "fault::a_fault_sticks_though_standard_error_is_full",
+            full.unwrap(),
+        );
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let _context = Context::new();
+    let kernel = Kernel::load("assert", "assert_below");
+    let (mut data, mut n) = (0u64, 32u32);
+    check(unsafe { cuda().cuMemAlloc(&mut data, 128) });
+    check(unsafe { cuda().cuMemsetD32(data, 9, 32) });
+    let mut limit = 5u32;
+    let mut out = data;
+    check(kernel.launch(
+        1,
+        32,
+        null_mut(),
+        &mut [ptr(&mut data), ptr(&mut limit), ptr(&mut out), ptr(&mut n)],
+    ));
+    // The line of the assertion and that of the log cannot be written.
+    expect(unsafe { cuda().cuCtxSynchronize() }, 710);
+}
+
+#[test]
+fn what_a_kernel_printed_is_not_lost_with_the_process() {
+    const TEST: &str = "fault::what_a_kernel_printed_is_not_lost_with_the_process";
+    if std::env::var_os("FAULT_CHILD").is_none() {
+        let output = child(TEST, std::process::Stdio::piped());
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            !output.status.success() && text.contains("Hi!"),
+            "{output:?}"
+        );
+        return;
+    }
+    let _context = Context::new();
+    let prints = kernel(
+        "{\n.param .b64 f;\n.param .b64 a;\n.param .b32 r;\n\
+        mov.u64 %rd2, hi;\ncvta.global.u64 %rd2, %rd2;\nmov.u64 %rd3, 0;\n\
+        st.param.b64 [f], %rd2;\nst.param.b64 [a], %rd3;\ncall (r), vprintf, (f, a);\n}\nret;",
+    );
+    let mut p = 0u64;
+    check(prints.launch(1, 1, null_mut(), &mut [ptr(&mut p)]));
+    check(unsafe { cuda().cuCtxSynchronize() });
+    // A C program ends without the exit hooks of Rust's standard library; so does this.
+    std::process::abort();
+}

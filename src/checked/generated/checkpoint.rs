@@ -29,7 +29,7 @@ pub unsafe fn checkpoint_operation_complete(
 /// [`cuCheckpointProcessCheckpoint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessCheckpoint`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `args` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCheckpointProcessCheckpoint")]
 #[inline]
 #[track_caller]
@@ -47,7 +47,7 @@ pub unsafe fn checkpoint_process_checkpoint(
 /// [`cuCheckpointProcessGetRestoreThreadId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetRestoreThreadId`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessGetRestoreThreadId")]
 #[inline]
 #[track_caller]
@@ -65,7 +65,7 @@ pub unsafe fn checkpoint_process_get_restore_thread_id(pid: i32) -> Result<i32> 
 /// [`cuCheckpointProcessGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetState`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessGetState")]
 #[inline]
 #[track_caller]
@@ -83,7 +83,7 @@ pub unsafe fn checkpoint_process_get_state(pid: i32) -> Result<sys::CUprocessSta
 /// [`cuCheckpointProcessLock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessLock`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessLock")]
 #[inline]
 #[track_caller]
@@ -101,7 +101,7 @@ pub unsafe fn checkpoint_process_lock(
 /// [`cuCheckpointProcessRestore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessRestore`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `args` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCheckpointProcessRestore")]
 #[inline]
 #[track_caller]
@@ -119,7 +119,7 @@ pub unsafe fn checkpoint_process_restore(
 /// [`cuCheckpointProcessUnlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessUnlock`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessUnlock")]
 #[inline]
 #[track_caller]

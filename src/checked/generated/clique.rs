@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuDeviceGetCliqueCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueCount`, since CUDA 13.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetCliqueCount")]
 #[inline]
 #[track_caller]
@@ -30,7 +30,7 @@ pub unsafe fn device_get_clique_count(dev: sys::CUdevice) -> Result<usize> {
 /// [`cuDeviceGetCliqueInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueInfo`, since CUDA 13.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetCliqueInfo")]
 #[inline]
 #[track_caller]
@@ -50,7 +50,7 @@ pub unsafe fn device_get_clique_info(
 /// [`cuDeviceGetFabricClusterUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetFabricClusterUuid`, since CUDA 13.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetFabricClusterUuid")]
 #[inline]
 #[track_caller]

@@ -15,7 +15,7 @@ use crate::{Result, check};
 /// [`cuCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxCreate")]
 #[doc(alias = "cuCtxCreate_v2")]
 #[inline]
@@ -36,7 +36,7 @@ pub unsafe fn ctx_create(flags: u32, dev: sys::CUdevice) -> Result<sys::CUcontex
 /// [`cuCtxCreate_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v3`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `params_array`, `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxCreate_v3")]
 #[inline]
 #[track_caller]
@@ -69,7 +69,7 @@ pub unsafe fn ctx_create_v3(
 /// [`cuCtxCreate_v4`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v4`, since CUDA 12.5.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `ctx_create_params` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCtxCreate_v4")]
 #[inline]
 #[track_caller]
@@ -99,6 +99,7 @@ pub unsafe fn ctx_create_v4(
 ///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
+/// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
 #[doc(alias = "cuCtxDestroy")]
 #[doc(alias = "cuCtxDestroy_v2")]
 #[inline]
@@ -132,7 +133,7 @@ pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
 /// [`cuCtxGetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCacheConfig`, since CUDA 3.2.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -168,7 +169,7 @@ pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
 /// [`cuCtxGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice`, since CUDA 2.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetDevice")]
 #[inline]
 #[track_caller]
@@ -204,7 +205,7 @@ pub unsafe fn ctx_get_device_v2(ctx: sys::CUcontext) -> Result<sys::CUdevice> {
 /// [`cuCtxGetExecAffinity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetExecAffinity`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxGetExecAffinity")]
 #[inline]
 #[track_caller]
@@ -224,7 +225,7 @@ pub unsafe fn ctx_get_exec_affinity(
 /// [`cuCtxGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetFlags`, since CUDA 7.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetFlags")]
 #[inline]
 #[track_caller]
@@ -260,7 +261,7 @@ pub unsafe fn ctx_get_id(ctx: sys::CUcontext) -> Result<u64> {
 /// [`cuCtxGetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetLimit`, since CUDA 3.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `limit` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxGetLimit")]
 #[inline]
 #[track_caller]
@@ -287,7 +288,7 @@ pub struct CtxGetStreamPriorityRange {
 /// [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetStreamPriorityRange`, since CUDA 5.5.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetStreamPriorityRange")]
 #[inline]
 #[track_caller]
@@ -365,7 +366,7 @@ pub unsafe fn ctx_record_event(ctx: sys::CUcontext, event: sys::CUevent) -> Resu
 /// [`cuCtxResetPersistingL2Cache`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxResetPersistingL2Cache`, since CUDA 11.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxResetPersistingL2Cache")]
 #[inline]
 #[track_caller]
@@ -380,7 +381,7 @@ pub unsafe fn ctx_reset_persisting_l2_cache() -> Result<()> {
 /// [`cuCtxSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetCacheConfig`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `config` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -410,7 +411,7 @@ pub unsafe fn ctx_set_current(ctx: sys::CUcontext) -> Result<()> {
 /// [`cuCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetFlags`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetFlags")]
 #[inline]
 #[track_caller]
@@ -425,7 +426,7 @@ pub unsafe fn ctx_set_flags(flags: u32) -> Result<()> {
 /// [`cuCtxSetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetLimit`, since CUDA 3.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `limit` and `value` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetLimit")]
 #[inline]
 #[track_caller]
@@ -440,7 +441,7 @@ pub unsafe fn ctx_set_limit(limit: sys::CUlimit, value: usize) -> Result<()> {
 /// [`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize`, since CUDA 2.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxSynchronize")]
 #[inline]
 #[track_caller]
@@ -492,6 +493,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `ctx` must be live, and must not be used again.
+    /// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
     #[doc(alias = "cuCtxDestroy")]
     #[inline]
     #[track_caller]

@@ -13,7 +13,7 @@ use crate::{Result, check};
 /// [`cuDeviceGet`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGet`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `ordinal` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGet")]
 #[inline]
 #[track_caller]
@@ -31,7 +31,7 @@ pub unsafe fn device_get(ordinal: i32) -> Result<sys::CUdevice> {
 /// [`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetAttribute`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `attrib` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetAttribute")]
 #[inline]
 #[track_caller]
@@ -70,7 +70,7 @@ pub unsafe fn device_get_count() -> Result<i32> {
 /// [`cuDeviceGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetDefaultMemPool`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetDefaultMemPool")]
 #[inline]
 #[track_caller]
@@ -88,20 +88,19 @@ pub unsafe fn device_get_default_mem_pool(dev: sys::CUdevice) -> Result<sys::CUm
 /// [`cuDeviceGetExecAffinitySupport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetExecAffinitySupport`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `type_` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetExecAffinitySupport")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_exec_affinity_support(
     type_: sys::CUexecAffinityType,
     dev: sys::CUdevice,
-) -> Result<i32> {
-    let mut pi = MaybeUninit::<i32>::zeroed();
+) -> Result<bool> {
+    let mut pi = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuDeviceGetExecAffinitySupport(pi.as_mut_ptr(), type_, dev) };
+    let status = unsafe { sys::cuDeviceGetExecAffinitySupport(&raw mut pi, type_, dev) };
     check(status, Function::cuDeviceGetExecAffinitySupport)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    Ok(pi != 0)
 }
 
 /// Says, for each operation, which atomics a device can do on the host's memory.
@@ -109,7 +108,7 @@ pub unsafe fn device_get_exec_affinity_support(
 /// [`cuDeviceGetHostAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetHostAtomicCapabilities`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `operations` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetHostAtomicCapabilities")]
 #[inline]
 #[track_caller]
@@ -147,7 +146,7 @@ pub struct DeviceGetLuid {
 /// [`cuDeviceGetLuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetLuid`, since CUDA 10.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetLuid")]
 #[inline]
 #[track_caller]
@@ -176,7 +175,7 @@ pub unsafe fn device_get_luid(dev: sys::CUdevice) -> Result<DeviceGetLuid> {
 /// [`cuDeviceGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetMemPool`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetMemPool")]
 #[inline]
 #[track_caller]
@@ -194,7 +193,7 @@ pub unsafe fn device_get_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPoo
 /// [`cuDeviceGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetName`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetName")]
 #[inline]
 #[track_caller]
@@ -231,7 +230,7 @@ pub unsafe fn device_get_nv_sci_sync_attributes(
 /// [`cuDeviceGetTexture1DLinearMaxWidth`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetTexture1DLinearMaxWidth`, since CUDA 11.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `format`, `num_channels` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetTexture1DLinearMaxWidth")]
 #[inline]
 #[track_caller]
@@ -260,7 +259,7 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
 /// [`cuDeviceGetUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid`, since CUDA 9.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetUuid")]
 #[inline]
 #[track_caller]
@@ -278,7 +277,7 @@ pub unsafe fn device_get_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
 /// [`cuDeviceGetUuid_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid_v2`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetUuid_v2")]
 #[inline]
 #[track_caller]
@@ -311,7 +310,7 @@ pub unsafe fn device_set_mem_pool(dev: sys::CUdevice, pool: sys::CUmemoryPool) -
 /// [`cuDeviceTotalMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceTotalMem_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceTotalMem")]
 #[doc(alias = "cuDeviceTotalMem_v2")]
 #[inline]
@@ -330,7 +329,7 @@ pub unsafe fn device_total_mem(dev: sys::CUdevice) -> Result<usize> {
 /// [`cuFlushGPUDirectRDMAWrites`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuFlushGPUDirectRDMAWrites`, since CUDA 11.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `target` and `scope` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuFlushGPUDirectRDMAWrites")]
 #[inline]
 #[track_caller]

@@ -20,7 +20,7 @@ pub struct DeviceComputeCapability {
 /// [`cuDeviceComputeCapability`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceComputeCapability`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceComputeCapability")]
 #[inline]
 #[track_caller]
@@ -43,7 +43,7 @@ pub unsafe fn device_compute_capability(dev: sys::CUdevice) -> Result<DeviceComp
 /// [`cuDeviceGetProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceGetProperties`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetProperties")]
 #[inline]
 #[track_caller]

@@ -15,7 +15,7 @@ use crate::{Result, check};
 /// [`cuGetExportTable`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetExportTable`, since CUDA 3.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `export_table_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetExportTable")]
 #[inline]
 #[track_caller]
@@ -42,7 +42,7 @@ pub struct GetProcAddress {
 /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress_v2`, since CUDA 12.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetProcAddress")]
 #[doc(alias = "cuGetProcAddress_v2")]
 #[inline]
@@ -91,7 +91,7 @@ pub(super) mod legacy {
     /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress`, since CUDA 11.3.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
     #[doc(alias = "cuGetProcAddress")]
     #[inline]
     #[track_caller]

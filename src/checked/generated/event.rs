@@ -13,7 +13,7 @@ use crate::{Result, check};
 /// [`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventCreate`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuEventCreate")]
 #[inline]
 #[track_caller]

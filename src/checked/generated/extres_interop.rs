@@ -14,6 +14,7 @@ use crate::{Result, check};
 ///
 /// # Safety
 /// `ext_mem` must be live, and must not be used again.
+/// What was mapped from it must be gone.
 #[doc(alias = "cuDestroyExternalMemory")]
 #[inline]
 #[track_caller]
@@ -145,7 +146,8 @@ pub unsafe fn import_external_semaphore(
 /// [`cuSignalExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuSignalExternalSemaphoresAsync`, since CUDA 10.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
+/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuSignalExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]
@@ -173,7 +175,8 @@ pub unsafe fn signal_external_semaphores_async(
 /// [`cuWaitExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuWaitExternalSemaphoresAsync`, since CUDA 10.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
+/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuWaitExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]

@@ -34,7 +34,7 @@ pub unsafe fn device_get_graph_mem_attribute(
 /// [`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceGraphMemTrim`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `device` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGraphMemTrim")]
 #[inline]
 #[track_caller]
@@ -68,7 +68,8 @@ pub unsafe fn device_set_graph_mem_attribute(
 /// [`cuGraphAddBatchMemOpNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddBatchMemOpNode`, since CUDA 11.7.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddBatchMemOpNode")]
 #[inline]
 #[track_caller]
@@ -99,7 +100,7 @@ pub unsafe fn graph_add_batch_mem_op_node(
 /// [`cuGraphAddChildGraphNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddChildGraphNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` and `child_graph` must be live, or null where the driver allows it.
+/// `graph`, `child_graph` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddChildGraphNode")]
 #[inline]
 #[track_caller]
@@ -130,7 +131,7 @@ pub unsafe fn graph_add_child_graph_node(
 /// [`cuGraphAddDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddDependencies")]
 #[inline]
 #[track_caller]
@@ -151,7 +152,7 @@ pub unsafe fn graph_add_dependencies(
 /// [`cuGraphAddDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -184,7 +185,7 @@ pub unsafe fn graph_add_dependencies_v2(
 /// [`cuGraphAddEmptyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEmptyNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddEmptyNode")]
 #[inline]
 #[track_caller]
@@ -213,7 +214,7 @@ pub unsafe fn graph_add_empty_node(
 /// [`cuGraphAddEventRecordNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventRecordNode`, since CUDA 11.1.
 ///
 /// # Safety
-/// `graph` and `event` must be live, or null where the driver allows it.
+/// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddEventRecordNode")]
 #[inline]
 #[track_caller]
@@ -244,7 +245,7 @@ pub unsafe fn graph_add_event_record_node(
 /// [`cuGraphAddEventWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventWaitNode`, since CUDA 11.1.
 ///
 /// # Safety
-/// `graph` and `event` must be live, or null where the driver allows it.
+/// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddEventWaitNode")]
 #[inline]
 #[track_caller]
@@ -275,7 +276,8 @@ pub unsafe fn graph_add_event_wait_node(
 /// [`cuGraphAddExternalSemaphoresSignalNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresSignalNode`, since CUDA 11.2.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddExternalSemaphoresSignalNode")]
 #[inline]
 #[track_caller]
@@ -306,7 +308,8 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
 /// [`cuGraphAddExternalSemaphoresWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresWaitNode`, since CUDA 11.2.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddExternalSemaphoresWaitNode")]
 #[inline]
 #[track_caller]
@@ -337,7 +340,7 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
 /// [`cuGraphAddHostNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddHostNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// The function must not unwind, and its data must be what it expects whenever the graph runs.
 #[doc(alias = "cuGraphAddHostNode")]
 #[inline]
@@ -369,7 +372,7 @@ pub unsafe fn graph_add_host_node(
 /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode_v2`, since CUDA 12.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise.
 #[doc(alias = "cuGraphAddKernelNode")]
 #[doc(alias = "cuGraphAddKernelNode_v2")]
@@ -408,7 +411,8 @@ pub unsafe fn graph_add_kernel_node(
 /// [`cuGraphAddMemAllocNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemAllocNode`, since CUDA 11.4.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// What `node_params` points to must be there.
 #[doc(alias = "cuGraphAddMemAllocNode")]
 #[inline]
 #[track_caller]
@@ -439,8 +443,8 @@ pub unsafe fn graph_add_mem_alloc_node(
 /// [`cuGraphAddMemFreeNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemFreeNode`, since CUDA 11.4.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// `dptr` must be the address that an allocating node gave.
 #[doc(alias = "cuGraphAddMemFreeNode")]
 #[inline]
 #[track_caller]
@@ -471,7 +475,7 @@ pub unsafe fn graph_add_mem_free_node(
 /// [`cuGraphAddMemcpyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemcpyNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` and `ctx` must be live, or null where the driver allows it.
+/// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
 /// The description must name memory that is valid whenever the graph runs.
 #[doc(alias = "cuGraphAddMemcpyNode")]
 #[inline]
@@ -505,7 +509,8 @@ pub unsafe fn graph_add_memcpy_node(
 /// [`cuGraphAddMemsetNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemsetNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` and `ctx` must be live, or null where the driver allows it.
+/// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddMemsetNode")]
 #[inline]
 #[track_caller]
@@ -538,7 +543,7 @@ pub unsafe fn graph_add_memset_node(
 /// [`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode`, since CUDA 12.2.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
 #[doc(alias = "cuGraphAddNode")]
 #[inline]
@@ -570,7 +575,7 @@ pub unsafe fn graph_add_node(
 /// [`cuGraphAddNode_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
 #[doc(alias = "cuGraphAddNode_v2")]
 #[inline]
@@ -607,7 +612,7 @@ pub unsafe fn graph_add_node_v2(
 /// [`cuGraphAddNode_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v3`, since CUDA 13.4.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
 #[doc(alias = "cuGraphAddNode_v3")]
 #[inline]
@@ -665,6 +670,7 @@ pub unsafe fn graph_batch_mem_op_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphBatchMemOpNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -753,7 +759,7 @@ pub unsafe fn graph_conditional_handle_create(
 /// [`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphCreate`, since CUDA 10.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGraphCreate")]
 #[inline]
 #[track_caller]
@@ -787,6 +793,7 @@ pub unsafe fn graph_debug_dot_print(graph: sys::CUgraph, path: &CStr, flags: u32
 ///
 /// # Safety
 /// `graph` must be live, and must not be used again.
+/// Its nodes must not be used again.
 #[doc(alias = "cuGraphDestroy")]
 #[inline]
 #[track_caller]
@@ -889,6 +896,7 @@ pub unsafe fn graph_event_wait_node_set_event(
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -980,6 +988,7 @@ pub unsafe fn graph_exec_event_wait_node_set_event(
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecExternalSemaphoresSignalNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1005,6 +1014,7 @@ pub unsafe fn graph_exec_external_semaphores_signal_node_set_params(
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecExternalSemaphoresWaitNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1135,6 +1145,7 @@ pub unsafe fn graph_exec_memcpy_node_set_params(
 ///
 /// # Safety
 /// `graph_exec`, `node` and `ctx` must be live, or null where the driver allows it.
+/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1175,6 +1186,7 @@ pub unsafe fn graph_exec_node_set_params(
 ///
 /// # Safety
 /// `graph_exec` and `graph` must be live, or null where the driver allows it.
+/// What `result_info` holds before the call does not matter.
 #[doc(alias = "cuGraphExecUpdate")]
 #[doc(alias = "cuGraphExecUpdate_v2")]
 #[inline]
@@ -1222,6 +1234,7 @@ pub unsafe fn graph_external_semaphores_signal_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExternalSemaphoresSignalNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1260,6 +1273,7 @@ pub unsafe fn graph_external_semaphores_wait_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExternalSemaphoresWaitNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1502,6 +1516,7 @@ pub unsafe fn graph_host_node_set_params(
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphInstantiateWithFlags")]
+#[doc(alias = "cuGraphInstantiate")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_instantiate_with_flags(
@@ -1524,6 +1539,7 @@ pub unsafe fn graph_instantiate_with_flags(
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
+/// The stream in `instantiate_params` must be live, or null.
 #[doc(alias = "cuGraphInstantiateWithParams")]
 #[inline]
 #[track_caller]
@@ -1650,6 +1666,7 @@ pub unsafe fn graph_kernel_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `value` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphKernelNodeSetAttribute")]
 #[inline]
 #[track_caller]
@@ -1807,6 +1824,7 @@ pub unsafe fn graph_memset_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphMemsetNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -2040,13 +2058,12 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
 pub unsafe fn graph_node_get_enabled(
     graph_exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
-) -> Result<u32> {
-    let mut is_enabled = MaybeUninit::<u32>::zeroed();
+) -> Result<bool> {
+    let mut is_enabled = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuGraphNodeGetEnabled(graph_exec, node, is_enabled.as_mut_ptr()) };
+    let status = unsafe { sys::cuGraphNodeGetEnabled(graph_exec, node, &raw mut is_enabled) };
     check(status, Function::cuGraphNodeGetEnabled)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { is_enabled.assume_init() })
+    Ok(is_enabled != 0)
 }
 
 /// Gives a node's number in its graph.
@@ -2202,7 +2219,7 @@ pub unsafe fn graph_release_user_object(
 /// [`cuGraphRemoveDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphRemoveDependencies")]
 #[inline]
 #[track_caller]
@@ -2223,7 +2240,7 @@ pub unsafe fn graph_remove_dependencies(
 /// [`cuGraphRemoveDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphRemoveDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -2355,7 +2372,7 @@ pub(super) mod legacy {
     /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode`, since CUDA 10.0.
     ///
     /// # Safety
-    /// `graph` must be live, or null where the driver allows it.
+    /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
     /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise.
     #[doc(alias = "cuGraphAddKernelNode")]
     #[inline]

@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuGraphicsMapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsMapResources`, since CUDA 3.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `resources` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphicsMapResources")]
 #[inline]
 #[track_caller]
@@ -140,7 +140,8 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
 /// [`cuGraphicsUnmapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsUnmapResources`, since CUDA 3.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `resources` must be live, or null where the driver allows it.
+/// Addresses and arrays that they were mapped to must not be used again.
 #[doc(alias = "cuGraphicsUnmapResources")]
 #[inline]
 #[track_caller]

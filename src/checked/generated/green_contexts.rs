@@ -52,7 +52,7 @@ pub unsafe fn ctx_get_dev_resource(
 /// [`cuDevResourceGenerateDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevResourceGenerateDesc`, since CUDA 12.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `resources` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevResourceGenerateDesc")]
 #[inline]
 #[track_caller]
@@ -79,7 +79,7 @@ pub unsafe fn dev_resource_generate_desc(
 /// [`cuDevSmResourceSplit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplit`, since CUDA 13.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `input` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevSmResourceSplit")]
 #[inline]
 #[track_caller]
@@ -125,7 +125,7 @@ pub struct DevSmResourceSplitByCount {
 /// [`cuDevSmResourceSplitByCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplitByCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `input` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevSmResourceSplitByCount")]
 #[inline]
 #[track_caller]
@@ -161,7 +161,7 @@ pub unsafe fn dev_sm_resource_split_by_count(
 /// [`cuDeviceGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDeviceGetDevResource`, since CUDA 12.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `device` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetDevResource")]
 #[inline]
 #[track_caller]
@@ -207,6 +207,7 @@ pub unsafe fn green_ctx_create(
 ///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
+/// Nothing that was made in it may be used again.
 #[doc(alias = "cuGreenCtxDestroy")]
 #[inline]
 #[track_caller]

@@ -59,12 +59,12 @@ pub unsafe fn kernel_get_function(kernel: sys::CUkernel) -> Result<sys::CUfuncti
 #[inline]
 #[track_caller]
 pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary> {
-    let mut lib = MaybeUninit::<sys::CUlibrary>::zeroed();
+    let mut library = MaybeUninit::<sys::CUlibrary>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuKernelGetLibrary(lib.as_mut_ptr(), kernel) };
+    let status = unsafe { sys::cuKernelGetLibrary(library.as_mut_ptr(), kernel) };
     check(status, Function::cuKernelGetLibrary)?;
     // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { lib.assume_init() })
+    Ok(unsafe { library.assume_init() })
 }
 
 /// Gives a kernel's name.
@@ -72,14 +72,14 @@ pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary
 /// [`cuKernelGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetName`, since CUDA 12.3.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuKernelGetName")]
 #[inline]
 #[track_caller]
-pub unsafe fn kernel_get_name(hfunc: sys::CUkernel) -> Result<String> {
+pub unsafe fn kernel_get_name(func: sys::CUkernel) -> Result<String> {
     let mut name = ptr::null();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuKernelGetName(&raw mut name, hfunc) };
+    let status = unsafe { sys::cuKernelGetName(&raw mut name, func) };
     check(status, Function::cuKernelGetName)?;
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { text(name) })
@@ -189,13 +189,13 @@ pub unsafe fn kernel_set_cache_config(
 /// [`cuLibraryEnumerateKernels`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryEnumerateKernels`, since CUDA 12.4.
 ///
 /// # Safety
-/// `lib` must be live, or null where the driver allows it.
+/// `library` must be live, or null where the driver allows it.
 #[doc(alias = "cuLibraryEnumerateKernels")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_enumerate_kernels(
     num_kernels: u32,
-    lib: sys::CUlibrary,
+    library: sys::CUlibrary,
 ) -> Result<Vec<sys::CUkernel>> {
     let mut kernels = zeroed::<sys::CUkernel>(num_kernels as usize);
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
@@ -203,7 +203,7 @@ pub unsafe fn library_enumerate_kernels(
         sys::cuLibraryEnumerateKernels(
             kernels.as_mut_ptr().cast::<sys::CUkernel>(),
             num_kernels,
-            lib,
+            library,
         )
     };
     check(status, Function::cuLibraryEnumerateKernels)?;
@@ -266,14 +266,14 @@ pub unsafe fn library_get_kernel(library: sys::CUlibrary, name: &CStr) -> Result
 /// [`cuLibraryGetKernelCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetKernelCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// `lib` must be live, or null where the driver allows it.
+/// `library` must be live, or null where the driver allows it.
 #[doc(alias = "cuLibraryGetKernelCount")]
 #[inline]
 #[track_caller]
-pub unsafe fn library_get_kernel_count(lib: sys::CUlibrary) -> Result<u32> {
+pub unsafe fn library_get_kernel_count(library: sys::CUlibrary) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLibraryGetKernelCount(count.as_mut_ptr(), lib) };
+    let status = unsafe { sys::cuLibraryGetKernelCount(count.as_mut_ptr(), library) };
     check(status, Function::cuLibraryGetKernelCount)?;
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { count.assume_init() })
@@ -324,12 +324,12 @@ pub unsafe fn library_get_managed(
 #[inline]
 #[track_caller]
 pub unsafe fn library_get_module(library: sys::CUlibrary) -> Result<sys::CUmodule> {
-    let mut mod_ = MaybeUninit::<sys::CUmodule>::zeroed();
+    let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLibraryGetModule(mod_.as_mut_ptr(), library) };
+    let status = unsafe { sys::cuLibraryGetModule(module.as_mut_ptr(), library) };
     check(status, Function::cuLibraryGetModule)?;
     // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mod_.assume_init() })
+    Ok(unsafe { module.assume_init() })
 }
 
 /// Finds a function of a library that host and devices call by one address.
@@ -441,6 +441,7 @@ pub unsafe fn library_load_from_file(
 ///
 /// # Safety
 /// `library` must be live, and must not be used again.
+/// What was found in it must not be used again.
 #[doc(alias = "cuLibraryUnload")]
 #[inline]
 #[track_caller]

@@ -14,7 +14,7 @@ use crate::{Result, check};
 /// [`cuLogsCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsCurrent`, since CUDA 12.9.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsCurrent")]
 #[inline]
 #[track_caller]
@@ -32,7 +32,7 @@ pub unsafe fn logs_current(flags: u32) -> Result<sys::CUlogIterator> {
 /// [`cuLogsDumpToFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToFile`, since CUDA 12.9.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `path_to_file` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsDumpToFile")]
 #[inline]
 #[track_caller]
@@ -57,7 +57,7 @@ pub unsafe fn logs_dump_to_file(
 /// [`cuLogsDumpToMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToMemory`, since CUDA 12.9.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsDumpToMemory")]
 #[inline]
 #[track_caller]

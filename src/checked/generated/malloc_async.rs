@@ -74,7 +74,7 @@ pub unsafe fn mem_free_async(dptr: sys::CUdeviceptr, stream: sys::CUstream) -> R
 /// [`cuMemGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetDefaultMemPool`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemGetDefaultMemPool")]
 #[inline]
 #[track_caller]
@@ -95,7 +95,7 @@ pub unsafe fn mem_get_default_mem_pool(
 /// [`cuMemGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetMemPool`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemGetMemPool")]
 #[inline]
 #[track_caller]
@@ -118,7 +118,7 @@ pub unsafe fn mem_get_mem_pool(
 /// [`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolCreate`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `pool_props` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemPoolCreate")]
 #[inline]
 #[track_caller]
@@ -151,7 +151,7 @@ pub unsafe fn mem_pool_destroy(pool: sys::CUmemoryPool) -> Result<()> {
 /// [`cuMemPoolExportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportPointer`, since CUDA 11.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// `ptr` must be an allocation of a pool that can be shared.
 #[doc(alias = "cuMemPoolExportPointer")]
 #[inline]
 #[track_caller]

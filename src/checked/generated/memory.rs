@@ -16,7 +16,7 @@ use crate::{Result, check};
 /// [`cuArray3DCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArray3DCreate_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuArray3DCreate")]
 #[doc(alias = "cuArray3DCreate_v2")]
 #[inline]
@@ -58,7 +58,7 @@ pub unsafe fn array_3d_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_A
 /// [`cuArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayCreate_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuArrayCreate")]
 #[doc(alias = "cuArrayCreate_v2")]
 #[inline]
@@ -170,7 +170,7 @@ pub unsafe fn array_get_sparse_properties(
 /// [`cuDeviceGetByPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetByPCIBusId`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pci_bus_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetByPCIBusId")]
 #[inline]
 #[track_caller]
@@ -188,7 +188,7 @@ pub unsafe fn device_get_by_pci_bus_id(pci_bus_id: &CStr) -> Result<sys::CUdevic
 /// [`cuDeviceGetPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetPCIBusId`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetPCIBusId")]
 #[inline]
 #[track_caller]
@@ -288,7 +288,7 @@ pub unsafe fn ipc_get_event_handle(event: sys::CUevent) -> Result<sys::CUipcEven
 /// [`cuIpcGetMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetMemHandle`, since CUDA 4.1.
 ///
 /// # Safety
-/// `dptr` must be valid for all that the call reads or writes there.
+/// `dptr` must lie in an allocation of device memory.
 #[doc(alias = "cuIpcGetMemHandle")]
 #[inline]
 #[track_caller]
@@ -308,7 +308,7 @@ pub unsafe fn ipc_get_mem_handle(dptr: sys::CUdeviceptr) -> Result<sys::CUipcMem
 /// [`cuIpcOpenEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenEventHandle`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `handle` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuIpcOpenEventHandle")]
 #[inline]
 #[track_caller]
@@ -328,7 +328,7 @@ pub unsafe fn ipc_open_event_handle(handle: sys::CUipcEventHandle) -> Result<sys
 /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle_v2`, since CUDA 11.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `handle` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuIpcOpenMemHandle")]
 #[doc(alias = "cuIpcOpenMemHandle_v2")]
 #[inline]
@@ -352,7 +352,7 @@ pub unsafe fn ipc_open_mem_handle(
 /// [`cuMemAllocHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocHost_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocHost")]
 #[doc(alias = "cuMemAllocHost_v2")]
 #[inline]
@@ -373,7 +373,7 @@ pub unsafe fn mem_alloc_host(bytesize: usize) -> Result<*mut c_void> {
 /// [`cuMemAllocManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocManaged`, since CUDA 6.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocManaged")]
 #[inline]
 #[track_caller]
@@ -402,7 +402,7 @@ pub struct MemAllocPitch {
 /// [`cuMemAllocPitch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocPitch_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `width_in_bytes`, `height` and `element_size_bytes` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocPitch")]
 #[doc(alias = "cuMemAllocPitch_v2")]
 #[inline]
@@ -440,7 +440,7 @@ pub unsafe fn mem_alloc_pitch(
 /// [`cuMemAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAlloc_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAlloc")]
 #[doc(alias = "cuMemAlloc_v2")]
 #[inline]
@@ -529,7 +529,7 @@ pub struct MemGetAddressRange {
 /// [`cuMemGetAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetAddressRange_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// `dptr` must be valid for all that the call reads or writes there.
+/// `dptr` may be any address: the driver checks it.
 #[doc(alias = "cuMemGetAddressRange")]
 #[doc(alias = "cuMemGetAddressRange_v2")]
 #[inline]
@@ -583,7 +583,7 @@ pub struct MemGetInfo {
 /// [`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetInfo_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuMemGetInfo")]
 #[doc(alias = "cuMemGetInfo_v2")]
 #[inline]
@@ -630,7 +630,7 @@ pub unsafe fn mem_get_location_info(
 /// [`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostAlloc`, since CUDA 2.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemHostAlloc")]
 #[inline]
 #[track_caller]
@@ -1193,7 +1193,7 @@ pub unsafe fn memcpy_dtod(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dst_host` must stay valid, and not be touched, until the copy is done.
+/// `dst_host` must stay valid and not be touched, and `src_device` be valid for as many bytes, until the copy is done.
 /// The bytes that come into `dst_host` must be values of its type.
 #[doc(alias = "cuMemcpyDtoHAsync")]
 #[doc(alias = "cuMemcpyDtoHAsync_v2")]
@@ -1300,7 +1300,7 @@ pub unsafe fn memcpy_htoa<T>(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `src_host` must stay valid and unchanged until the copy is done.
+/// `src_host` must stay valid and unchanged, and `dst_device` be valid for as many bytes, until the copy is done.
 #[doc(alias = "cuMemcpyHtoDAsync")]
 #[doc(alias = "cuMemcpyHtoDAsync_v2")]
 #[inline]
@@ -1669,7 +1669,7 @@ pub unsafe fn memset_d8(dst_device: sys::CUdeviceptr, uc: u8, n: usize) -> Resul
 /// [`cuMipmappedArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayCreate`, since CUDA 5.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `mipmapped_array_desc` and `num_mipmap_levels` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMipmappedArrayCreate")]
 #[inline]
 #[track_caller]
@@ -1697,6 +1697,7 @@ pub unsafe fn mipmapped_array_create(
 ///
 /// # Safety
 /// `mipmapped_array` must be live, and must not be used again.
+/// Its levels must not be used again.
 #[doc(alias = "cuMipmappedArrayDestroy")]
 #[inline]
 #[track_caller]
@@ -1788,7 +1789,7 @@ pub(super) mod legacy {
     /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle`, since CUDA 4.1.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// `handle` and `flags` must be what the manual allows; the driver refuses most of what is not.
     #[doc(alias = "cuIpcOpenMemHandle")]
     #[inline]
     #[track_caller]

@@ -9,12 +9,13 @@ use super::super::give::{count, filled, same_length, slice, slice_mut, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Adds an input from memory to a linker; PTX must end in a zero byte.
+/// Adds an input from memory to a linker.
 ///
 /// [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddData_v2`, since CUDA 6.5.
 ///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
+/// PTX in `data` must end in a zero byte. Each option's value must be of that option's kind.
 #[doc(alias = "cuLinkAddData")]
 #[doc(alias = "cuLinkAddData_v2")]
 #[inline]
@@ -52,6 +53,7 @@ pub unsafe fn link_add_data<T>(
 ///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
+/// Each option's value must be of that option's kind.
 #[doc(alias = "cuLinkAddFile")]
 #[doc(alias = "cuLinkAddFile_v2")]
 #[inline]
@@ -150,6 +152,7 @@ pub unsafe fn link_create(
 ///
 /// # Safety
 /// `state` must be live, and must not be used again.
+/// The image that it made must not be used again.
 #[doc(alias = "cuLinkDestroy")]
 #[inline]
 #[track_caller]
@@ -164,13 +167,13 @@ pub unsafe fn link_destroy(state: sys::CUlinkState) -> Result<()> {
 /// [`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleEnumerateFunctions`, since CUDA 12.4.
 ///
 /// # Safety
-/// `mod_` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleEnumerateFunctions")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_enumerate_functions(
     num_functions: u32,
-    mod_: sys::CUmodule,
+    module: sys::CUmodule,
 ) -> Result<Vec<sys::CUfunction>> {
     let mut functions = zeroed::<sys::CUfunction>(num_functions as usize);
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
@@ -178,7 +181,7 @@ pub unsafe fn module_enumerate_functions(
         sys::cuModuleEnumerateFunctions(
             functions.as_mut_ptr().cast::<sys::CUfunction>(),
             num_functions,
-            mod_,
+            module,
         )
     };
     check(status, Function::cuModuleEnumerateFunctions)?;
@@ -191,17 +194,17 @@ pub unsafe fn module_enumerate_functions(
 /// [`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunction`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hmod` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetFunction")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_function(hmod: sys::CUmodule, name: &CStr) -> Result<sys::CUfunction> {
-    let mut hfunc = MaybeUninit::<sys::CUfunction>::zeroed();
+pub unsafe fn module_get_function(module: sys::CUmodule, name: &CStr) -> Result<sys::CUfunction> {
+    let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetFunction(hfunc.as_mut_ptr(), hmod, name.as_ptr()) };
+    let status = unsafe { sys::cuModuleGetFunction(func.as_mut_ptr(), module, name.as_ptr()) };
     check(status, Function::cuModuleGetFunction)?;
     // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { hfunc.assume_init() })
+    Ok(unsafe { func.assume_init() })
 }
 
 /// Counts the kernels of a module.
@@ -209,14 +212,14 @@ pub unsafe fn module_get_function(hmod: sys::CUmodule, name: &CStr) -> Result<sy
 /// [`cuModuleGetFunctionCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunctionCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// `mod_` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetFunctionCount")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_function_count(mod_: sys::CUmodule) -> Result<u32> {
+pub unsafe fn module_get_function_count(module: sys::CUmodule) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), mod_) };
+    let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), module) };
     check(status, Function::cuModuleGetFunctionCount)?;
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { count.assume_init() })
@@ -236,16 +239,16 @@ pub struct ModuleGetGlobal {
 /// [`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetGlobal_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// `hmod` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetGlobal")]
 #[doc(alias = "cuModuleGetGlobal_v2")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_global(hmod: sys::CUmodule, name: &CStr) -> Result<ModuleGetGlobal> {
+pub unsafe fn module_get_global(module: sys::CUmodule, name: &CStr) -> Result<ModuleGetGlobal> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut bytes = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetGlobal_v2(dptr.as_mut_ptr(), bytes.as_mut_ptr(), hmod, name.as_ptr()) };
+    let status = unsafe { sys::cuModuleGetGlobal_v2(dptr.as_mut_ptr(), bytes.as_mut_ptr(), module, name.as_ptr()) };
     check(status, Function::cuModuleGetGlobal_v2)?;
     Ok(ModuleGetGlobal {
         // SAFETY: zeroed before the call, and the call succeeded.
@@ -280,7 +283,7 @@ pub unsafe fn module_get_loading_mode() -> Result<sys::CUmoduleLoadingMode> {
 /// [`cuModuleLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoad`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `fname` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuModuleLoad")]
 #[inline]
 #[track_caller]
@@ -354,7 +357,7 @@ pub unsafe fn module_load_data_ex(
 /// [`cuModuleLoadFatBinary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadFatBinary`, since CUDA 2.0.
 ///
 /// # Safety
-/// `fatCubin` must point to a whole fat binary; its end is found from its own content.
+/// `fat_cubin` must point to a whole fat binary; its end is found from its own content.
 #[doc(alias = "cuModuleLoadFatBinary")]
 #[inline]
 #[track_caller]
@@ -372,13 +375,14 @@ pub unsafe fn module_load_fat_binary(fat_cubin: *const c_void) -> Result<sys::CU
 /// [`cuModuleUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleUnload`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hmod` must be live, and must not be used again.
+/// `module` must be live, and must not be used again.
+/// What was found in it must not be used again.
 #[doc(alias = "cuModuleUnload")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_unload(hmod: sys::CUmodule) -> Result<()> {
+pub unsafe fn module_unload(module: sys::CUmodule) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleUnload(hmod) };
+    let status = unsafe { sys::cuModuleUnload(module) };
     check(status, Function::cuModuleUnload)
 }
 
@@ -397,6 +401,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `state` must be live, or null where the driver allows it.
+    /// PTX in `data` must end in a zero byte. Each option's value must be of that option's kind.
     #[doc(alias = "cuLinkAddData")]
     #[inline]
     #[track_caller]
@@ -433,6 +438,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `state` must be live, or null where the driver allows it.
+    /// Each option's value must be of that option's kind.
     #[doc(alias = "cuLinkAddFile")]
     #[inline]
     #[track_caller]

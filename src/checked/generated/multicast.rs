@@ -31,7 +31,7 @@ pub unsafe fn multicast_add_device(
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
-/// `memptr` must be valid for all that the call reads or writes there.
+/// The range must be mapped, and stay so until it is unbound.
 #[doc(alias = "cuMulticastBindAddr")]
 #[inline]
 #[track_caller]
@@ -53,7 +53,7 @@ pub unsafe fn multicast_bind_addr(
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
-/// `memptr` must be valid for all that the call reads or writes there.
+/// The range must be mapped, and stay so until it is unbound.
 #[doc(alias = "cuMulticastBindAddr_v2")]
 #[inline]
 #[track_caller]
@@ -132,7 +132,7 @@ pub unsafe fn multicast_bind_mem_v2(
 /// [`cuMulticastCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastCreate`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `prop` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMulticastCreate")]
 #[inline]
 #[track_caller]
@@ -152,7 +152,7 @@ pub unsafe fn multicast_create(
 /// [`cuMulticastGetGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastGetGranularity`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `prop` and `option` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMulticastGetGranularity")]
 #[inline]
 #[track_caller]

@@ -102,6 +102,7 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// Handles and addresses in `config` must be valid, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxActiveClusters")]
 #[inline]
 #[track_caller]
@@ -132,6 +133,7 @@ pub struct OccupancyMaxPotentialBlockSize {
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSize")]
 #[inline]
 #[track_caller]
@@ -178,6 +180,7 @@ pub struct OccupancyMaxPotentialBlockSizeWithFlags {
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSizeWithFlags")]
 #[inline]
 #[track_caller]
@@ -217,6 +220,7 @@ pub unsafe fn occupancy_max_potential_block_size_with_flags(
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// Handles and addresses in `config` must be valid, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
 #[inline]
 #[track_caller]

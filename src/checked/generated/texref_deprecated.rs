@@ -305,7 +305,7 @@ pub unsafe fn tex_ref_get_mipmapped_array(tex_ref: sys::CUtexref) -> Result<sys:
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// The memory must be there as long as the texture reference reads from it.
 #[doc(alias = "cuTexRefSetAddress2D_v2")]
 #[inline]
 #[track_caller]
@@ -326,7 +326,7 @@ pub unsafe fn tex_ref_set_address_2d_v2(
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// The memory must be there as long as the texture reference reads from it.
 #[doc(alias = "cuTexRefSetAddress2D")]
 #[doc(alias = "cuTexRefSetAddress2D_v3")]
 #[inline]
@@ -367,7 +367,7 @@ pub unsafe fn tex_ref_set_address_mode(
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// The memory must be there as long as the texture reference reads from it.
 #[doc(alias = "cuTexRefSetAddress")]
 #[doc(alias = "cuTexRefSetAddress_v2")]
 #[inline]

@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuMemAdvise`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise`, since CUDA 8.0.
 ///
 /// # Safety
-/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The range must be managed memory, or memory of the system where devices reach that.
 #[doc(alias = "cuMemAdvise")]
 #[inline]
 #[track_caller]
@@ -32,7 +32,7 @@ pub unsafe fn mem_advise(
 /// [`cuMemAdvise_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise_v2`, since CUDA 12.2.
 ///
 /// # Safety
-/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The range must be managed memory, or memory of the system where devices reach that.
 #[doc(alias = "cuMemAdvise_v2")]
 #[inline]
 #[track_caller]
@@ -53,6 +53,7 @@ pub unsafe fn mem_advise_v2(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemDiscardAndPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -90,6 +91,7 @@ pub unsafe fn mem_discard_and_prefetch_batch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemDiscardBatchAsync")]
 #[inline]
 #[track_caller]
@@ -120,7 +122,7 @@ pub unsafe fn mem_discard_batch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dev_ptr` must be valid for all that the call reads or writes there, until that is done.
+/// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
 #[doc(alias = "cuMemPrefetchAsync")]
 #[inline]
 #[track_caller]
@@ -141,7 +143,7 @@ pub unsafe fn mem_prefetch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dev_ptr` must be valid for all that the call reads or writes there, until that is done.
+/// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
 #[doc(alias = "cuMemPrefetchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -163,6 +165,7 @@ pub unsafe fn mem_prefetch_async_v2(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -199,7 +202,7 @@ pub unsafe fn mem_prefetch_batch_async(
 /// [`cuMemRangeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttribute`, since CUDA 8.0.
 ///
 /// # Safety
-/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The range must be managed memory, or memory of the system where devices reach that.
 /// The bytes that come into `data` must be values of its type.
 #[doc(alias = "cuMemRangeGetAttribute")]
 #[inline]

@@ -15,6 +15,7 @@ use crate::{Result, check};
 ///
 /// # Safety
 /// `ptr` must be live, and must not be used again.
+/// The range must be one that was reserved, with nothing mapped there.
 #[doc(alias = "cuMemAddressFree")]
 #[inline]
 #[track_caller]
@@ -31,7 +32,7 @@ pub unsafe fn mem_address_free(ptr: sys::CUdeviceptr, size: usize) -> Result<()>
 /// [`cuMemAddressReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressReserve`, since CUDA 10.2.
 ///
 /// # Safety
-/// `addr` must be valid for all that the call reads or writes there.
+/// `addr` is a wish: any address, or 0 for none.
 #[doc(alias = "cuMemAddressReserve")]
 #[inline]
 #[track_caller]
@@ -56,7 +57,7 @@ pub unsafe fn mem_address_reserve(
 /// [`cuMemCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemCreate`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `prop` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemCreate")]
 #[inline]
 #[track_caller]
@@ -99,7 +100,7 @@ pub unsafe fn mem_export_to_shareable_handle(
 /// [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAccess`, since CUDA 10.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// `ptr` must lie in a mapped range.
 #[doc(alias = "cuMemGetAccess")]
 #[inline]
 #[track_caller]
@@ -117,7 +118,7 @@ pub unsafe fn mem_get_access(location: &sys::CUmemLocation, ptr: sys::CUdevicept
 /// [`cuMemGetAllocationGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAllocationGranularity`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `prop` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemGetAllocationGranularity")]
 #[inline]
 #[track_caller]
@@ -182,7 +183,7 @@ pub unsafe fn mem_import_from_shareable_handle(
 ///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
-/// `ptr` must be valid for all that the call reads or writes there.
+/// The range must be reserved, with nothing mapped there.
 #[doc(alias = "cuMemMap")]
 #[inline]
 #[track_caller]
@@ -204,6 +205,7 @@ pub unsafe fn mem_map(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// Handles and addresses in `map_info_list` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuMemMapArrayAsync")]
 #[inline]
 #[track_caller]
@@ -259,7 +261,7 @@ pub unsafe fn mem_retain_allocation_handle(
 /// [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemSetAccess`, since CUDA 10.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// The range must be mapped.
 #[doc(alias = "cuMemSetAccess")]
 #[inline]
 #[track_caller]
@@ -279,7 +281,7 @@ pub unsafe fn mem_set_access(
 /// [`cuMemUnmap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemUnmap`, since CUDA 10.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// The range must be one that was mapped, and must not be used any more.
 #[doc(alias = "cuMemUnmap")]
 #[inline]
 #[track_caller]

@@ -724,32 +724,26 @@ fn cuCoredumpDeregisterStartCallback(t: &mut Trial) {
 
 fn cuCoredumpGetAttribute(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
-    let mut value: [u16; 5] = t.value(1);
-    t.writes::<[u16; 5]>(1, 1);
-    t.counts::<usize>(2, 9);
+    t.writes::<u8>(1, 3);
+    t.counts::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::coredump_get_attribute(attrib, &mut value) };
+    let answer = unsafe { checked::coredump_get_attribute(attrib) };
     t.passed(0, &attrib);
-    t.passed_pointer(1, value.as_ptr());
-    t.wrote_through(1, &value);
-    t.saw(2, &[10]);
+    t.saw(2, &[0, 3]);
     let Some(value) = t.settle(answer) else { return };
-    t.counted(value as u64, 2);
+    t.gave_slice(1, &value);
 }
 
 fn cuCoredumpGetAttributeGlobal(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
-    let mut value: [u16; 5] = t.value(1);
-    t.writes::<[u16; 5]>(1, 1);
-    t.counts::<usize>(2, 9);
+    t.writes::<u8>(1, 3);
+    t.counts::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::coredump_get_attribute_global(attrib, &mut value) };
+    let answer = unsafe { checked::coredump_get_attribute_global(attrib) };
     t.passed(0, &attrib);
-    t.passed_pointer(1, value.as_ptr());
-    t.wrote_through(1, &value);
-    t.saw(2, &[10]);
+    t.saw(2, &[0, 3]);
     let Some(value) = t.settle(answer) else { return };
-    t.counted(value as u64, 2);
+    t.gave_slice(1, &value);
 }
 
 fn cuCoredumpRegisterCompleteCallback(t: &mut Trial) {
@@ -1201,7 +1195,7 @@ fn cuDevSmResourceSplitByCount(t: &mut Trial) {
 }
 
 fn cuDeviceCanAccessPeer(t: &mut Trial) {
-    t.writes::<i32>(0, 1);
+    t.writes_truth::<i32>(0);
     let dev: sys::CUdevice = t.value(1);
     let peer_dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
@@ -1209,7 +1203,7 @@ fn cuDeviceCanAccessPeer(t: &mut Trial) {
     t.passed(1, &dev);
     t.passed(2, &peer_dev);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(0, &value);
+    t.gave_truth(value, 0);
 }
 
 fn cuDeviceComputeCapability(t: &mut Trial) {
@@ -1312,7 +1306,7 @@ fn cuDeviceGetDevResource(t: &mut Trial) {
 }
 
 fn cuDeviceGetExecAffinitySupport(t: &mut Trial) {
-    t.writes::<i32>(0, 1);
+    t.writes_truth::<i32>(0);
     let type_: sys::CUexecAffinityType = t.value(1);
     let dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
@@ -1320,7 +1314,7 @@ fn cuDeviceGetExecAffinitySupport(t: &mut Trial) {
     t.passed(1, &type_);
     t.passed(2, &dev);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(0, &value);
+    t.gave_truth(value, 0);
 }
 
 fn cuDeviceGetFabricClusterUuid(t: &mut Trial) {
@@ -1498,13 +1492,13 @@ fn cuDeviceGraphMemTrim(t: &mut Trial) {
 fn cuDevicePrimaryCtxGetState(t: &mut Trial) {
     let dev: sys::CUdevice = t.value(0);
     t.writes::<u32>(1, 1);
-    t.writes::<i32>(2, 1);
+    t.writes_truth::<i32>(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::device_primary_ctx_get_state(dev) };
     t.passed(0, &dev);
     let Some(value) = t.settle(answer) else { return };
     t.gave(1, &value.flags);
-    t.gave(2, &value.active);
+    t.gave_truth(value.active, 2);
 }
 
 fn cuDevicePrimaryCtxRelease(t: &mut Trial) {
@@ -1771,31 +1765,31 @@ fn cuFlushGPUDirectRDMAWrites(t: &mut Trial) {
 fn cuFuncGetAttribute(t: &mut Trial) {
     t.writes::<i32>(0, 1);
     let attrib: sys::CUfunction_attribute = t.value(1);
-    let hfunc: sys::CUfunction = t.value(2);
+    let func: sys::CUfunction = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_get_attribute(attrib, hfunc) };
+    let answer = unsafe { checked::func_get_attribute(attrib, func) };
     t.passed(1, &attrib);
-    t.passed(2, &hfunc);
+    t.passed(2, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
 
 fn cuFuncGetModule(t: &mut Trial) {
     t.writes::<sys::CUmodule>(0, 1);
-    let hfunc: sys::CUfunction = t.value(1);
+    let func: sys::CUfunction = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_get_module(hfunc) };
-    t.passed(1, &hfunc);
+    let answer = unsafe { checked::func_get_module(func) };
+    t.passed(1, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
 
 fn cuFuncGetName(t: &mut Trial) {
     t.points_to_text(0);
-    let hfunc: sys::CUfunction = t.value(1);
+    let func: sys::CUfunction = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_get_name(hfunc) };
-    t.passed(1, &hfunc);
+    let answer = unsafe { checked::func_get_name(func) };
+    t.passed(1, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave_text(0, &value);
 }
@@ -1843,25 +1837,25 @@ fn cuFuncLoad(t: &mut Trial) {
 }
 
 fn cuFuncSetAttribute(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let attrib: sys::CUfunction_attribute = t.value(1);
     let value: i32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_attribute(hfunc, attrib, value) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_attribute(func, attrib, value) };
+    t.passed(0, &func);
     t.passed(1, &attrib);
     t.passed(2, &value);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuFuncSetBlockShape(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let x: i32 = t.value(1);
     let y: i32 = t.value(2);
     let z: i32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_block_shape(hfunc, x, y, z) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_block_shape(func, x, y, z) };
+    t.passed(0, &func);
     t.passed(1, &x);
     t.passed(2, &y);
     t.passed(3, &z);
@@ -1869,31 +1863,31 @@ fn cuFuncSetBlockShape(t: &mut Trial) {
 }
 
 fn cuFuncSetCacheConfig(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let config: sys::CUfunc_cache = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_cache_config(hfunc, config) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_cache_config(func, config) };
+    t.passed(0, &func);
     t.passed(1, &config);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuFuncSetSharedMemConfig(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let config: sys::CUsharedconfig = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_shared_mem_config(hfunc, config) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_shared_mem_config(func, config) };
+    t.passed(0, &func);
     t.passed(1, &config);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuFuncSetSharedSize(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let bytes: u32 = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_shared_size(hfunc, bytes) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_shared_size(func, bytes) };
+    t.passed(0, &func);
     t.passed(1, &bytes);
     let _: Option<()> = t.settle(answer);
 }
@@ -3008,13 +3002,13 @@ fn cuGraphNodeGetDependentNodes_v2(t: &mut Trial) {
 fn cuGraphNodeGetEnabled(t: &mut Trial) {
     let graph_exec: sys::CUgraphExec = t.value(0);
     let node: sys::CUgraphNode = t.value(1);
-    t.writes::<u32>(2, 1);
+    t.writes_truth::<u32>(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_get_enabled(graph_exec, node) };
     t.passed(0, &graph_exec);
     t.passed(1, &node);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(2, &value);
+    t.gave_truth(value, 2);
 }
 
 fn cuGraphNodeGetLocalId(t: &mut Trial) {
@@ -3447,10 +3441,10 @@ fn cuKernelGetLibrary(t: &mut Trial) {
 
 fn cuKernelGetName(t: &mut Trial) {
     t.points_to_text(0);
-    let hfunc: sys::CUkernel = t.value(1);
+    let func: sys::CUkernel = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::kernel_get_name(hfunc) };
-    t.passed(1, &hfunc);
+    let answer = unsafe { checked::kernel_get_name(func) };
+    t.passed(1, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave_text(0, &value);
 }
@@ -3578,25 +3572,25 @@ fn cuLaunchGridAsync(t: &mut Trial) {
 
 fn cuLaunchHostFunc(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let fn_: sys::CUhostFn = t.value(1);
+    let function: sys::CUhostFn = t.value(1);
     let user_data: *mut c_void = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_host_func(stream, fn_, user_data) };
+    let answer = unsafe { checked::launch_host_func(stream, function, user_data) };
     t.passed(0, &stream);
-    t.passed(1, &fn_);
+    t.passed(1, &function);
     t.passed(2, &user_data);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuLaunchHostFunc_v2(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let fn_: sys::CUhostFn = t.value(1);
+    let function: sys::CUhostFn = t.value(1);
     let user_data: *mut c_void = t.value(2);
     let sync_mode: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_host_func_v2(stream, fn_, user_data, sync_mode) };
+    let answer = unsafe { checked::launch_host_func_v2(stream, function, user_data, sync_mode) };
     t.passed(0, &stream);
-    t.passed(1, &fn_);
+    t.passed(1, &function);
     t.passed(2, &user_data);
     t.passed(3, &sync_mode);
     let _: Option<()> = t.settle(answer);
@@ -3647,11 +3641,11 @@ fn cuLaunchKernelEx(t: &mut Trial) {
 fn cuLibraryEnumerateKernels(t: &mut Trial) {
     t.writes::<sys::CUkernel>(0, 3);
     let num_kernels: u32 = 3;
-    let lib: sys::CUlibrary = t.value(2);
+    let library: sys::CUlibrary = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_enumerate_kernels(num_kernels, lib) };
+    let answer = unsafe { checked::library_enumerate_kernels(num_kernels, library) };
     t.passed(1, &num_kernels);
-    t.passed(2, &lib);
+    t.passed(2, &library);
     let Some(value) = t.settle(answer) else { return };
     t.gave_slice(0, &value);
 }
@@ -3684,10 +3678,10 @@ fn cuLibraryGetKernel(t: &mut Trial) {
 
 fn cuLibraryGetKernelCount(t: &mut Trial) {
     t.writes::<u32>(0, 1);
-    let lib: sys::CUlibrary = t.value(1);
+    let library: sys::CUlibrary = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_get_kernel_count(lib) };
-    t.passed(1, &lib);
+    let answer = unsafe { checked::library_get_kernel_count(library) };
+    t.passed(1, &library);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -4041,13 +4035,13 @@ fn cuLogicalEndpointImport(t: &mut Trial) {
 fn cuLogicalEndpointQuery(t: &mut Trial) {
     let le_id: sys::CUlogicalEndpointId = t.value(0);
     let count: u32 = t.value(1);
-    t.writes::<i32>(2, 1);
+    t.writes_truth::<i32>(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::logical_endpoint_query(le_id, count) };
     t.passed(0, &le_id);
     t.passed(1, &count);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(2, &value);
+    t.gave_truth(value, 2);
 }
 
 fn cuLogicalEndpointUnbind(t: &mut Trial) {
@@ -5483,22 +5477,22 @@ fn cuMipmappedArrayGetSparseProperties(t: &mut Trial) {
 fn cuModuleEnumerateFunctions(t: &mut Trial) {
     t.writes::<sys::CUfunction>(0, 3);
     let num_functions: u32 = 3;
-    let mod_: sys::CUmodule = t.value(2);
+    let module: sys::CUmodule = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_enumerate_functions(num_functions, mod_) };
+    let answer = unsafe { checked::module_enumerate_functions(num_functions, module) };
     t.passed(1, &num_functions);
-    t.passed(2, &mod_);
+    t.passed(2, &module);
     let Some(value) = t.settle(answer) else { return };
     t.gave_slice(0, &value);
 }
 
 fn cuModuleGetFunction(t: &mut Trial) {
     t.writes::<sys::CUfunction>(0, 1);
-    let hmod: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_function(hmod, name) };
-    t.passed(1, &hmod);
+    let answer = unsafe { checked::module_get_function(module, name) };
+    t.passed(1, &module);
     t.passed_pointer(2, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -5506,10 +5500,10 @@ fn cuModuleGetFunction(t: &mut Trial) {
 
 fn cuModuleGetFunctionCount(t: &mut Trial) {
     t.writes::<u32>(0, 1);
-    let mod_: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_function_count(mod_) };
-    t.passed(1, &mod_);
+    let answer = unsafe { checked::module_get_function_count(module) };
+    t.passed(1, &module);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -5517,11 +5511,11 @@ fn cuModuleGetFunctionCount(t: &mut Trial) {
 fn cuModuleGetGlobal_v2(t: &mut Trial) {
     t.writes::<sys::CUdeviceptr>(0, 1);
     t.writes::<usize>(1, 1);
-    let hmod: sys::CUmodule = t.value(2);
+    let module: sys::CUmodule = t.value(2);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_global(hmod, name) };
-    t.passed(2, &hmod);
+    let answer = unsafe { checked::module_get_global(module, name) };
+    t.passed(2, &module);
     t.passed_pointer(3, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value.dptr);
@@ -5538,11 +5532,11 @@ fn cuModuleGetLoadingMode(t: &mut Trial) {
 
 fn cuModuleGetSurfRef(t: &mut Trial) {
     t.writes::<sys::CUsurfref>(0, 1);
-    let hmod: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_surf_ref(hmod, name) };
-    t.passed(1, &hmod);
+    let answer = unsafe { checked::module_get_surf_ref(module, name) };
+    t.passed(1, &module);
     t.passed_pointer(2, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -5550,11 +5544,11 @@ fn cuModuleGetSurfRef(t: &mut Trial) {
 
 fn cuModuleGetTexRef(t: &mut Trial) {
     t.writes::<sys::CUtexref>(0, 1);
-    let hmod: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_tex_ref(hmod, name) };
-    t.passed(1, &hmod);
+    let answer = unsafe { checked::module_get_tex_ref(module, name) };
+    t.passed(1, &module);
     t.passed_pointer(2, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -5608,10 +5602,10 @@ fn cuModuleLoadFatBinary(t: &mut Trial) {
 }
 
 fn cuModuleUnload(t: &mut Trial) {
-    let hmod: sys::CUmodule = t.value(0);
+    let module: sys::CUmodule = t.value(0);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_unload(hmod) };
-    t.passed(0, &hmod);
+    let answer = unsafe { checked::module_unload(module) };
+    t.passed(0, &module);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -5840,58 +5834,58 @@ fn cuOccupancyMaxPotentialClusterSize(t: &mut Trial) {
 }
 
 fn cuParamSetSize(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let numbytes: u32 = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_set_size(hfunc, numbytes) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_set_size(func, numbytes) };
+    t.passed(0, &func);
     t.passed(1, &numbytes);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSetTexRef(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let texunit: i32 = t.value(1);
     let tex_ref: sys::CUtexref = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_set_tex_ref(hfunc, texunit, tex_ref) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_set_tex_ref(func, texunit, tex_ref) };
+    t.passed(0, &func);
     t.passed(1, &texunit);
     t.passed(2, &tex_ref);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSetf(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let offset: i32 = t.value(1);
     let value: f32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_setf(hfunc, offset, value) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_setf(func, offset, value) };
+    t.passed(0, &func);
     t.passed(1, &offset);
     t.passed(2, &value);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSeti(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let offset: i32 = t.value(1);
     let value: u32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_seti(hfunc, offset, value) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_seti(func, offset, value) };
+    t.passed(0, &func);
     t.passed(1, &offset);
     t.passed(2, &value);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSetv(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let offset: i32 = t.value(1);
     let ptr: [u16; 5] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_setv(hfunc, offset, &ptr) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_setv(func, offset, &ptr) };
+    t.passed(0, &func);
     t.passed(1, &offset);
     t.passed_pointer(2, ptr.as_ptr());
     t.passed::<u32>(3, &10);
@@ -6158,17 +6152,17 @@ fn cuStreamGetCaptureInfo_v2(t: &mut Trial) {
     t.writes::<sys::CUstreamCaptureStatus>(1, 1);
     t.writes::<u64>(2, 1);
     t.writes::<sys::CUgraph>(3, 1);
-    t.writes::<*const sys::CUgraphNode>(4, 1);
-    t.writes::<usize>(5, 1);
+    t.points_to::<sys::CUgraphNode>(4, 3);
+    t.counts::<usize>(5, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::stream_get_capture_info(stream) };
     t.passed(0, &stream);
+    t.saw(5, &[0]);
     let Some(value) = t.settle(answer) else { return };
     t.gave(1, &value.capture_status);
     t.gave(2, &value.id);
     t.gave(3, &value.graph);
-    t.gave(4, &value.dependencies);
-    t.gave(5, &value.num_dependencies);
+    t.gave_slice(4, &value.dependencies);
 }
 
 fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
@@ -6176,19 +6170,19 @@ fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
     t.writes::<sys::CUstreamCaptureStatus>(1, 1);
     t.writes::<u64>(2, 1);
     t.writes::<sys::CUgraph>(3, 1);
-    t.writes::<*const sys::CUgraphNode>(4, 1);
-    t.writes::<*const sys::CUgraphEdgeData>(5, 1);
-    t.writes::<usize>(6, 1);
+    t.points_to::<sys::CUgraphNode>(4, 3);
+    t.points_to::<sys::CUgraphEdgeData>(5, 3);
+    t.counts::<usize>(6, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::stream_get_capture_info_v3(stream) };
     t.passed(0, &stream);
+    t.saw(6, &[0]);
     let Some(value) = t.settle(answer) else { return };
     t.gave(1, &value.capture_status);
     t.gave(2, &value.id);
     t.gave(3, &value.graph);
-    t.gave(4, &value.dependencies);
-    t.gave(5, &value.edge_data);
-    t.gave(6, &value.num_dependencies);
+    t.gave_slice(4, &value.dependencies);
+    t.gave_slice(5, &value.edge_data);
 }
 
 fn cuStreamGetCtx(t: &mut Trial) {

@@ -41,6 +41,7 @@ fn trial(call: &Call) -> String {
         if parameter.ty.pointers > 0
             && call.is_counted(&parameter.name)
             && !is_list(call, &parameter.name)
+            && !is_copied(call, &parameter.name)
         {
             let name = names::parameter(&parameter.name);
             outputs.push((name, format!("t.counted(VALUE as u64, {index})")));
@@ -103,6 +104,13 @@ fn is_list(call: &Call, counter: &str) -> bool {
         .any(|parameter| matches!(&parameter.kind, Kind::List { count } if count == counter))
 }
 
+/// Whether an array of the driver's is counted by this parameter.
+fn is_copied(call: &Call, counter: &str) -> bool {
+    call.parameters
+        .iter()
+        .any(|parameter| matches!(&parameter.kind, Kind::Copied { count } if count == counter))
+}
+
 /// What a counter says in a trial.
 fn counted(call: &Call, counter: &str) -> usize {
     for parameter in &call.parameters {
@@ -150,6 +158,9 @@ fn one(
             } else if is_list(call, c_name) {
                 before.push(format!("t.counts::<{base}>({index}, {LENGTH});"));
                 after.push(format!("t.saw({index}, &[0, {LENGTH}]);"));
+            } else if is_copied(call, c_name) {
+                before.push(format!("t.counts::<{base}>({index}, {LENGTH});"));
+                after.push(format!("t.saw({index}, &[0]);"));
             } else {
                 before.push(format!(
                     "t.counts::<{base}>({index}, {});",
@@ -271,8 +282,16 @@ fn one(
             before.push(format!("t.writes_text({index});"));
             outputs.push((name, format!("t.gave_text({index}, &VALUE)")));
         }
+        Kind::Truth => {
+            before.push(format!("t.writes_truth::<{pointee}>({index});"));
+            outputs.push((name, format!("t.gave_truth(VALUE, {index})")));
+        }
         Kind::Vector { .. } | Kind::List { .. } => {
-            before.push(format!("t.writes::<{pointee}>({index}, {LENGTH});"));
+            before.push(format!("t.writes::<{}>({index}, {LENGTH});", ty.element()));
+            outputs.push((name, format!("t.gave_slice({index}, &VALUE)")));
+        }
+        Kind::Copied { .. } => {
+            before.push(format!("t.points_to::<{}>({index}, {LENGTH});", ty.base()));
             outputs.push((name, format!("t.gave_slice({index}, &VALUE)")));
         }
     }

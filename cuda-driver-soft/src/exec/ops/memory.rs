@@ -445,7 +445,7 @@ pub(super) fn places(
         Some(host) => Placed::Pattern(host),
         None => match m
             .spaces
-            .place(cache, access.space, addresses, mask, bytes, align)
+            .place(cache, access.space, addresses, mask, (bytes, align), write)
         {
             Ok(placed) => placed,
             Err(refusal) => {

@@ -143,7 +143,7 @@ fn endless_recursion_ends() {
         matches!(fault.kind, FaultKind::StackOverflow { .. }),
         "{fault}"
     );
-    assert_eq!(fault.code(), 719);
+    assert_eq!(fault.code(), 700);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod faults;
 mod kernels;
 mod scheduling;
+mod waiting;
 
 use super::{Execution, Isa, Launch, Options, Program, Progress};
 use crate::memory::{Kind, space};

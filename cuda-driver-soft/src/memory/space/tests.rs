@@ -50,7 +50,7 @@ fn free_wants_the_base_and_once() {
         "freed addresses are not reused at once"
     );
     assert_eq!(space.free_owned(2).len(), 1);
-    assert_eq!(space.in_use(|a| a.owner == 2), 0);
+    assert_eq!(space.device_bytes(&[1, 2]), 70_000);
 }
 
 #[test]
@@ -66,7 +66,10 @@ fn addresses_come_back_when_the_range_was_used_up() {
         .collect();
     assert_eq!(
         space.alloc(Kind::Device, 0, 1),
-        Err(OutOfMemory { bytes: 1 })
+        Err(OutOfMemory {
+            bytes: 1,
+            limit: None
+        })
     );
     space.free(a[1]).unwrap();
     space.free(a[2]).unwrap();
@@ -77,7 +80,10 @@ fn addresses_come_back_when_the_range_was_used_up() {
     );
     assert_eq!(
         space.alloc(Kind::Device, 0, u64::MAX),
-        Err(OutOfMemory { bytes: u64::MAX })
+        Err(OutOfMemory {
+            bytes: u64::MAX,
+            limit: None
+        })
     );
 }
 
@@ -106,13 +112,16 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
     let address = memory.as_mut_ptr();
     // SAFETY: `memory` outlives both registrations.
     unsafe {
-        assert_eq!(space.register_host(address, 100, 1), Ok(address as u64));
         assert_eq!(
-            space.register_host(address.add(200), 100, 1),
+            space.register_host(address, 100, 1, false),
+            Ok(address as u64)
+        );
+        assert_eq!(
+            space.register_host(address.add(200), 100, 1, false),
             Ok(address as u64 + 200)
         );
-        assert!(space.register_host(address.add(99), 50, 1).is_err());
-        assert!(space.register_host(address.add(150), 0, 1).is_err());
+        assert!(space.register_host(address.add(99), 50, 1, false).is_err());
+        assert!(space.register_host(address.add(150), 0, 1, false).is_err());
     }
     let work = space.enter();
     assert_eq!(
@@ -128,6 +137,7 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
         space.free(address as u64).is_err(),
         "registered memory is not freed"
     );
+    drop(work);
     space.fill16(address as u64, 0x0102, 50).unwrap();
     space.unregister(address).unwrap();
     assert!(space.unregister(address).is_err());
@@ -138,4 +148,110 @@ fn host_memory_keeps_its_address_and_pages_may_be_shared() {
     space.copy(pinned + 1, pinned, 32).unwrap();
     space.read(pinned, &mut back).unwrap();
     assert_eq!(back, [1, 1, 2, 3, 4, 1, 2, 3]);
+}
+
+#[test]
+fn a_quota_counts_by_pool_and_owner() {
+    let space = leak(0);
+    let quota = Quota {
+        owners: &[1, 2],
+        most: 1000,
+    };
+    let a = space.alloc_within(Kind::Device, 1, 600, quota).unwrap();
+    assert_eq!(
+        space.alloc_within(Kind::Global, 2, 401, quota),
+        Err(OutOfMemory {
+            bytes: 401,
+            limit: Some((600, 1000))
+        })
+    );
+    let b = space.alloc_within(Kind::Managed, 2, 400, quota).unwrap();
+    assert!(space.alloc_within(Kind::Constant, 1, 1, quota).is_err());
+    // Page-locked memory, other owners and the heap do not count.
+    space
+        .alloc_within(Kind::Pinned, 1, 5000, quota)
+        .expect("memory of the host");
+    space.alloc(Kind::Device, 3, 5000).unwrap();
+    let heap = Quota {
+        owners: &[1],
+        most: 64,
+    };
+    let pieces: Vec<u64> = (0..4)
+        .map(|_| space.alloc_within(Kind::Heap, 1, 1, heap).unwrap())
+        .collect();
+    assert!(space.alloc_within(Kind::Heap, 1, 1, heap).is_err());
+    assert!(space.alloc_within(Kind::Heap, 1, u64::MAX, heap).is_err());
+    space.free(pieces[1]).unwrap();
+    space.alloc_within(Kind::Heap, 1, 16, heap).unwrap();
+    // What failed is not counted.
+    assert!(space.alloc(Kind::Device, 1, u64::MAX).is_err());
+    assert_eq!(space.device_bytes(&[1, 2]), 1000);
+    space.free(a).unwrap();
+    space.free(b).unwrap();
+    assert_eq!(space.device_bytes(&[1, 2]), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stale_registration_ends_where_its_memory_is_given_out_again() {
+    let space = leak(0);
+    // The allocator asks the system for what is as large as this, and gives it back at once.
+    const LARGE: u64 = 640 * PAGE;
+    const AGAIN: u64 = 528 * PAGE;
+    for _ in 0..100 {
+        let gone = Zeroed::new(LARGE, PAGE).unwrap();
+        let base = gone.address() as u64;
+        // SAFETY: nothing accesses it before it is gone.
+        unsafe { space.register_host(gone.address(), LARGE, 1, false) }.unwrap();
+        let work = space.enter();
+        let old = work.lookup(base + LARGE / 2).unwrap();
+        drop(gone);
+        let pinned = space.alloc(Kind::Pinned, 1, AGAIN).unwrap();
+        if pinned < base + LARGE && pinned + AGAIN > base {
+            let outside = if pinned > base { base } else { pinned + AGAIN };
+            assert_eq!(old.length(), 0);
+            assert!(work.lookup(outside).is_none());
+            assert_eq!(space.find(outside), None);
+            assert_eq!(space.find(pinned).map(|a| a.bytes), Some(AGAIN));
+            return;
+        }
+        drop(work);
+        space.free(pinned).unwrap();
+        space.unregister(base as usize as *mut u8).unwrap();
+    }
+    panic!("the allocator never gave the same memory again: the test has shown nothing");
+}
+
+#[test]
+fn the_end_of_a_registration_waits_for_work_in_flight() {
+    let space = leak(0);
+    let mut memory = vec![0u8; 4096];
+    let address = memory.as_mut_ptr();
+    // SAFETY: `memory` outlives the registration.
+    unsafe { space.register_host(address, 4096, 1, false) }.unwrap();
+    let work = space.enter();
+    let at = address as usize;
+    let ended = std::thread::spawn(move || space.unregister(at as *mut u8).map(|_| ()));
+    while space.find(at as u64).is_some() {
+        std::thread::yield_now();
+    }
+    let later = space.enter();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert!(
+        !ended.is_finished(),
+        "work is in flight that may access the memory"
+    );
+    drop(work);
+    // Work that began later cannot know of it.
+    ended.join().unwrap().unwrap();
+    drop(later);
+}
+
+#[test]
+fn only_what_is_meant_is_freed() {
+    let space = leak(0);
+    let a = space.alloc(Kind::Device, 1, 8).unwrap();
+    let id = space.find(a).unwrap().id;
+    assert!(space.free_if(a, |f| f.id == id + 1).is_err());
+    assert_eq!(space.free_if(a, |f| f.id == id).unwrap().base, a);
 }

@@ -1,0 +1,375 @@
+//! A warp: its lanes, split into groups that are at the same place.
+//!
+//! A [`Split`] is a set of lanes at one instruction of one frame. The one that runs is that in the deepest frame, and
+//! there the one at the lowest block; it runs until it comes to where another split waits, and joins it there. Only
+//! splits that could run join: lanes parked at a barrier are elsewhere, and come back together. So that lanes that spin
+//! cannot starve those they wait for, another split gets a turn when one has gone round too often.
+
+mod barrier;
+mod call;
+mod together;
+
+use super::code::{Action, Code};
+use super::fault::FaultKind;
+use super::frame::{Caller, Frame, FrameId, Frames, Here};
+use super::held::Held;
+use super::lanes::{self, Mask};
+use super::machine::Machine;
+use super::ops::collective::Collective;
+use super::run::{Event, run};
+use crate::ir::{BarOp, FuncId};
+use crate::memory::buffer::LocalMemory;
+
+/// Lanes at one place.
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    frame: FrameId,
+    depth: u32,
+    pc: u32,
+    mask: Mask,
+}
+
+impl Split {
+    /// Whether this one goes first: deepest frame, then frame by frame, then lowest place.
+    fn before(&self, other: &Split) -> bool {
+        (other.depth, self.frame, self.pc) < (self.depth, other.frame, other.pc)
+    }
+}
+
+/// Lanes that wait at a barrier, or for others to do something together; they go on behind it.
+#[derive(Clone, Copy, Debug)]
+struct Parked {
+    split: Split,
+    action: u32,
+    /// What they wait to do together with which lanes: wherever those come to the same, it is done.
+    together: Option<(Collective, Mask)>,
+}
+
+/// A warp of a block.
+pub(crate) struct Warp {
+    here: Here,
+    frames: Vec<Option<Frame>>,
+    /// Splits that can run; the next one last.
+    ready: Vec<Split>,
+    parked: Vec<Parked>,
+    /// Lanes that have not exited.
+    live: Mask,
+    local: LocalMemory,
+    local_held: Held,
+    /// Bytes of the registers of all frames.
+    registers: u64,
+    /// Whose turn it is when splits take turns.
+    turn: usize,
+}
+
+/// Why a warp stopped running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// All its lanes have exited.
+    Done,
+    /// All its lanes are at this barrier.
+    Barrier(Arrival),
+    /// It could go on, but has had its share.
+    Share,
+    /// Something went wrong; the rest is in [`Machine::fault`].
+    Fault {
+        /// Line in the PTX source.
+        line: u32,
+    },
+}
+
+/// A warp's arrival at a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// Which barrier.
+    pub(crate) id: u32,
+    /// How many threads take part, if said.
+    pub(crate) count: Option<u32>,
+    /// What is done there.
+    pub(crate) op: BarOp,
+    /// Of `.red`: lanes whose predicate holds.
+    pub(crate) holds: Mask,
+    /// Lanes that are there.
+    pub(crate) lanes: Mask,
+    /// Line in the PTX source.
+    pub(crate) line: u32,
+}
+
+/// Jumps backwards that a split may do before others get a turn.
+const QUANTUM: i64 = 16_384;
+/// The same once it was seen to look for what others do.
+const SPIN_QUANTUM: i64 = 64;
+/// Jumps backwards that a split gets in its turn.
+const TURN: i64 = 64;
+/// Nested calls.
+const MAX_DEPTH: u32 = 4096;
+/// Bytes of registers of all frames of a warp.
+const MAX_REGISTERS: u64 = 256 << 20;
+
+impl Warp {
+    /// A warp at the start of the kernel. `None` if the host has no memory for it.
+    pub(crate) fn new(
+        frames: &mut Frames<'_>,
+        function: FuncId,
+        here: Here,
+        lanes: Mask,
+    ) -> Option<Self> {
+        let frame = frames.make(function, here, None, 0, lanes)?;
+        let mut warp = Warp {
+            registers: frame.file.bytes(),
+            here,
+            frames: vec![Some(frame)],
+            ready: Vec::new(),
+            parked: Vec::new(),
+            live: lanes,
+            local: LocalMemory::default(),
+            local_held: Held::default(),
+            turn: 0,
+        };
+        warp.begin(frames, lanes)?;
+        Some(warp)
+    }
+
+    /// Makes a warp that is done ready for the same place in another block.
+    pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, here: Here, lanes: Mask) -> Option<()> {
+        self.here = here;
+        self.live = lanes;
+        for frame in self.frames.drain(1..).flatten() {
+            frames.give_back(frame);
+        }
+        let frame = self.frames[0].as_mut()?;
+        frames.reuse(frame, here, lanes);
+        self.registers = frame.file.bytes();
+        self.begin(frames, lanes)
+    }
+
+    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask) -> Option<()> {
+        self.ready.clear();
+        self.parked.clear();
+        self.turn = 0;
+        self.ready.push(Split {
+            frame: 0,
+            depth: 0,
+            pc: 0,
+            mask: lanes,
+        });
+        let bytes = u64::from(frames.code(self.frames[0].as_ref()?.function).local_bytes);
+        self.local.reserve(bytes)?;
+        self.local_held.grow_to(32 * self.local.stride())?;
+        self.local.clear(0, bytes);
+        Some(())
+    }
+
+    /// The warp's number in its block.
+    pub(crate) fn number(&self) -> u32 {
+        self.here.warp
+    }
+
+    /// Runs until all lanes have exited or wait, or until the warp has had its share: `share` jumps backwards.
+    pub(crate) fn run(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        share: i64,
+    ) -> Pause {
+        std::mem::swap(&mut m.spaces.local, &mut self.local);
+        let pause = self.run_splits(m, frames, share);
+        std::mem::swap(&mut m.spaces.local, &mut self.local);
+        pause
+    }
+
+    fn run_splits(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
+        let mut share = share;
+        let mut in_turn = false;
+        // Jumps backwards since another split had its turn.
+        let mut since_turn = 0;
+        let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
+        m.live = self.live;
+        loop {
+            let Some(mut split) = self.ready.pop() else {
+                return self.settle(m, frames);
+            };
+            while let Some(other) = self.ready.last()
+                && (other.frame, other.pc) == (split.frame, split.pc)
+            {
+                split.mask |= other.mask;
+                self.ready.pop();
+            }
+            // Where it meets the next one. In its turn it goes past: the order would only hold it again.
+            let stop = match self.ready.last() {
+                Some(other) if other.frame == split.frame && other.pc > split.pc => other.pc,
+                _ => u32::MAX,
+            };
+            let Some(frame) = self.frames[split.frame as usize].as_mut() else {
+                continue;
+            };
+            let code = frames.code(frame.function);
+            m.spaces.local_end = frame.local_base + u64::from(code.local_bytes);
+            let had_turn = std::mem::take(&mut in_turn);
+            if had_turn || self.ready.is_empty() {
+                since_turn = 0;
+            }
+            let quantum = match (had_turn, self.ready.is_empty()) {
+                (true, _) => TURN,
+                (false, true) => share,
+                (false, false) => share.min(patience - since_turn),
+            };
+            let quantum = quantum.max(1);
+            m.quantum = quantum;
+            // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
+            let (pc, event) =
+                unsafe { run(m, code, frame.file.regs(), split.pc, split.mask, stop) };
+            split.pc = pc;
+            // Every way to go round counts: a loop that splits the lanes each time, one made of jump tables, calls that
+            // call. Else those that the lanes wait for would never run.
+            let mut rounds = quantum - m.quantum.max(0);
+            match event {
+                Event::Stop | Event::Quantum => self.push(split),
+                Event::Diverge => {
+                    m.steps += 1;
+                    rounds += i64::from(m.target <= pc);
+                    self.push(Split {
+                        pc: pc + 1,
+                        mask: split.mask & !m.taken,
+                        ..split
+                    });
+                    self.push(Split {
+                        pc: m.target,
+                        mask: m.taken,
+                        ..split
+                    });
+                }
+                Event::Fault => {
+                    return Pause::Fault {
+                        line: code.lines[pc as usize],
+                    };
+                }
+                Event::Act => {
+                    m.steps += 1;
+                    let index = code.insts[pc as usize].aux;
+                    match self.act(m, frames, code, split, index) {
+                        Ok(back) => rounds += i64::from(back),
+                        Err(()) => {
+                            return Pause::Fault {
+                                line: code.lines[pc as usize],
+                            };
+                        }
+                    }
+                }
+            }
+            share -= rounds;
+            if share <= 0 && !self.ready.is_empty() {
+                return Pause::Share;
+            }
+            if !had_turn {
+                since_turn += rounds;
+            }
+            let others = self.ready.len().saturating_sub(1);
+            if since_turn >= patience && others > 0 {
+                since_turn = 0;
+                self.turn += 1;
+                // In front of the order, for once.
+                let other = self.ready.remove(self.turn % others);
+                self.ready.push(other);
+                in_turn = true;
+            }
+        }
+    }
+
+    /// Puts a split where it belongs among those that can run.
+    fn push(&mut self, split: Split) {
+        let mut at = self.ready.len();
+        while at > 0 && self.ready[at - 1].before(&split) {
+            at -= 1;
+        }
+        if let Some(other) = at.checked_sub(1).and_then(|i| self.ready.get_mut(i))
+            && (other.frame, other.pc) == (split.frame, split.pc)
+        {
+            other.mask |= split.mask;
+            return;
+        }
+        self.ready.insert(at, split);
+    }
+
+    /// Runs an instruction of the scheduler, and says whether it leads backwards. `Err`: the fault is recorded.
+    fn act(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        code: &Code,
+        split: Split,
+        index: u32,
+    ) -> Result<bool, ()> {
+        let mut back = false;
+        let after = Split {
+            pc: split.pc + 1,
+            ..split
+        };
+        match &code.actions[index as usize] {
+            Action::Exit => self.exit(m, frames, split),
+            Action::Return => self.return_from(m, frames, code, split),
+            Action::Branch { index, targets } => {
+                let values = self.values(split.frame, *index, 4);
+                let mut rest = split.mask;
+                while rest != 0 {
+                    let first = values[rest.trailing_zeros() as usize];
+                    let lanes = lanes::iter(rest)
+                        .filter(|i| values[*i] == first)
+                        .fold(0, |m, i| m | 1 << i);
+                    rest &= !lanes;
+                    let Some(target) = targets.get(first as usize) else {
+                        let kind = FaultKind::InvalidPc { address: first };
+                        m.fault = Some((kind, lanes.trailing_zeros() as usize));
+                        return Err(());
+                    };
+                    back |= *target <= split.pc;
+                    self.push(Split {
+                        pc: *target,
+                        mask: lanes,
+                        ..split
+                    });
+                }
+            }
+            Action::Barrier(_) => self.parked.push(Parked {
+                split: after,
+                action: index,
+                together: None,
+            }),
+            Action::Collective(what, operands) => {
+                self.park_together(m, after, index, *what, operands)?;
+                self.do_together(frames);
+            }
+            Action::Call(call) => {
+                self.call(m, frames, call, split, index)?;
+                back = true;
+            }
+        }
+        Ok(back)
+    }
+
+    fn exit(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, split: Split) {
+        self.live &= !split.mask;
+        m.live = self.live;
+        let mut next = Some(split.frame);
+        while let Some(id) = next {
+            next = self.leave(frames, id, split.mask).map(|c| c.frame);
+        }
+        // Those who waited for these lanes wait no longer.
+        self.do_together(frames);
+    }
+
+    /// Lanes leave a frame, which goes when it is empty. Says who called it.
+    fn leave(&mut self, frames: &mut Frames<'_>, id: FrameId, lanes: Mask) -> Option<Caller> {
+        let frame = self.frames[id as usize].as_mut()?;
+        frame.live &= !lanes;
+        let caller = frame.caller;
+        if frame.live == 0
+            && caller.is_some()
+            && let Some(frame) = self.frames[id as usize].take()
+        {
+            self.registers -= frame.file.bytes();
+            frames.give_back(frame);
+        }
+        caller
+    }
+}

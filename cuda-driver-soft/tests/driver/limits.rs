@@ -1,0 +1,694 @@
+//! How much there is of everything: device memory, the heap of kernels, local and shared memory, and what may be
+//! registered. What a program asks for beyond it is refused; the host's memory is safe.
+
+use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
+use cuda_driver_sys::*;
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+
+fn alloc(bytes: usize) -> CUdeviceptr {
+    let mut address = 0;
+    check(unsafe { cuda().cuMemAlloc(&mut address, bytes) });
+    address
+}
+
+/// PTX with this text behind its head.
+fn module(text: &str) -> CString {
+    CString::new(format!(
+        ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
+    ))
+    .unwrap()
+}
+
+/// A kernel that writes thread numbers to an array of `bytes` bytes in `space`, and what it reads there to `p[0]`.
+fn with_array(space: &str, bytes: u64) -> CString {
+    module(&format!(
+        ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
+        ld.param.u64 %rd1,[p];\nmov.u32 %r1,%tid.x;\nmul.wide.u32 %rd2,%r1,4;\nmov.u64 %rd3,s;\nadd.s64 %rd4,%rd3,%rd2;\n\
+        st.{space}.u32 [%rd4],%r1;\nld.{space}.u32 %r2,[%rd4];\nst.global.u32 [%rd1],%r2;\nret;\n}}\n"
+    ))
+}
+
+fn attribute(kernel: &Kernel, attribute: CUfunction_attribute) -> i32 {
+    let mut value = -1;
+    check(unsafe { cuda().cuFuncGetAttribute(&mut value, attribute, kernel.function) });
+    value
+}
+
+fn launch_with_shared(kernel: &Kernel, shared: u32, p: u64) -> CUresult {
+    let mut p = p;
+    let mut params = [ptr(&mut p)];
+    unsafe {
+        cuda().cuLaunchKernel(
+            kernel.function,
+            1,
+            1,
+            1,
+            32,
+            1,
+            1,
+            shared,
+            null_mut(),
+            params.as_mut_ptr(),
+            null_mut(),
+        )
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn allocations_take_no_room_before_they_are_touched() {
+    fn resident_mib() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024
+    }
+    in_child(
+        "limits::allocations_take_no_room_before_they_are_touched",
+        &[],
+        || {
+            let (cuda, _context) = (cuda(), Context::new());
+            let before = resident_mib();
+            let device = alloc(1 << 30);
+            let (mut managed, mut pinned) = (0, null_mut());
+            unsafe {
+                check(cuda.cuMemAllocManaged(&mut managed, 256 << 20, 1));
+                if software() {
+                    // A real driver locks the pages.
+                    check(cuda.cuMemHostAlloc(&mut pinned, 256 << 20, 0));
+                }
+                let after = resident_mib();
+                assert!(after < before + 100, "{before} MiB, then {after} MiB");
+                // Touched, it is there, and zero around.
+                check(cuda.cuMemsetD8(device + (512 << 20), 7, 1 << 20));
+                let mut words = [9u8; 4];
+                let at = device + (513 << 20) - 2;
+                check(cuda.cuMemcpyDtoH(words.as_mut_ptr().cast(), at, 4));
+                assert_eq!(words[..2], [7, 7]);
+                check(cuda.cuMemFree(device));
+            }
+        },
+    );
+}
+
+#[test]
+fn variables_of_modules_are_device_memory() {
+    in_child(
+        "limits::variables_of_modules_are_device_memory",
+        &[("CUDA_SOFT_MEMORY", "4194304")],
+        || {
+            let (cuda, _context) = (cuda(), Context::new());
+            let (mut free, mut total) = (0, 0);
+            let mut image = null_mut();
+            let variable = |bytes: usize| module(&format!(".visible .global .b8 v[{bytes}];\n"));
+            unsafe {
+                check(cuda.cuMemGetInfo(&mut free, &mut total));
+                assert_eq!((free, total), (4 << 20, 4 << 20));
+                check(cuda.cuModuleLoadData(&mut image, variable(3 << 20).as_ptr().cast()));
+                check(cuda.cuMemGetInfo(&mut free, &mut total));
+                assert_eq!(free, 1 << 20);
+                let mut more = null_mut();
+                let two = variable(2 << 20);
+                expect(cuda.cuModuleLoadData(&mut more, two.as_ptr().cast()), 2);
+                let mut address = 0;
+                expect(cuda.cuMemAlloc(&mut address, (1 << 20) + 1), 2);
+                check(cuda.cuMemAlloc(&mut address, 1 << 20));
+                check(cuda.cuModuleUnload(image));
+                check(cuda.cuModuleLoadData(&mut more, two.as_ptr().cast()));
+            }
+        },
+    );
+}
+
+/// A kernel that calls `malloc(p[1])` until it gets NULL, at most a million times, and says in `p[0]` how often it did not.
+fn grabber() -> Kernel {
+    let text = module(
+        ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.visible .entry k(.param .u64 p)\n{\n\
+        .reg .b64 %rd<4>; .reg .b32 %r<2>; .reg .pred %p<3>;\nld.param.u64 %rd1,[p];\nld.global.u64 %rd2,[%rd1+8];\nmov.u32 %r1,0;\n\
+        L:\n{ .param .b64 a; .param .b64 b; st.param.b64 [a],%rd2; call (b),malloc,(a); ld.param.b64 %rd3,[b]; }\n\
+        setp.eq.u64 %p1,%rd3,0;\n@%p1 bra E;\nst.u8 [%rd3],%r1;\nadd.u32 %r1,%r1,1;\nsetp.lt.u32 %p2,%r1,1000000;\n@%p2 bra L;\n\
+        E: st.global.u32 [%rd1],%r1;\nret;\n}\n",
+    );
+    Kernel::from_ptx(&text, "k")
+}
+
+/// How many blocks of `bytes` bytes a kernel gets.
+fn grab(kernel: &Kernel, bytes: u64) -> u64 {
+    let place = alloc(16);
+    let mut words = [0, bytes];
+    unsafe {
+        check(cuda().cuMemcpyHtoD(place, words.as_ptr().cast(), 16));
+        check(launch_with_one_thread(kernel, place));
+        check(cuda().cuMemcpyDtoH(words.as_mut_ptr().cast(), place, 16));
+    }
+    words[0]
+}
+
+fn launch_with_one_thread(kernel: &Kernel, mut p: u64) -> CUresult {
+    kernel.launch(1, 1, null_mut(), &mut [ptr(&mut p)])
+}
+
+#[test]
+fn malloc_of_kernels_ends_with_the_heap() {
+    let cuda = cuda();
+    let mut limit = 0;
+    // What kernels allocate belongs to their context: a full heap stays full.
+    {
+        let _context = Context::new();
+        let kernel = grabber();
+        check(unsafe { cuda.cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE) });
+        let most = limit as u64 >> 20;
+        let got = grab(&kernel, 1 << 20);
+        assert!((1..=most).contains(&got), "{got} MiB of {most}");
+        assert_eq!(grab(&kernel, 1 << 20), 0);
+        assert_eq!(grab(&kernel, u64::MAX), 0);
+        assert_eq!(grab(&kernel, 0), 0);
+    }
+    {
+        let _context = Context::new();
+        let kernel = grabber();
+        check(unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 64 << 20) });
+        let got = grab(&kernel, 1 << 20);
+        assert!((32..=64).contains(&got), "{got} MiB of 64");
+        // It is in use now.
+        expect(
+            unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20) },
+            1,
+        );
+    }
+    let _context = Context::new();
+    let got = grab(&grabber(), 1000);
+    let most = limit as u64 / 1000;
+    assert!((most / 2..=most).contains(&got), "{got} kB of {limit} B");
+}
+
+/// What a kernel gets from `malloc` is written to `p[0]`, and freed `p[1]` times.
+fn allocate_and_free(times: u64) -> (CUdeviceptr, CUresult) {
+    let text = module(
+        ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 a);\n\
+        .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<4>; .reg .pred %p<2>;\nld.param.u64 %rd1,[p];\nld.global.u64 %rd2,[%rd1+8];\n\
+        { .param .b64 a; .param .b64 b; st.param.b64 [a],64; call (b),malloc,(a); ld.param.b64 %rd3,[b]; }\nst.global.u64 [%rd1],%rd3;\n\
+        L: setp.eq.u64 %p1,%rd2,0;\n@%p1 bra E;\n{ .param .b64 a; st.param.b64 [a],%rd3; call free,(a); }\nsub.u64 %rd2,%rd2,1;\nbra L;\n\
+        E: ret;\n}\n",
+    );
+    let kernel = Kernel::from_ptx(&text, "k");
+    let place = alloc(16);
+    let mut words = [0, times];
+    unsafe {
+        check(cuda().cuMemcpyHtoD(place, words.as_ptr().cast(), 16));
+        check(launch_with_one_thread(&kernel, place));
+        let code = cuda().cuCtxSynchronize();
+        if code.0 == 0 {
+            check(cuda().cuMemcpyDtoH(words.as_mut_ptr().cast(), place, 16));
+        }
+        (words[0], code)
+    }
+}
+
+#[test]
+fn the_heap_of_kernels_is_not_the_hosts() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (address, code) = allocate_and_free(0);
+    check(code);
+    assert_ne!(address, 0);
+    let (mut base, mut size, mut word) = (0, 0, 0u32);
+    unsafe {
+        expect(
+            cuda.cuMemGetAddressRange(&mut base, &mut size, address),
+            500,
+        );
+        expect(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4), 1);
+        expect(cuda.cuMemFree(address), 1);
+        let kind = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+        expect(
+            cuda.cuPointerGetAttribute((&raw mut word).cast(), kind, address),
+            1,
+        );
+    }
+    check(allocate_and_free(1).1);
+}
+
+#[test]
+fn what_a_kernel_frees_twice_is_a_fault() {
+    in_child("limits::what_a_kernel_frees_twice_is_a_fault", &[], || {
+        let context = Context::new();
+        expect(allocate_and_free(2).1, 719);
+        std::mem::forget(context);
+    });
+}
+
+#[test]
+fn local_memory_of_a_thread() {
+    let _context = Context::new();
+    let out = alloc(4);
+    let limit = || {
+        let mut limit = 0;
+        check(unsafe { cuda().cuCtxGetLimit(&mut limit, CUlimit::CU_LIMIT_STACK_SIZE) });
+        limit
+    };
+    for bytes in [1 << 10, 128 << 10, 523_000] {
+        let kernel = Kernel::from_ptx(&with_array("local", bytes), "k");
+        let size = attribute(
+            &kernel,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+        );
+        assert_eq!(size as u64, bytes);
+        check(launch_with_one_thread(&kernel, out));
+        check(unsafe { cuda().cuCtxSynchronize() });
+        // The stack grows to what is needed.
+        assert_eq!(limit() as u64, bytes.next_multiple_of(16));
+    }
+    // These load.
+    for bytes in [(512 << 10) - 16, 512 << 10, 600_000, 2_000_000_000] {
+        let kernel = Kernel::from_ptx(&with_array("local", bytes), "k");
+        let size = attribute(
+            &kernel,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+        );
+        assert_eq!(size as u64, bytes);
+        expect(launch_with_one_thread(&kernel, out), 1);
+    }
+    assert_eq!(limit(), 523_008);
+    check(unsafe { cuda().cuCtxSynchronize() });
+}
+
+#[test]
+fn local_memory_of_calls_is_that_of_the_deepest_chain() {
+    let _context = Context::new();
+    let out = alloc(4);
+    // `k` calls f0 to f3; f3 calls f0. Each has 150 kB: no chain has all of them.
+    let function = |i: u32, calls: &str| {
+        format!(
+            ".func (.param .b32 r) f{i}(.param .b32 n)\n{{\n.reg .b32 %r<3>; .reg .b64 %rd<4>;\n.local .align 8 .b8 s[150000];\n\
+            ld.param.u32 %r1,[n];\nmul.wide.u32 %rd1,%r1,8;\nmov.u64 %rd2,s;\nadd.s64 %rd3,%rd2,%rd1;\nst.local.u32 [%rd3],%r1;\n\
+            {calls}ld.local.u32 %r2,[%rd3];\nst.param.b32 [r],%r2;\nret;\n}}\n"
+        )
+    };
+    let call = |i: u32| {
+        format!(
+            "{{ .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f{i},(a); ld.param.b32 %r1,[b]; }}\n"
+        )
+    };
+    let text = |last: &str| {
+        let functions: String = (0..3).map(|i| function(i, "")).collect();
+        let calls: String = (0..4).map(call).collect();
+        module(&format!(
+            "{functions}{}.visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<2>; .reg .b64 %rd<2>;\nld.param.u64 %rd1,[p];\n\
+            mov.u32 %r1,7;\n{calls}st.global.u32 [%rd1],%r1;\nret;\n}}\n",
+            function(3, last)
+        ))
+    };
+    let kernel = Kernel::from_ptx(&text(&call(0)), "k");
+    let size = attribute(
+        &kernel,
+        CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+    );
+    assert!((300_000..302_000).contains(&size), "{size}");
+    let mut word = 0u32;
+    check(launch_with_one_thread(&kernel, out));
+    check(unsafe { cuda().cuMemcpyDtoH((&raw mut word).cast(), out, 4) });
+    assert_eq!(word, 7);
+}
+
+/// A kernel that sums the numbers up to `p[0]` by recursion, 256 bytes of local memory a level, into `p[1]`.
+fn recursive() -> Kernel {
+    let text = module(
+        ".visible .func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<2>;\n\
+        .local .align 8 .b8 s[256];\nld.param.u32 %r1,[n];\nand.b32 %r5,%r1,63;\nmul.wide.u32 %rd1,%r5,4;\nmov.u64 %rd2,s;\n\
+        add.s64 %rd3,%rd2,%rd1;\nst.local.u32 [%rd3],%r1;\nmov.u32 %r2,0;\nsetp.eq.u32 %p1,%r1,0;\n@%p1 bra E;\nsub.u32 %r3,%r1,1;\n\
+        { .param .b32 a; .param .b32 b; st.param.b32 [a],%r3; call (b),f,(a); ld.param.b32 %r2,[b]; }\n\
+        E: ld.local.u32 %r4,[%rd3];\nadd.u32 %r2,%r2,%r4;\nst.param.b32 [r],%r2;\nret;\n}\n\
+        .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<3>;\nld.param.u64 %rd1,[p];\nld.global.u32 %r1,[%rd1];\n\
+        { .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f,(a); ld.param.b32 %r2,[b]; }\nst.global.u32 [%rd1+4],%r2;\nret;\n}\n",
+    );
+    Kernel::from_ptx(&text, "k")
+}
+
+#[test]
+fn the_stack_limit_is_for_recursion() {
+    let _context = Context::new();
+    let kernel = recursive();
+    let place = alloc(8);
+    let sum_to = |n: u32| {
+        let mut words = [n, 0];
+        unsafe {
+            check(cuda().cuMemcpyHtoD(place, words.as_ptr().cast(), 8));
+            check(launch_with_one_thread(&kernel, place));
+            check(cuda().cuMemcpyDtoH(words.as_mut_ptr().cast(), place, 8));
+        }
+        words[1]
+    };
+    assert_eq!(sum_to(3), 6);
+    check(unsafe { cuda().cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 64 << 10) });
+    assert_eq!(sum_to(100), 5050);
+    check(unsafe { cuda().cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 500_000) });
+    assert_eq!(sum_to(1000), 500_500);
+}
+
+#[test]
+fn recursion_beyond_the_stack_limit_is_a_fault() {
+    in_child(
+        "limits::recursion_beyond_the_stack_limit_is_a_fault",
+        &[],
+        || {
+            let _context = Context::new();
+            let kernel = recursive();
+            let place = alloc(8);
+            unsafe {
+                check(cuda().cuMemsetD32(place, 100, 1));
+                check(launch_with_one_thread(&kernel, place));
+                expect(cuda().cuCtxSynchronize(), 700);
+            }
+            // The context cannot be destroyed without its fault.
+            std::mem::forget(_context);
+        },
+    );
+}
+
+#[test]
+fn shared_memory_of_a_block() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let out = alloc(4);
+    let (mut most, mut image) = (0, null_mut());
+    unsafe {
+        let optin = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        check(cuda.cuDeviceGetAttribute(&mut most, optin, 0));
+        // More than 48 KiB of variables, which ptxas alone refuses, is taken by the driver.
+        for bytes in [40 << 10, 60 << 10, most as u64] {
+            let kernel = Kernel::from_ptx(&with_array("shared", bytes), "k");
+            let left = most - bytes as i32;
+            let size = CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+            assert_eq!(attribute(&kernel, size) as u64, bytes);
+            check(launch_with_shared(&kernel, 0, out));
+            let dynamic = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            let usual = if bytes <= 48 << 10 { 48 << 10 } else { most };
+            assert_eq!(attribute(&kernel, dynamic), usual - bytes as i32);
+            let f = kernel.function;
+            expect(cuda.cuFuncSetAttribute(f, dynamic, left + 1), 1);
+            expect(cuda.cuFuncSetAttribute(f, dynamic, -1), 1);
+            check(cuda.cuFuncSetAttribute(f, dynamic, left));
+            check(launch_with_shared(&kernel, left as u32, out));
+            expect(launch_with_shared(&kernel, left as u32 + 1, out), 1);
+            expect(launch_with_shared(&kernel, u32::MAX, out), 1);
+            let mut free = 0;
+            check(cuda.cuOccupancyAvailableDynamicSMemPerBlock(&mut free, f, 1, 32));
+            assert_eq!(free as i32, left);
+            check(cuda.cuCtxSynchronize());
+        }
+        for bytes in [most as u64 + 1, 3_000_000_000, u64::from(u32::MAX) + 1] {
+            let text = with_array("shared", bytes);
+            expect(cuda.cuModuleLoadData(&mut image, text.as_ptr().cast()), 218);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_can_be_registered() {
+    const PAGE: usize = 4096;
+    /// Pages of the program, with these access rights.
+    fn pages(count: usize, rights: i32) -> *mut c_void {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let at = unsafe { libc::mmap(null_mut(), count * PAGE, rights, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        at
+    }
+    const READ_ONLY: u32 = 8;
+    let (cuda, _context) = (cuda(), Context::new());
+    let register = |at: *mut c_void, bytes: usize, flags: u32, code: u32| unsafe {
+        expect(cuda.cuMemHostRegister(at, bytes, flags), code);
+        if code == 0 {
+            check(cuda.cuMemHostUnregister(at));
+        }
+    };
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    let own = pages(16, both);
+    register(own, 16 * PAGE, 0, 0);
+    register(own.wrapping_byte_add(5), 100, 0, 0);
+    let began = std::time::Instant::now();
+    // More than the machine has.
+    register(own, 1 << 46, 0, 2);
+    register(own, usize::MAX, 0, 1);
+    register(0x1000 as *mut c_void, PAGE, 0, 1);
+    register((1usize << 50) as *mut c_void, PAGE, 0, 1);
+    register(0usize.wrapping_sub(PAGE) as *mut c_void, PAGE, 0, 801);
+    // What the driver made.
+    register(alloc(PAGE) as *mut c_void, PAGE, 0, 1);
+    let (mut pinned, mut managed) = (null_mut(), 0);
+    unsafe {
+        check(cuda.cuMemHostAlloc(&mut pinned, 2 * PAGE, 0));
+        check(cuda.cuMemAllocManaged(&mut managed, PAGE, 1));
+        expect(cuda.cuMemHostUnregister(pinned), 1);
+    }
+    register(pinned, PAGE, 0, 1);
+    register(managed as *mut c_void, PAGE, 0, 1);
+    // Flags.
+    for (flags, code, seen) in [
+        (0, 0, 2),
+        (1, 0, 3),
+        (2, 0, 2),
+        (8, 0, 2),
+        (9, 0, 3),
+        (4, 1, 0),
+        (16, 1, 0),
+    ] {
+        let mut got = 0;
+        unsafe {
+            expect(cuda.cuMemHostRegister(own, PAGE, flags), code);
+            if code == 0 {
+                check(cuda.cuMemHostGetFlags(&mut got, own));
+                assert_eq!(got, seen, "{flags}");
+                expect(cuda.cuMemHostUnregister(own.byte_add(16)), 1);
+                check(cuda.cuMemHostUnregister(own));
+                expect(cuda.cuMemHostUnregister(own), 713);
+            }
+        }
+    }
+    let hole = pages(16, both);
+    unsafe { libc::munmap(hole.byte_add(8 * PAGE), PAGE) };
+    register(hole, 16 * PAGE, 0, 1);
+    register(hole, 8 * PAGE, 0, 0);
+    register(pages(16, libc::PROT_NONE), 16 * PAGE, 0, 1);
+    assert!(began.elapsed() < std::time::Duration::from_secs(5));
+    let constant = pages(16, libc::PROT_READ);
+    register(constant, 16 * PAGE, 0, 1);
+    register(constant, 16 * PAGE, READ_ONLY, 0);
+    // What is for reading is not written.
+    let (device, mut back) = (alloc(PAGE), [1u8; 16]);
+    unsafe {
+        check(cuda.cuMemHostRegister(constant, PAGE, READ_ONLY));
+        check(cuda.cuMemcpyDtoD(device, constant as u64, PAGE));
+        check(cuda.cuMemcpyDtoH(back.as_mut_ptr().cast(), device, 16));
+        assert_eq!(back, [0; 16]);
+        if software() {
+            expect(cuda.cuMemcpyDtoD(constant as u64, device, PAGE), 1);
+            expect(cuda.cuMemcpy(constant as u64, device, PAGE), 1);
+        }
+        check(cuda.cuMemHostUnregister(constant));
+    }
+}
+
+#[test]
+fn a_kernel_that_writes_to_memory_for_reading_is_a_fault() {
+    static CONSTANT: [u32; 4096] = [7; 4096];
+    in_child(
+        "limits::a_kernel_that_writes_to_memory_for_reading_is_a_fault",
+        &[],
+        || {
+            let (cuda, context) = (cuda(), Context::new());
+            let text = module(
+                ".visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\nld.param.u64 %rd1,[p];\n\
+                ld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd1],%r1;\nret;\n}\n",
+            );
+            let kernel = Kernel::from_ptx(&text, "k");
+            let at = (&raw const CONSTANT).cast_mut().cast::<c_void>();
+            check(unsafe { cuda.cuMemHostRegister(at, size_of_val(&CONSTANT), 8) });
+            check(launch_with_one_thread(&kernel, at as u64));
+            expect(unsafe { cuda.cuCtxSynchronize() }, 700);
+            std::mem::forget(context);
+        },
+    );
+}
+
+#[cfg(target_os = "linux")]
+/// A registration that the program forgot ends where its memory is given out again: a kernel finds nothing there.
+#[test]
+fn a_forgotten_registration_ends_with_its_memory() {
+    in_child(
+        "limits::a_forgotten_registration_ends_with_its_memory",
+        &[("CUDA_SOFT_LOG", "1")],
+        || {
+            if !software() {
+                return;
+            }
+            let (cuda, context) = (cuda(), Context::new());
+            let reader = module(
+                ".visible .entry k(.param .u64 p, .param .u64 q)\n{\n.reg .b64 %rd<3>; .reg .b32 %r<2>;\nld.param.u64 %rd1,[p];\n\
+                ld.param.u64 %rd2,[q];\nld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd2],%r1;\nret;\n}\n",
+            );
+            let kernel = Kernel::from_ptx(&reader, "k");
+            // The allocator asks the system for what is as large as this, and gives it back at once.
+            const BYTES: usize = 40 << 20;
+            const AGAIN: usize = 33 << 20;
+            let layout = std::alloc::Layout::from_size_align(BYTES, 1 << 16).unwrap();
+            let mut out = alloc(4);
+            for _ in 0..100 {
+                let own = unsafe { std::alloc::alloc(layout) };
+                let mut pinned = null_mut();
+                unsafe {
+                    check(cuda.cuMemHostRegister(own.cast(), BYTES, 0));
+                    std::alloc::dealloc(own, layout);
+                    check(cuda.cuMemHostAlloc(&mut pinned, AGAIN, 0));
+                }
+                let start = own as u64;
+                let end = start + BYTES as u64;
+                let first = pinned as u64;
+                let beyond = first + AGAIN as u64;
+                if first < end && beyond > start {
+                    let mut gone = if first > start { start } else { beyond };
+                    let params = &mut [ptr(&mut gone), ptr(&mut out)];
+                    check(kernel.launch(1, 1, null_mut(), params));
+                    expect(unsafe { cuda.cuCtxSynchronize() }, 700);
+                    std::mem::forget(context);
+                    return;
+                }
+                // Where its memory was not given out again the registration is still there.
+                unsafe {
+                    check(cuda.cuMemFreeHost(pinned));
+                    let _ = cuda.cuMemHostUnregister(own.cast());
+                }
+            }
+            panic!("the allocator never gave the same memory again: the test has shown nothing");
+        },
+    );
+}
+
+#[test]
+fn sizes_that_wrap_around() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let device = alloc(256);
+    let host = [7u8; 256];
+    let copy = |y: usize, pitch: usize, height: usize| CUDA_MEMCPY2D {
+        srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: host.as_ptr().cast(),
+        srcPitch: pitch,
+        srcY: y,
+        dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstDevice: device,
+        dstPitch: 16,
+        WidthInBytes: 4,
+        Height: height,
+        ..CUDA_MEMCPY2D::default()
+    };
+    unsafe {
+        for (y, pitch, height) in [
+            (usize::MAX, 16, 1),
+            (usize::MAX, 16, 2),
+            (usize::MAX, 4, usize::MAX),
+            (1, 16, usize::MAX),
+            (1, usize::MAX, 2),
+        ] {
+            expect(cuda.cuMemcpy2D(&copy(y, pitch, height)), 1);
+        }
+        let mut cuboid = CUDA_MEMCPY3D {
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcDevice: device,
+            srcPitch: 16,
+            srcHeight: 4,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstDevice: device,
+            dstPitch: 16,
+            dstHeight: 4,
+            WidthInBytes: 4,
+            Height: 2,
+            Depth: 2,
+            srcZ: usize::MAX,
+            ..CUDA_MEMCPY3D::default()
+        };
+        expect(cuda.cuMemcpy3D(&cuboid), 1);
+        (cuboid.srcZ, cuboid.srcHeight) = (0, usize::MAX / 8);
+        expect(cuda.cuMemcpy3D(&cuboid), 1);
+        let kernel = Kernel::from_ptx(&with_array("shared", 64), "k");
+        let mut value = [0u8; 8];
+        let f = kernel.function;
+        expect(
+            cuda.cuParamSetv(f, 0, value.as_mut_ptr().cast(), u32::MAX),
+            1,
+        );
+        expect(
+            cuda.cuParamSetv(f, i32::MAX, value.as_mut_ptr().cast(), 8),
+            1,
+        );
+    }
+}
+
+#[test]
+fn a_kernel_prints_from_an_address_that_wraps() {
+    in_child(
+        "limits::a_kernel_prints_from_an_address_that_wraps",
+        &[],
+        || {
+            let context = Context::new();
+            let text = module(
+                ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.global .align 1 .b8 s[4]={37,100,33,0};\n\
+                .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<3>;\nmov.u64 %rd1,s;\ncvta.global.u64 %rd1,%rd1;\n\
+                ld.param.u64 %rd2,[p];\n{ .param .b64 f; .param .b64 a; .param .b32 r; st.param.b64 [f],%rd1; st.param.b64 [a],%rd2;\n\
+                call (r),vprintf,(f,a); }\nret;\n}\n",
+            );
+            let kernel = Kernel::from_ptx(&text, "k");
+            check(launch_with_one_thread(&kernel, u64::MAX));
+            expect(unsafe { cuda().cuCtxSynchronize() }, 700);
+            std::mem::forget(context);
+        },
+    );
+}
+
+/// A host function may wait for a thread that asks about the primary context while another gives it back.
+#[test]
+fn the_end_of_the_primary_context_keeps_nobody_waiting() {
+    in_child(
+        "limits::the_end_of_the_primary_context_keeps_nobody_waiting",
+        &[],
+        || {
+            use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+            use std::time::{Duration, Instant};
+            static ASKED: AtomicBool = AtomicBool::new(false);
+            static IN_TIME: AtomicBool = AtomicBool::new(false);
+            unsafe extern "system" fn wait(_: *mut c_void) {
+                let began = Instant::now();
+                while !ASKED.load(SeqCst) && began.elapsed() < Duration::from_secs(10) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                IN_TIME.store(ASKED.load(SeqCst), SeqCst);
+            }
+            let cuda = cuda();
+            for reset in [false, true] {
+                ASKED.store(false, SeqCst);
+                let mut context = null_mut();
+                unsafe {
+                    check(cuda.cuDevicePrimaryCtxRetain(&mut context, 0));
+                    check(cuda.cuCtxSetCurrent(context));
+                    check(cuda.cuLaunchHostFunc(null_mut(), Some(wait), null_mut()));
+                }
+                let other = std::thread::spawn(|| {
+                    std::thread::sleep(Duration::from_millis(100));
+                    let (mut flags, mut active) = (0, 0);
+                    check(unsafe {
+                        crate::common::cuda().cuDevicePrimaryCtxGetState(0, &mut flags, &mut active)
+                    });
+                    ASKED.store(true, SeqCst);
+                });
+                unsafe {
+                    if reset {
+                        check(cuda.cuDevicePrimaryCtxReset(0));
+                    }
+                    check(cuda.cuDevicePrimaryCtxRelease(0));
+                    check(cuda.cuCtxSetCurrent(null_mut()));
+                }
+                other.join().unwrap();
+                assert!(IN_TIME.load(SeqCst), "reset: {reset}");
+            }
+        },
+    );
+}
