@@ -16,6 +16,7 @@ mod kernels;
 #[cfg(test)]
 mod merge_tests;
 mod plain_names;
+mod ptx_md;
 mod results;
 
 use std::path::{Path, PathBuf};
@@ -69,6 +70,11 @@ const TASKS: &[Task] = &[
         "kernels",
         "compile tests/kernels/*.cu to PTX; with --check, compare",
         kernels::run,
+    ),
+    (
+        "ptx-md",
+        "write PTX.md: which PTX instructions the software driver runs",
+        ptx_md::run,
     ),
 ];
 

@@ -97,9 +97,9 @@ fn copy_lane(
     let mut data = [0u8; 16];
     let align = u64::from(bytes);
     if amount > 0 {
-        let read = m
-            .spaces
-            .place_lane(Space::Global, from, lane, u64::from(amount), align);
+        let read =
+            m.spaces
+                .place_lane(Space::Global, from, lane, (u64::from(amount), align), false);
         let (at, _) = read.map_err(|refusal| {
             m.refuse(refusal, bytes, false);
             Flow::Fault
@@ -111,7 +111,7 @@ fn copy_lane(
     }
     let write = m
         .spaces
-        .place_lane(Space::Shared, to, lane, u64::from(bytes), align);
+        .place_lane(Space::Shared, to, lane, (align, align), true);
     let (at, _) = write.map_err(|refusal| {
         m.refuse(refusal, bytes, true);
         Flow::Fault
@@ -187,7 +187,7 @@ impl Body for Mbarrier {
                 (Space::Shared, address) => address,
                 _ => u64::MAX - 7,
             };
-            let at = match m.spaces.place_lane(Space::Shared, address, i, 8, 8) {
+            let at = match m.spaces.place_lane(Space::Shared, address, i, (8, 8), true) {
                 Ok((at, _)) => at,
                 Err(refusal) => {
                     m.refuse(refusal, 8, true);

@@ -5,7 +5,7 @@
 use super::{Candidate, Form, FormErrors, Made};
 
 /// Root, PTX version times ten, lowest architecture.
-const ROOTS: &[(&str, u32, u32)] = &[
+pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("alloca", 73, 52),
     ("clusterlaunchcontrol", 86, 100),
     ("cp", 70, 80),

@@ -36,8 +36,10 @@ mod later;
 mod memory;
 mod mods;
 mod movement;
+mod samples;
 
 pub(super) use mods::Mods;
+pub use samples::{Sample, every_form, later_roots, modifier_classes, samples};
 
 use super::names::FastMap;
 use crate::ir::{BoolOp, Op, Space, Type};
@@ -357,47 +359,6 @@ pub fn table_rows() -> Vec<TableRow> {
         sm: row.sm,
     };
     table().rows.iter().map(row).collect()
-}
-
-/// Every opcode of the table with every choice of its modifiers, and the operation that it is lowered to; without one
-/// where that depends on the operands (`mov`, `bra`, `call`) or where there is nothing to do. Memory operations without
-/// a state space access the generic one.
-pub fn every_form() -> Vec<(String, Option<Op>)> {
-    let mut all = Vec::new();
-    for (root, rows) in &table().roots {
-        for compiled in rows {
-            let mut opcodes = vec![(*root).to_owned()];
-            for element in &compiled.elements {
-                let mut longer = Vec::new();
-                for opcode in &opcodes {
-                    if !element.required {
-                        longer.push(opcode.clone());
-                    }
-                    longer.extend(element.alternatives.iter().map(|a| format!("{opcode}{a}")));
-                }
-                opcodes = longer;
-            }
-            for opcode in opcodes {
-                // Some choices exclude one another: they are no forms.
-                let Ok(form) = find(&opcode) else { continue };
-                for candidate in form.candidates {
-                    let op = match candidate.made {
-                        Made::Op(op)
-                        | Made::Memory(op)
-                        | Made::Cvta(op)
-                        | Made::Pointers(op)
-                        | Made::Carry { op, .. } => Some(op),
-                        Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
-                        _ => None,
-                    };
-                    all.push((opcode.clone(), op));
-                }
-            }
-        }
-    }
-    all.sort_by(|a, b| a.0.cmp(&b.0));
-    all.dedup();
-    all
 }
 
 /// Root, and the rest compiled. A mistake in the table shows in the tests, not at run time: what cannot be understood

@@ -1,7 +1,7 @@
 //! Addresses: of loads and stores, and of `cvta`.
 
 use super::*;
-use crate::ir::{Address, AtomOp, Space};
+use crate::ir::{Address, AtomOp, MemMods, Space};
 use crate::ptx::ast::Operand as Source;
 
 /// What an address operand is.
@@ -13,6 +13,15 @@ pub(super) struct Place {
     pub(super) space: Option<Space>,
     /// Of the frame: what kind.
     pub(super) kind: Option<FrameKind>,
+}
+
+/// The type that says no more than the width.
+fn bits(ty: Type) -> Type {
+    match ty.size() {
+        2 => Type::B16,
+        4 => Type::B32,
+        _ => Type::B64,
+    }
 }
 
 impl Walker<'_> {
@@ -194,8 +203,12 @@ impl Walker<'_> {
         let (mem, values) = match &mut op {
             Op::Ld(mem) => (mem, 0),
             Op::St(mem) => (&mut *mem, 1),
-            Op::Atom { mem, .. } => (mem, 2),
-            Op::Red { mem, .. } => (mem, 2),
+            Op::Atom {
+                op: AtomOp::Cas,
+                mem,
+            } => (mem, 2),
+            Op::Atom { mem, .. } => (mem, 1),
+            Op::Red { mem, .. } => (mem, 1),
             _ => return,
         };
         let Some(place) = self.address(mem.space, address) else {
@@ -245,7 +258,51 @@ impl Walker<'_> {
             }
             _ => {}
         }
-        self.emit(inst, op);
+        match op {
+            Op::Atom { mem, .. } | Op::Red { mem, .. } if mem.vec > 1 => self.each(inst, op, mem),
+            _ => self.emit(inst, op),
+        }
+    }
+
+    /// An atomic operation on a vector: each element by itself, as the manual has it.
+    fn each(&mut self, inst: &Inst, op: Op, mem: MemMods) {
+        let dsts = std::mem::take(&mut self.dsts);
+        let mut srcs = std::mem::take(&mut self.srcs);
+        // A register may be both a result and the value of a later element.
+        for value in srcs.iter_mut().skip(1) {
+            if let Operand::Reg(reg) = *value
+                && dsts.contains(&Some(reg))
+            {
+                let copy = self.new_register(mem.ty);
+                (self.dsts, self.srcs) = (vec![Some(copy)], vec![*value]);
+                self.emit_guarded(None, Op::Mov { ty: bits(mem.ty) }, inst.pos.line);
+                *value = Operand::Reg(copy);
+            }
+        }
+        let (size, values) = (i64::from(mem.ty.size()), srcs.get(1..).unwrap_or(&[]));
+        for (i, value) in values.iter().enumerate() {
+            let at = i as i64 * size;
+            let (mut mem, mut address) = (MemMods { vec: 1, ..mem }, srcs[0]);
+            match &mut address {
+                Operand::Address(
+                    Address::Variable { offset, .. }
+                    | Address::Frame { offset }
+                    | Address::Param { offset },
+                ) => *offset = offset.wrapping_add(at),
+                _ => mem.offset = mem.offset.wrapping_add(at),
+            }
+            self.srcs = vec![address, *value];
+            self.dsts = dsts.get(i).copied().into_iter().collect();
+            let op = match op {
+                Op::Atom { op, .. } if self.dsts != [None] => Op::Atom { op, mem },
+                Op::Atom { op, .. } | Op::Red { op, .. } => {
+                    self.dsts.clear();
+                    Op::Red { op, mem }
+                }
+                _ => return,
+            };
+            self.emit(inst, op);
+        }
     }
 
     /// `prefetch` and the like: the address must make sense.
@@ -291,8 +348,13 @@ impl Walker<'_> {
             self.srcs.remove(0);
             self.srcs.truncate(more);
         }
-        // Of `mbarrier.try_wait` a time limit may follow.
-        if let Op::Mbarrier { .. } = op {
+        // Of `mbarrier.try_wait` a time limit may follow. In another block of the cluster there is no result.
+        if let Op::Mbarrier { space, .. } = op {
+            let opcode = self.unit.ast.opcodes.string(inst.opcode);
+            let remote = opcode.windows(9).any(|w| w == b"::cluster");
+            if remote && space == Space::SharedCluster && self.dsts.iter().any(Option::is_some) {
+                self.faults.mismatch = true;
+            }
             self.srcs.truncate(1);
         }
         self.srcs.splice(0..0, pointers);
