@@ -3,6 +3,8 @@
 use core::ffi::CStr;
 use core::fmt;
 
+use crate::text::piece;
+
 /// Expands `$callback!` once with all 685 exports in one list.
 ///
 /// What follows the callback's name is passed on first, in brackets. Each entry reads
@@ -21,8 +23,8 @@ macro_rules! for_each_function {
 #[macro_export]
 macro_rules! __flatten_table {
     ([$callback:ident $($extra:tt)*]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $oat:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
         plain { $($plain:tt)* }
     ) => {
         $callback! { [$($extra)*]
@@ -53,10 +55,10 @@ pub struct Function(u16);
 
 /// What the table says about one function.
 struct Facts {
-    symbol: &'static CStr,
-    base: &'static str,
-    since: u32,
+    /// How much of the symbol is the base name: it only lacks the suffix.
+    base: u8,
     stream: StreamMode,
+    since: u32,
     twin: Option<Function>,
     group: &'static str,
 }
@@ -78,47 +80,46 @@ macro_rules! twin {
         None
     };
     ($twin:ident) => {
-        Some(Function(Index::$twin as u16))
+        Some(Function::$twin)
     };
-}
-
-/// A C string made at compile time.
-const fn c_string(bytes: &'static [u8]) -> &'static CStr {
-    match CStr::from_bytes_with_nul(bytes) {
-        Ok(text) => text,
-        Err(_) => panic!("a symbol with a NUL inside"),
-    }
 }
 
 macro_rules! define {
     ([]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
-        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $ppage:literal;)* }
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $oat:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
+        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
     ) => {
-        /// Positions in the table: exports that go by their own name first, each part sorted by name.
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        #[repr(u16)]
-        enum Index { $($own,)* $($old,)* }
+        /// All symbols, each with a NUL behind: one text, because texts with an address each take far more room.
+        static SYMBOLS: &str = concat!($(stringify!($own), "\0",)* $(stringify!($old), "\0",)*);
 
-        static FACTS: &[Facts] = &[
+        /// Exports that go by their own name first, each part sorted by name.
+        static FACTS: [Facts; Function::COUNT] = [
             $(Facts {
-                symbol: c_string(concat!(stringify!($own), "\0").as_bytes()),
-                base: stringify!($obase),
-                since: $osince,
+                base: stringify!($obase).len() as u8,
                 stream: stream_mode!($ostream),
+                since: $osince,
                 twin: twin!($($otwin)?),
                 group: $ogroup,
             },)*
             $(Facts {
-                symbol: c_string(concat!(stringify!($old), "\0").as_bytes()),
-                base: stringify!($lbase),
-                since: $lsince,
+                base: stringify!($lbase).len() as u8,
                 stream: stream_mode!($lstream),
+                since: $lsince,
                 twin: twin!($($ltwin)?),
                 group: $lgroup,
             },)*
         ];
+
+        /// The numbers of the table are the places in it.
+        const _: () = {
+            let numbers = [$($oat,)* $($lat,)*];
+            let mut place = 0;
+            while place < numbers.len() {
+                assert!(numbers[place] == place);
+                place += 1;
+            }
+        };
 
         /// How many exports go by their own name; the others follow.
         const OWN: usize = [$(stringify!($own)),*].len();
@@ -128,12 +129,12 @@ macro_rules! define {
         #[allow(non_upper_case_globals)]
         impl Function {
             $(
-                #[doc = concat!("The export `", stringify!($own), "`.")]
-                pub const $own: Self = Self(Index::$own as u16);
+                /// The export of this name.
+                pub const $own: Self = Self($oat);
             )*
             $(
-                #[doc = concat!("The export `", stringify!($target), "`, under its plain C name.")]
-                pub const $plain: Self = Self(Index::$target as u16);
+                /// The export that C calls by this name.
+                pub const $plain: Self = Self::$target;
             )*
 
             /// How many exports there are.
@@ -149,14 +150,31 @@ macro_rules! define {
             #[allow(non_upper_case_globals)]
             impl Function {
                 $(
-                    #[doc = concat!("The export `", stringify!($old), "`, which is not what C calls by that name.")]
-                    pub const $old: super::Function = super::Function(super::Index::$old as u16);
+                    /// The export of this name, which is not what C calls by it.
+                    pub const $old: super::Function = super::Function($lat);
                 )*
             }
         }
     };
 }
 api_table! { define; }
+
+/// Where each symbol begins, and at last where they all end.
+static STARTS: [u16; Function::COUNT + 1] = {
+    let mut starts = [0; Function::COUNT + 1];
+    let (mut function, mut at) = (0, 0);
+    while function < Function::COUNT {
+        // A base name is never empty, and the symbol is at least that.
+        at += FACTS[function].base as usize;
+        while SYMBOLS.as_bytes()[at] != 0 {
+            at += 1;
+        }
+        at += 1;
+        function += 1;
+        starts[function] = at as u16;
+    }
+    starts
+};
 
 impl Function {
     /// Every function, in the order of [`index`](Self::index).
@@ -172,12 +190,14 @@ impl Function {
 
     /// The function's place among all, below [`COUNT`](Self::COUNT). It changes from one version of these bindings
     /// to the next.
+    #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The function at a place that [`index`](Self::index) gave.
+    #[inline]
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < Self::COUNT {
@@ -187,30 +207,45 @@ impl Function {
         }
     }
 
+    #[inline]
     const fn facts(self) -> &'static Facts {
         // In bounds: every `Function` is made from an `Index` or checked against `COUNT`.
         &FACTS[self.0 as usize]
     }
 
     /// The exported symbol, for instance `cuMemAlloc_v2`.
+    #[inline]
     #[must_use]
-    pub fn name(self) -> &'static str {
-        self.symbol().to_str().unwrap_or_default()
+    pub const fn name(self) -> &'static str {
+        let (start, end) = (STARTS[self.0 as usize], STARTS[self.0 as usize + 1]);
+        // Without the NUL.
+        piece(SYMBOLS, start as usize, end as usize - 1)
     }
 
     /// The exported symbol as a C string.
+    #[inline]
     #[must_use]
     pub const fn symbol(self) -> &'static CStr {
-        self.facts().symbol
+        let (start, end) = (STARTS[self.0 as usize], STARTS[self.0 as usize + 1]);
+        let bytes = SYMBOLS
+            .as_bytes()
+            .split_at(end as usize)
+            .0
+            .split_at(start as usize)
+            .1;
+        // SAFETY: there is one NUL behind each symbol, and `STARTS` was made by looking for it.
+        unsafe { CStr::from_bytes_with_nul_unchecked(bytes) }
     }
 
     /// The name that `cuGetProcAddress` knows it by, for instance `cuMemAlloc`.
+    #[inline]
     #[must_use]
     pub const fn base(self) -> &'static str {
-        self.facts().base
+        piece(self.name(), 0, self.facts().base as usize)
     }
 
     /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
+    #[inline]
     #[must_use]
     pub const fn since(self) -> u32 {
         self.facts().since
@@ -218,6 +253,7 @@ impl Function {
 
     /// The group of the manual that it is in, for instance `CUDA_MEM`; `None` for a function of a header newer than
     /// these bindings.
+    #[inline]
     #[must_use]
     pub const fn group(self) -> Option<&'static str> {
         let group = self.facts().group;
@@ -225,18 +261,21 @@ impl Function {
     }
 
     /// How it treats the default stream.
+    #[inline]
     #[must_use]
     pub const fn stream_mode(self) -> StreamMode {
         self.facts().stream
     }
 
     /// Its twin whose default stream is the calling thread's own, for instance `cuMemcpyHtoD_v2_ptds`.
+    #[inline]
     #[must_use]
     pub const fn per_thread(self) -> Option<Self> {
         self.facts().twin
     }
 
     /// Whether its own name means another export in C; it is then in [`legacy`](crate::legacy) only.
+    #[inline]
     #[must_use]
     pub const fn is_legacy(self) -> bool {
         self.0 as usize >= OWN
@@ -244,28 +283,27 @@ impl Function {
 
     /// Whether it is of the 32-bit era: an export of before CUDA 3.2 whose device pointers or sizes have 32 bits, and
     /// which a `_v2` of CUDA 3.2 replaced.
+    #[inline]
     #[must_use]
     pub fn is_32_bit(self) -> bool {
         const WIDENED: u32 = 3020;
-        let replaced = |other: &Facts| other.base == self.base() && other.since == WIDENED;
-        self.is_legacy() && FACTS.iter().any(replaced)
+        let replaced = |other: Self| other.base() == self.base() && other.since() == WIDENED;
+        self.is_legacy() && Self::ALL.into_iter().any(replaced)
     }
 
     /// The export with exactly this symbol.
+    #[inline]
     #[must_use]
     pub fn by_symbol(symbol: &str) -> Option<Self> {
-        let (own, legacy) = FACTS.split_at(OWN);
-        let search = |part: &[Facts]| {
-            part.binary_search_by(|facts| facts.symbol.to_bytes().cmp(symbol.as_bytes()))
-        };
-        let index = match search(own) {
-            Ok(index) => index,
-            Err(_) => OWN + search(legacy).ok()?,
-        };
-        Some(Self(index as u16))
+        let (own, legacy) = Self::ALL.split_at(OWN);
+        [own, legacy].into_iter().find_map(|part| {
+            let place = part.binary_search_by(|function| function.name().cmp(symbol));
+            place.ok().map(|place| part[place])
+        })
     }
 
     /// The function that goes by this name in Rust and, for plain names, in C: `cuMemAlloc` is `cuMemAlloc_v2`.
+    #[inline]
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         match PLAIN.binary_search_by(|(plain, _)| plain.cmp(&name)) {
@@ -275,6 +313,7 @@ impl Function {
     }
 
     /// The plain names that are no export's own, and what each means, sorted by name.
+    #[inline]
     #[must_use]
     pub fn plain_names() -> &'static [(&'static str, Self)] {
         PLAIN
@@ -282,12 +321,14 @@ impl Function {
 }
 
 impl fmt::Debug for Function {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 impl fmt::Display for Function {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
+use core::panic::Location;
 use core::ptr;
 
 use crate::refusal::Refusal;
@@ -58,6 +59,24 @@ pub(super) fn same_length(one: usize, other: usize, function: Function) -> Resul
             Refusal::Lengths,
         ))
     }
+}
+
+/// What a call gave, if it succeeded.
+///
+/// # Safety
+/// All zeros is a `T`, and so is what the driver wrote where the status is success.
+#[inline]
+#[track_caller]
+pub(super) unsafe fn given<T>(
+    value: MaybeUninit<T>,
+    status: CUresult,
+    function: Function,
+) -> Result<T> {
+    if status.0 == 0 {
+        // SAFETY: the caller's.
+        return Ok(unsafe { value.assume_init() });
+    }
+    Err(Error::new(status, function, Location::caller()))
 }
 
 /// Room for so many values, zeroed: an older driver leaves fields that it does not know as they are.

@@ -127,6 +127,8 @@ pub(crate) struct Trial {
     name: &'static str,
     /// Whether parameters that may be absent are there.
     pub(crate) present: bool,
+    /// Whether slices that must be of one length are not.
+    pub(crate) uneven: bool,
     /// The code that the library answers; `None` is success.
     code: Option<u32>,
 }
@@ -141,8 +143,34 @@ impl Trial {
         Self {
             name,
             present,
+            uneven: false,
             code,
         }
+    }
+
+    /// A run that must end before the driver is asked: slices that share a count are of different lengths.
+    pub(crate) fn uneven(name: &'static str) -> Self {
+        Self {
+            uneven: true,
+            ..Self::new(name, true, None)
+        }
+    }
+
+    /// The length of a slice that must be as long as another one of so many.
+    pub(crate) fn shorter(&self, length: usize) -> usize {
+        length - usize::from(self.uneven)
+    }
+
+    /// Nothing was called, and the error says why.
+    #[track_caller]
+    pub(crate) fn refused<T>(&self, result: cuda_driver::Result<T>) {
+        RECORD.with_borrow(|record| assert_eq!(record.functions, [""; 0], "{}", self.name));
+        let Err(error) = result else {
+            panic!("{}: slices of different lengths were taken", self.name);
+        };
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(error.function().name(), self.name);
+        assert!(error.to_string().contains("different lengths"), "{error}");
     }
 
     /// A value to pass.

@@ -23,6 +23,7 @@ mod integer_arithmetic;
 mod jit;
 mod launch_objects;
 mod launches;
+mod limits;
 mod linear_algebra;
 mod memory;
 mod memory_objects;

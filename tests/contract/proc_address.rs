@@ -175,3 +175,41 @@ fn flags() {
         });
     }
 }
+
+#[test]
+fn the_first_variant_has_no_status_and_answers_a_code() {
+    let version = driver_version();
+    let mut c = Codes::new();
+    let untouched = ptr::without_provenance_mut(0x77);
+    let first = |name: &CStr, version: i32| {
+        let mut pointer: *mut c_void = untouched;
+        // SAFETY: the name is terminated and the output is valid for the write.
+        let code = unsafe {
+            DEFAULT
+                .legacy()
+                .cuGetProcAddress(name.as_ptr(), &raw mut pointer, version, 0)
+        };
+        (code.0, pointer)
+    };
+    let (found, _) = ask(&mut c, c"cuMemAlloc", version, 0);
+    let (code, pointer) = first(c"cuMemAlloc", version);
+    c.is(0, "cuGetProcAddress of CUDA 11.3, cuMemAlloc", code);
+    c.that(pointer == found, || {
+        "the variants differ on cuMemAlloc".to_owned()
+    });
+    for (name, version) in [
+        (c"cuNoSuchThing", version),
+        (c"cuMemAlloc_v2", version),
+        (c"cuInit", 1000),
+    ] {
+        let (code, pointer) = first(name, version);
+        c.is(
+            500,
+            &format!("cuGetProcAddress of CUDA 11.3, {name:?} at {version}"),
+            code,
+        );
+        c.that(pointer == untouched, || {
+            format!("{name:?}: something was written")
+        });
+    }
+}

@@ -92,8 +92,17 @@ impl Annotations {
 
     /// The manual's group of an export; empty where there is no annotation.
     pub(crate) fn group(&self, symbol: &str) -> &str {
+        self.text(symbol, "group")
+    }
+
+    /// The sentence on what an export does; empty where there is no annotation.
+    pub(crate) fn does(&self, symbol: &str) -> &str {
+        self.text(symbol, "does")
+    }
+
+    fn text(&self, symbol: &str, key: &str) -> &str {
         self.of(symbol)
-            .and_then(|annotation| annotation.get("group"))
+            .and_then(|annotation| annotation.get(key))
             .and_then(toml::Value::as_str)
             .unwrap_or_default()
     }
@@ -295,6 +304,7 @@ mod tests {
             aliases: Vec::new(),
             legacy: false,
             group: String::new(),
+            does: String::new(),
             parameters: owned.collect(),
         }
     }

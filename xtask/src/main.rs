@@ -15,6 +15,7 @@ mod headers;
 mod kernels;
 #[cfg(test)]
 mod merge_tests;
+mod news;
 mod plain_names;
 mod ptx_md;
 mod results;

@@ -115,7 +115,12 @@ exports! {
 
     anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
         let (name, function) = (c.bytes(symbol)?, c.out(function)?);
-        function.set(query(&name, version, flags)?.0.cast_mut());
+        let (address, _) = query(&name, version, flags)?;
+        // As recorded on 470 to 555: without a status to say it in, and with nothing written.
+        if address.is_null() {
+            return Err(Error::NOT_FOUND);
+        }
+        function.set(address.cast_mut());
         Ok(())
     }
 

@@ -319,12 +319,10 @@ impl Context {
     /// Notes what a kernel that is about to be launched takes: as a real driver does, the stack grows to the local memory
     /// that is known to be needed.
     pub(crate) fn note_launch(&self, kernel: &exec::Kernel) {
-        let prints = kernel.calls(&["vprintf"]);
-        let allocates = kernel.calls(&["malloc", "free"]);
         let local = kernel.local_bytes().next_multiple_of(16);
         let mut options = self.options();
-        options.prints |= prints;
-        options.allocates |= allocates;
+        options.prints |= kernel.prints();
+        options.allocates |= kernel.uses_heap();
         let stack = &mut options.limits[LIMIT_STACK_SIZE];
         *stack = local.max(*stack);
     }

@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -55,9 +56,8 @@ pub unsafe fn checkpoint_process_get_restore_thread_id(pid: i32) -> Result<i32> 
     let mut tid = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCheckpointProcessGetRestoreThreadId(pid, tid.as_mut_ptr()) };
-    check(status, Function::cuCheckpointProcessGetRestoreThreadId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tid, status, Function::cuCheckpointProcessGetRestoreThreadId) }
 }
 
 /// Says whether a process is running, locked or checkpointed.
@@ -73,9 +73,8 @@ pub unsafe fn checkpoint_process_get_state(pid: i32) -> Result<sys::CUprocessSta
     let mut state = MaybeUninit::<sys::CUprocessState>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCheckpointProcessGetState(pid, state.as_mut_ptr()) };
-    check(status, Function::cuCheckpointProcessGetState)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(state, status, Function::cuCheckpointProcessGetState) }
 }
 
 /// Stops a process from making further calls.

@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{slice_mut};
+use super::super::give::{given, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -20,9 +20,8 @@ pub unsafe fn device_get_clique_count(dev: sys::CUdevice) -> Result<usize> {
     let mut count = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetCliqueCount(count.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetCliqueCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuDeviceGetCliqueCount) }
 }
 
 /// Gives the cliques of the fabric that a device is in, as many as there is room for.
@@ -58,7 +57,6 @@ pub unsafe fn device_get_fabric_cluster_uuid(dev: sys::CUdevice) -> Result<sys::
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetFabricClusterUuid(uuid.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetFabricClusterUuid)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { uuid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(uuid, status, Function::cuDeviceGetFabricClusterUuid) }
 }

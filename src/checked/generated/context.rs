@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, slice};
+use super::super::give::{count, given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -24,9 +24,8 @@ pub unsafe fn ctx_create(flags: u32, dev: sys::CUdevice) -> Result<sys::CUcontex
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxCreate_v2(pctx.as_mut_ptr(), flags, dev) };
-    check(status, Function::cuCtxCreate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxCreate_v2) }
 }
 
 /// Makes a context with execution affinity and pushes it as the calling thread's current one.
@@ -57,9 +56,8 @@ pub unsafe fn ctx_create_v3(
             dev,
         )
     };
-    check(status, Function::cuCtxCreate_v3)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxCreate_v3) }
 }
 
 /// Makes a context with further parameters and pushes it as the calling thread's current one.
@@ -88,9 +86,8 @@ pub unsafe fn ctx_create_v4(
             dev,
         )
     };
-    check(status, Function::cuCtxCreate_v4)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxCreate_v4) }
 }
 
 /// Destroys a context, on whichever threads it is current; where it is current on the calling one, it is popped.
@@ -123,9 +120,8 @@ pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
     let mut version = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetApiVersion(ctx, version.as_mut_ptr()) };
-    check(status, Function::cuCtxGetApiVersion)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { version.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(version, status, Function::cuCtxGetApiVersion) }
 }
 
 /// Gives how the current context likes to share memory between L1 cache and shared memory.
@@ -141,9 +137,8 @@ pub unsafe fn ctx_get_cache_config() -> Result<sys::CUfunc_cache> {
     let mut pconfig = MaybeUninit::<sys::CUfunc_cache>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetCacheConfig(pconfig.as_mut_ptr()) };
-    check(status, Function::cuCtxGetCacheConfig)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pconfig.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pconfig, status, Function::cuCtxGetCacheConfig) }
 }
 
 /// Gives the calling thread's current context, or null.
@@ -159,9 +154,8 @@ pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetCurrent(pctx.as_mut_ptr()) };
-    check(status, Function::cuCtxGetCurrent)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxGetCurrent) }
 }
 
 /// Gives the device of the current context.
@@ -177,9 +171,8 @@ pub unsafe fn ctx_get_device() -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetDevice(device.as_mut_ptr()) };
-    check(status, Function::cuCtxGetDevice)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuCtxGetDevice) }
 }
 
 /// Gives the device of a context.
@@ -195,9 +188,8 @@ pub unsafe fn ctx_get_device_v2(ctx: sys::CUcontext) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetDevice_v2(device.as_mut_ptr(), ctx) };
-    check(status, Function::cuCtxGetDevice_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuCtxGetDevice_v2) }
 }
 
 /// Gives the execution affinity of the current context.
@@ -215,9 +207,8 @@ pub unsafe fn ctx_get_exec_affinity(
     let mut exec_affinity = MaybeUninit::<sys::CUexecAffinityParam>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetExecAffinity(exec_affinity.as_mut_ptr(), type_) };
-    check(status, Function::cuCtxGetExecAffinity)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { exec_affinity.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(exec_affinity, status, Function::cuCtxGetExecAffinity) }
 }
 
 /// Gives the flags of the current context.
@@ -233,9 +224,8 @@ pub unsafe fn ctx_get_flags() -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetFlags(flags.as_mut_ptr()) };
-    check(status, Function::cuCtxGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuCtxGetFlags) }
 }
 
 /// Gives a context's number, unique in the process's life; null means the current one.
@@ -251,9 +241,8 @@ pub unsafe fn ctx_get_id(ctx: sys::CUcontext) -> Result<u64> {
     let mut ctx_id = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetId(ctx, ctx_id.as_mut_ptr()) };
-    check(status, Function::cuCtxGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ctx_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ctx_id, status, Function::cuCtxGetId) }
 }
 
 /// Gives a limit of the current context.
@@ -269,9 +258,8 @@ pub unsafe fn ctx_get_limit(limit: sys::CUlimit) -> Result<usize> {
     let mut pvalue = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetLimit(pvalue.as_mut_ptr(), limit) };
-    check(status, Function::cuCtxGetLimit)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pvalue.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pvalue, status, Function::cuCtxGetLimit) }
 }
 
 /// What [`ctx_get_stream_priority_range`](crate::checked::ctx_get_stream_priority_range) gives.
@@ -325,9 +313,8 @@ pub unsafe fn ctx_pop_current() -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxPopCurrent_v2(pctx.as_mut_ptr()) };
-    check(status, Function::cuCtxPopCurrent_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxPopCurrent_v2) }
 }
 
 /// Pushes a context onto the calling thread's stack: it becomes the current one.
@@ -484,6 +471,7 @@ pub unsafe fn ctx_wait_event(ctx: sys::CUcontext, event: sys::CUevent) -> Result
 pub(super) mod legacy {
     use core::mem::MaybeUninit;
 
+    use super::super::super::give::{given};
     use crate::sys;
     use crate::{Result, check};
 
@@ -516,9 +504,8 @@ pub(super) mod legacy {
         let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxPopCurrent(pctx.as_mut_ptr()) };
-        check(status, sys::legacy::Function::cuCtxPopCurrent)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { pctx.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(pctx, status, sys::legacy::Function::cuCtxPopCurrent) }
     }
 
     /// Pushes a floating context as the calling thread's current one, as drivers before CUDA 4.0 did.

@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -21,9 +22,8 @@ pub unsafe fn ctx_attach(flags: u32) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxAttach(pctx.as_mut_ptr(), flags) };
-    check(status, Function::cuCtxAttach)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxAttach) }
 }
 
 /// Gives back one use of the current context; the last one destroys it.
@@ -55,9 +55,8 @@ pub unsafe fn ctx_get_shared_mem_config() -> Result<sys::CUsharedconfig> {
     let mut config = MaybeUninit::<sys::CUsharedconfig>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetSharedMemConfig(config.as_mut_ptr()) };
-    check(status, Function::cuCtxGetSharedMemConfig)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { config.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(config, status, Function::cuCtxGetSharedMemConfig) }
 }
 
 /// Sets the width of the shared memory banks in the current context.

@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{filled_to, zeroed};
+use super::super::give::{filled_to, given, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -115,9 +115,8 @@ pub unsafe fn coredump_register_complete_callback(
     let mut callback_out = MaybeUninit::<sys::CUcoredumpCallbackHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCoredumpRegisterCompleteCallback(callback, user_data, callback_out.as_mut_ptr()) };
-    check(status, Function::cuCoredumpRegisterCompleteCallback)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback_out.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback_out, status, Function::cuCoredumpRegisterCompleteCallback) }
 }
 
 /// Registers a function that is called when a core dump begins.
@@ -138,9 +137,8 @@ pub unsafe fn coredump_register_start_callback(
     let mut callback_out = MaybeUninit::<sys::CUcoredumpCallbackHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCoredumpRegisterStartCallback(callback, user_data, callback_out.as_mut_ptr()) };
-    check(status, Function::cuCoredumpRegisterStartCallback)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback_out.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback_out, status, Function::cuCoredumpRegisterStartCallback) }
 }
 
 /// Sets a setting of the current context's core dumps.

@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
-use super::super::give::{TEXT, count, filled, slice, string, zeroed};
+use super::super::give::{TEXT, count, filled, given, slice, string, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -21,9 +21,8 @@ pub unsafe fn device_get(ordinal: i32) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGet(device.as_mut_ptr(), ordinal) };
-    check(status, Function::cuDeviceGet)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuDeviceGet) }
 }
 
 /// Gives one property of a device.
@@ -42,9 +41,8 @@ pub unsafe fn device_get_attribute(
     let mut pi = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetAttribute(pi.as_mut_ptr(), attrib, dev) };
-    check(status, Function::cuDeviceGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pi, status, Function::cuDeviceGetAttribute) }
 }
 
 /// Counts the devices that this process may use.
@@ -60,9 +58,8 @@ pub unsafe fn device_get_count() -> Result<i32> {
     let mut count = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetCount(count.as_mut_ptr()) };
-    check(status, Function::cuDeviceGetCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuDeviceGetCount) }
 }
 
 /// Gives the pool that a device was born with.
@@ -78,9 +75,8 @@ pub unsafe fn device_get_default_mem_pool(dev: sys::CUdevice) -> Result<sys::CUm
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetDefaultMemPool(pool.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetDefaultMemPool)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuDeviceGetDefaultMemPool) }
 }
 
 /// Says whether a device knows a kind of execution affinity.
@@ -183,9 +179,8 @@ pub unsafe fn device_get_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPoo
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetMemPool(pool.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetMemPool)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuDeviceGetMemPool) }
 }
 
 /// Gives a device's name.
@@ -249,9 +244,8 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
             dev,
         )
     };
-    check(status, Function::cuDeviceGetTexture1DLinearMaxWidth)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { max_width_in_elements.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(max_width_in_elements, status, Function::cuDeviceGetTexture1DLinearMaxWidth) }
 }
 
 /// Gives a device's 16-byte identifier; with MIG, that of the whole device.
@@ -267,9 +261,8 @@ pub unsafe fn device_get_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetUuid(uuid.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetUuid)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { uuid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(uuid, status, Function::cuDeviceGetUuid) }
 }
 
 /// Gives a device's 16-byte identifier; with MIG, that of the instance.
@@ -285,9 +278,8 @@ pub unsafe fn device_get_uuid_v2(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetUuid_v2(uuid.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetUuid_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { uuid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(uuid, status, Function::cuDeviceGetUuid_v2) }
 }
 
 /// Makes a pool the one that stream-ordered allocations on a device come from.
@@ -319,9 +311,8 @@ pub unsafe fn device_total_mem(dev: sys::CUdevice) -> Result<usize> {
     let mut bytes = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceTotalMem_v2(bytes.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceTotalMem_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { bytes.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(bytes, status, Function::cuDeviceTotalMem_v2) }
 }
 
 /// Makes writes that came by GPUDirect RDMA visible.

@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -51,7 +52,6 @@ pub unsafe fn device_get_properties(dev: sys::CUdevice) -> Result<sys::CUdevprop
     let mut prop = MaybeUninit::<sys::CUdevprop>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetProperties(prop.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetProperties)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { prop.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(prop, status, Function::cuDeviceGetProperties) }
 }

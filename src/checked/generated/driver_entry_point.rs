@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{or_older};
+use super::super::give::{or_older, given};
 use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
@@ -23,9 +23,8 @@ pub unsafe fn get_export_table(export_table_id: &sys::CUuuid) -> Result<*const c
     let mut export_table = MaybeUninit::<*const c_void>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGetExportTable(export_table.as_mut_ptr(), ptr::from_ref(export_table_id)) };
-    check(status, Function::cuGetExportTable)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { export_table.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(export_table, status, Function::cuGetExportTable) }
 }
 
 /// What [`get_proc_address`](crate::checked::get_proc_address) gives.
@@ -83,8 +82,9 @@ pub(super) mod legacy {
     use core::ffi::{CStr, c_void};
     use core::mem::MaybeUninit;
 
+    use super::super::super::give::{given};
     use crate::sys;
-    use crate::{Result, check};
+    use crate::Result;
 
     /// Finds a function of the driver by its base name and CUDA version, in the form of CUDA 11.3.
     ///
@@ -103,8 +103,7 @@ pub(super) mod legacy {
         let mut pfn = MaybeUninit::<*mut c_void>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGetProcAddress(symbol.as_ptr(), pfn.as_mut_ptr(), cuda_version, flags) };
-        check(status, sys::legacy::Function::cuGetProcAddress)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { pfn.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(pfn, status, sys::legacy::Function::cuGetProcAddress) }
     }
 }

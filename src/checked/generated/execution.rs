@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{text};
+use super::super::give::{given, text};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -25,9 +25,8 @@ pub unsafe fn func_get_attribute(
     let mut pi = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuFuncGetAttribute(pi.as_mut_ptr(), attrib, func) };
-    check(status, Function::cuFuncGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pi, status, Function::cuFuncGetAttribute) }
 }
 
 /// Gives the module that a kernel came from.
@@ -43,9 +42,8 @@ pub unsafe fn func_get_module(func: sys::CUfunction) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuFuncGetModule(module.as_mut_ptr(), func) };
-    check(status, Function::cuFuncGetModule)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuFuncGetModule) }
 }
 
 /// Gives a kernel's name.
@@ -79,9 +77,8 @@ pub unsafe fn func_get_param_count(func: sys::CUfunction) -> Result<usize> {
     let mut param_count = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuFuncGetParamCount(func, param_count.as_mut_ptr()) };
-    check(status, Function::cuFuncGetParamCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { param_count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(param_count, status, Function::cuFuncGetParamCount) }
 }
 
 /// What [`func_get_param_info`](crate::checked::func_get_param_info) gives.
@@ -139,9 +136,8 @@ pub unsafe fn func_is_loaded(function: sys::CUfunction) -> Result<sys::CUfunctio
     let mut state = MaybeUninit::<sys::CUfunctionLoadingState>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuFuncIsLoaded(state.as_mut_ptr(), function) };
-    check(status, Function::cuFuncIsLoaded)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(state, status, Function::cuFuncIsLoaded) }
 }
 
 /// Loads a kernel now instead of at its first launch.

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, same_length, slice};
+use super::super::give::{count, given, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -63,9 +63,8 @@ pub unsafe fn external_memory_get_mapped_buffer(
             ptr::from_ref(buffer_desc),
         )
     };
-    check(status, Function::cuExternalMemoryGetMappedBuffer)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dev_ptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dev_ptr, status, Function::cuExternalMemoryGetMappedBuffer) }
 }
 
 /// Maps another API's memory as a mipmapped array.
@@ -92,9 +91,8 @@ pub unsafe fn external_memory_get_mapped_mipmapped_array(
             ptr::from_ref(mipmap_desc),
         )
     };
-    check(status, Function::cuExternalMemoryGetMappedMipmappedArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mipmap.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mipmap, status, Function::cuExternalMemoryGetMappedMipmappedArray) }
 }
 
 /// Takes memory of another API.
@@ -114,9 +112,8 @@ pub unsafe fn import_external_memory(
     let mut ext_mem = MaybeUninit::<sys::CUexternalMemory>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuImportExternalMemory(ext_mem.as_mut_ptr(), ptr::from_ref(mem_handle_desc)) };
-    check(status, Function::cuImportExternalMemory)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ext_mem.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ext_mem, status, Function::cuImportExternalMemory) }
 }
 
 /// Takes a semaphore of another API.
@@ -136,9 +133,8 @@ pub unsafe fn import_external_semaphore(
     let mut ext_sem = MaybeUninit::<sys::CUexternalSemaphore>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuImportExternalSemaphore(ext_sem.as_mut_ptr(), ptr::from_ref(sem_handle_desc)) };
-    check(status, Function::cuImportExternalSemaphore)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ext_sem.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ext_sem, status, Function::cuImportExternalSemaphore) }
 }
 
 /// Queues the signalling of semaphores of another API.

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, filled, same_length, slice, slice_mut, text, zeroed};
+use super::super::give::{count, filled, given, same_length, slice, slice_mut, text, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -26,9 +26,8 @@ pub unsafe fn kernel_get_attribute(
     let mut pi = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetAttribute(pi.as_mut_ptr(), attrib, kernel, dev) };
-    check(status, Function::cuKernelGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pi, status, Function::cuKernelGetAttribute) }
 }
 
 /// Gives the function that a kernel has in the current context.
@@ -44,9 +43,8 @@ pub unsafe fn kernel_get_function(kernel: sys::CUkernel) -> Result<sys::CUfuncti
     let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetFunction(func.as_mut_ptr(), kernel) };
-    check(status, Function::cuKernelGetFunction)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { func.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(func, status, Function::cuKernelGetFunction) }
 }
 
 /// Gives the library that a kernel came from.
@@ -62,9 +60,8 @@ pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary
     let mut library = MaybeUninit::<sys::CUlibrary>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetLibrary(library.as_mut_ptr(), kernel) };
-    check(status, Function::cuKernelGetLibrary)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { library.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(library, status, Function::cuKernelGetLibrary) }
 }
 
 /// Gives a kernel's name.
@@ -98,9 +95,8 @@ pub unsafe fn kernel_get_param_count(kernel: sys::CUkernel) -> Result<usize> {
     let mut param_count = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetParamCount(kernel, param_count.as_mut_ptr()) };
-    check(status, Function::cuKernelGetParamCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { param_count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(param_count, status, Function::cuKernelGetParamCount) }
 }
 
 /// What [`kernel_get_param_info`](crate::checked::kernel_get_param_info) gives.
@@ -256,9 +252,8 @@ pub unsafe fn library_get_kernel(library: sys::CUlibrary, name: &CStr) -> Result
     let mut kernel = MaybeUninit::<sys::CUkernel>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLibraryGetKernel(kernel.as_mut_ptr(), library, name.as_ptr()) };
-    check(status, Function::cuLibraryGetKernel)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { kernel.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(kernel, status, Function::cuLibraryGetKernel) }
 }
 
 /// Counts the kernels of a library.
@@ -274,9 +269,8 @@ pub unsafe fn library_get_kernel_count(library: sys::CUlibrary) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLibraryGetKernelCount(count.as_mut_ptr(), library) };
-    check(status, Function::cuLibraryGetKernelCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuLibraryGetKernelCount) }
 }
 
 /// What [`library_get_managed`](crate::checked::library_get_managed) gives.
@@ -327,9 +321,8 @@ pub unsafe fn library_get_module(library: sys::CUlibrary) -> Result<sys::CUmodul
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLibraryGetModule(module.as_mut_ptr(), library) };
-    check(status, Function::cuLibraryGetModule)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuLibraryGetModule) }
 }
 
 /// Finds a function of a library that host and devices call by one address.
@@ -348,9 +341,8 @@ pub unsafe fn library_get_unified_function(
     let mut fptr = MaybeUninit::<*mut c_void>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLibraryGetUnifiedFunction(fptr.as_mut_ptr(), library, symbol.as_ptr()) };
-    check(status, Function::cuLibraryGetUnifiedFunction)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { fptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(fptr, status, Function::cuLibraryGetUnifiedFunction) }
 }
 
 /// Loads code that every context can use, from memory: zero-terminated PTX, a cubin or a fatbin. Bad code may first be found when a kernel is asked for.
@@ -389,9 +381,8 @@ pub unsafe fn library_load_data(
             num_library_options,
         )
     };
-    check(status, Function::cuLibraryLoadData)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { library.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(library, status, Function::cuLibraryLoadData) }
 }
 
 /// Loads code that every context can use, from a file.
@@ -430,9 +421,8 @@ pub unsafe fn library_load_from_file(
             num_library_options,
         )
     };
-    check(status, Function::cuLibraryLoadFromFile)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { library.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(library, status, Function::cuLibraryLoadFromFile) }
 }
 
 /// Unloads a library; its kernels and variables go with it.

@@ -5,6 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -194,9 +195,8 @@ pub unsafe fn logical_endpoint_id_reserve(count: u32) -> Result<sys::CUlogicalEn
     let mut base_le_id = MaybeUninit::<sys::CUlogicalEndpointId>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLogicalEndpointIdReserve(base_le_id.as_mut_ptr(), count) };
-    check(status, Function::cuLogicalEndpointIdReserve)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { base_le_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(base_le_id, status, Function::cuLogicalEndpointIdReserve) }
 }
 
 /// Takes a logical endpoint of another process by a handle.

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{slice_mut};
+use super::super::give::{given, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -22,9 +22,8 @@ pub unsafe fn logs_current(flags: u32) -> Result<sys::CUlogIterator> {
     let mut iterator = MaybeUninit::<sys::CUlogIterator>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLogsCurrent(iterator.as_mut_ptr(), flags) };
-    check(status, Function::cuLogsCurrent)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { iterator.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(iterator, status, Function::cuLogsCurrent) }
 }
 
 /// Writes the driver's log since a mark to a file, and moves the mark to its end.
@@ -98,9 +97,8 @@ pub unsafe fn logs_register_callback(
     let mut callback = MaybeUninit::<sys::CUlogsCallbackHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLogsRegisterCallback(callback_func, user_data, callback.as_mut_ptr()) };
-    check(status, Function::cuLogsRegisterCallback)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback, status, Function::cuLogsRegisterCallback) }
 }
 
 /// Unregisters a function that is given the driver's log.

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, filled, same_length, slice, slice_mut, zeroed};
+use super::super::give::{count, filled, given, same_length, slice, slice_mut, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -141,9 +141,8 @@ pub unsafe fn link_create(
             state_out.as_mut_ptr(),
         )
     };
-    check(status, Function::cuLinkCreate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state_out.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(state_out, status, Function::cuLinkCreate_v2) }
 }
 
 /// Destroys a linker and the image that it made.
@@ -202,9 +201,8 @@ pub unsafe fn module_get_function(module: sys::CUmodule, name: &CStr) -> Result<
     let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetFunction(func.as_mut_ptr(), module, name.as_ptr()) };
-    check(status, Function::cuModuleGetFunction)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { func.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(func, status, Function::cuModuleGetFunction) }
 }
 
 /// Counts the kernels of a module.
@@ -220,9 +218,8 @@ pub unsafe fn module_get_function_count(module: sys::CUmodule) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), module) };
-    check(status, Function::cuModuleGetFunctionCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuModuleGetFunctionCount) }
 }
 
 /// What [`module_get_global`](crate::checked::module_get_global) gives.
@@ -271,9 +268,8 @@ pub unsafe fn module_get_loading_mode() -> Result<sys::CUmoduleLoadingMode> {
     let mut mode = MaybeUninit::<sys::CUmoduleLoadingMode>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetLoadingMode(mode.as_mut_ptr()) };
-    check(status, Function::cuModuleGetLoadingMode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mode.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mode, status, Function::cuModuleGetLoadingMode) }
 }
 
 /// Loads a module into the current context from a file: PTX, cubin or fatbin.
@@ -291,9 +287,8 @@ pub unsafe fn module_load(fname: &CStr) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleLoad(module.as_mut_ptr(), fname.as_ptr()) };
-    check(status, Function::cuModuleLoad)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoad) }
 }
 
 /// Loads a module into the current context from memory: zero-terminated PTX, a cubin or a fatbin.
@@ -311,9 +306,8 @@ pub unsafe fn module_load_data(image: *const c_void) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleLoadData(module.as_mut_ptr(), image) };
-    check(status, Function::cuModuleLoadData)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoadData) }
 }
 
 /// Loads a module into the current context from memory, with options for the compiler.
@@ -345,9 +339,8 @@ pub unsafe fn module_load_data_ex(
             slice_mut(option_values),
         )
     };
-    check(status, Function::cuModuleLoadDataEx)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoadDataEx) }
 }
 
 /// Loads a module into the current context from a fat binary in memory.
@@ -365,9 +358,8 @@ pub unsafe fn module_load_fat_binary(fat_cubin: *const c_void) -> Result<sys::CU
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleLoadFatBinary(module.as_mut_ptr(), fat_cubin) };
-    check(status, Function::cuModuleLoadFatBinary)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoadFatBinary) }
 }
 
 /// Unloads a module; its functions and variables go with it.
@@ -391,7 +383,7 @@ pub(super) mod legacy {
     use core::mem::MaybeUninit;
     use core::ptr;
 
-    use super::super::super::give::{count, same_length, slice, slice_mut};
+    use super::super::super::give::{count, given, same_length, slice, slice_mut};
     use crate::sys;
     use crate::{Result, check};
 
@@ -492,8 +484,7 @@ pub(super) mod legacy {
                 state_out.as_mut_ptr(),
             )
         };
-        check(status, sys::legacy::Function::cuLinkCreate)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { state_out.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(state_out, status, sys::legacy::Function::cuLinkCreate) }
     }
 }

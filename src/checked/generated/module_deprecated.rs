@@ -4,8 +4,9 @@
 use core::ffi::{CStr};
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
-use crate::{Result, check};
+use crate::Result;
 
 /// Finds a surface reference in a module by its name.
 ///
@@ -20,9 +21,8 @@ pub unsafe fn module_get_surf_ref(module: sys::CUmodule, name: &CStr) -> Result<
     let mut surf_ref = MaybeUninit::<sys::CUsurfref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetSurfRef(surf_ref.as_mut_ptr(), module, name.as_ptr()) };
-    check(status, Function::cuModuleGetSurfRef)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { surf_ref.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(surf_ref, status, Function::cuModuleGetSurfRef) }
 }
 
 /// Finds a texture reference in a module by its name.
@@ -38,7 +38,6 @@ pub unsafe fn module_get_tex_ref(module: sys::CUmodule, name: &CStr) -> Result<s
     let mut tex_ref = MaybeUninit::<sys::CUtexref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetTexRef(tex_ref.as_mut_ptr(), module, name.as_ptr()) };
-    check(status, Function::cuModuleGetTexRef)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tex_ref.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tex_ref, status, Function::cuModuleGetTexRef) }
 }

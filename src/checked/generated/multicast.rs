@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -142,9 +143,8 @@ pub unsafe fn multicast_create(
     let mut mc_handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMulticastCreate(mc_handle.as_mut_ptr(), ptr::from_ref(prop)) };
-    check(status, Function::cuMulticastCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mc_handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mc_handle, status, Function::cuMulticastCreate) }
 }
 
 /// Gives the unit, in bytes, that sizes and offsets of a multicast object are multiples of.
@@ -163,9 +163,8 @@ pub unsafe fn multicast_get_granularity(
     let mut granularity = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMulticastGetGranularity(granularity.as_mut_ptr(), ptr::from_ref(prop), option) };
-    check(status, Function::cuMulticastGetGranularity)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { granularity.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(granularity, status, Function::cuMulticastGetGranularity) }
 }
 
 /// Ends the binding of a device's memory to a range of a multicast object.

@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{count, filled, slice, zeroed};
+use super::super::give::{count, filled, given, slice, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -102,7 +102,6 @@ pub unsafe fn device_get_p2p_attribute(
     let mut value = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetP2PAttribute(value.as_mut_ptr(), attrib, src_device, dst_device) };
-    check(status, Function::cuDeviceGetP2PAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { value.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(value, status, Function::cuDeviceGetP2PAttribute) }
 }

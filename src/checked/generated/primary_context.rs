@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -84,9 +85,8 @@ pub unsafe fn device_primary_ctx_retain(dev: sys::CUdevice) -> Result<sys::CUcon
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDevicePrimaryCtxRetain(pctx.as_mut_ptr(), dev) };
-    check(status, Function::cuDevicePrimaryCtxRetain)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuDevicePrimaryCtxRetain) }
 }
 
 /// Sets the flags of a device's primary context, in use or not.

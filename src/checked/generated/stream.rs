@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{copied, same_length, slice};
+use super::super::give::{copied, given, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -183,9 +183,8 @@ pub unsafe fn stream_create(flags: u32) -> Result<sys::CUstream> {
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamCreate(stream.as_mut_ptr(), flags) };
-    check(status, Function::cuStreamCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream, status, Function::cuStreamCreate) }
 }
 
 /// Makes a stream with a priority in the current context; a smaller number runs first.
@@ -203,9 +202,8 @@ pub unsafe fn stream_create_with_priority(flags: u32, priority: i32) -> Result<s
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamCreateWithPriority(stream.as_mut_ptr(), flags, priority) };
-    check(status, Function::cuStreamCreateWithPriority)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream, status, Function::cuStreamCreateWithPriority) }
 }
 
 /// Destroys a stream; work that it still has is finished first, without waiting here.
@@ -239,9 +237,8 @@ pub unsafe fn stream_end_capture(stream: sys::CUstream) -> Result<sys::CUgraph> 
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamEndCapture(stream, graph.as_mut_ptr()) };
-    check(status, Function::cuStreamEndCapture)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph, status, Function::cuStreamEndCapture) }
 }
 
 /// Ends the capture of a stream into a command list of a graphics API.
@@ -275,9 +272,8 @@ pub unsafe fn stream_get_attribute(
     let mut value = MaybeUninit::<sys::CUstreamAttrValue>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetAttribute(stream, attr, value.as_mut_ptr()) };
-    check(status, Function::cuStreamGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { value.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(value, status, Function::cuStreamGetAttribute) }
 }
 
 /// What [`stream_get_capture_info`](crate::checked::stream_get_capture_info) gives.
@@ -406,9 +402,8 @@ pub unsafe fn stream_get_ctx(stream: sys::CUstream) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetCtx(stream, pctx.as_mut_ptr()) };
-    check(status, Function::cuStreamGetCtx)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuStreamGetCtx) }
 }
 
 /// What [`stream_get_ctx_v2`](crate::checked::stream_get_ctx_v2) gives.
@@ -456,9 +451,8 @@ pub unsafe fn stream_get_device(stream: sys::CUstream) -> Result<sys::CUdevice> 
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetDevice(stream, device.as_mut_ptr()) };
-    check(status, Function::cuStreamGetDevice)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuStreamGetDevice) }
 }
 
 /// Gives the flags that a stream was made with.
@@ -474,9 +468,8 @@ pub unsafe fn stream_get_flags(stream: sys::CUstream) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetFlags(stream, flags.as_mut_ptr()) };
-    check(status, Function::cuStreamGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuStreamGetFlags) }
 }
 
 /// Gives a stream's number, unique in the process's life.
@@ -492,9 +485,8 @@ pub unsafe fn stream_get_id(stream: sys::CUstream) -> Result<u64> {
     let mut stream_id = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetId(stream, stream_id.as_mut_ptr()) };
-    check(status, Function::cuStreamGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream_id, status, Function::cuStreamGetId) }
 }
 
 /// Gives a stream's priority.
@@ -510,9 +502,8 @@ pub unsafe fn stream_get_priority(stream: sys::CUstream) -> Result<i32> {
     let mut priority = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetPriority(stream, priority.as_mut_ptr()) };
-    check(status, Function::cuStreamGetPriority)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { priority.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(priority, status, Function::cuStreamGetPriority) }
 }
 
 /// Says whether a stream is being captured.
@@ -528,9 +519,8 @@ pub unsafe fn stream_is_capturing(stream: sys::CUstream) -> Result<sys::CUstream
     let mut capture_status = MaybeUninit::<sys::CUstreamCaptureStatus>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamIsCapturing(stream, capture_status.as_mut_ptr()) };
-    check(status, Function::cuStreamIsCapturing)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { capture_status.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(capture_status, status, Function::cuStreamIsCapturing) }
 }
 
 /// Asks whether all work of a stream is done: success, or the code 600 while it is not.

@@ -116,6 +116,27 @@ pub unsafe fn mem_discard_batch_async(
     check(status, Function::cuMemDiscardBatchAsync)
 }
 
+/// Says where the pages of a range of memory are.
+///
+/// [`cuMemGetLocationInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemGetLocationInfo`, since CUDA 13.4.
+///
+/// # Safety
+/// `location` must be valid for as many entries as the range and the granularities give.
+#[doc(alias = "cuMemGetLocationInfo")]
+#[inline]
+#[track_caller]
+pub unsafe fn mem_get_location_info(
+    ptr: sys::CUdeviceptr,
+    size: usize,
+    summary_granularity: usize,
+    sampling_granularity: usize,
+    location: *mut sys::CUmemLocation,
+) -> Result<()> {
+    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    let status = unsafe { sys::cuMemGetLocationInfo(ptr, size, summary_granularity, sampling_granularity, location) };
+    check(status, Function::cuMemGetLocationInfo)
+}
+
 /// Queues the move of managed memory to a device, or to the host.
 ///
 /// [`cuMemPrefetchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchAsync`, since CUDA 8.0.

@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, slice};
+use super::super::give::{count, given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -45,9 +45,8 @@ pub unsafe fn mem_address_reserve(
     let mut ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAddressReserve(ptr.as_mut_ptr(), size, alignment, addr, flags) };
-    check(status, Function::cuMemAddressReserve)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ptr, status, Function::cuMemAddressReserve) }
 }
 
 /// Makes memory that can be mapped at reserved addresses.
@@ -69,9 +68,8 @@ pub unsafe fn mem_create(
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemCreate(handle.as_mut_ptr(), size, ptr::from_ref(prop), flags) };
-    check(status, Function::cuMemCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMemCreate) }
 }
 
 /// Makes a handle by which another process can use memory that was made for mapping.
@@ -108,9 +106,8 @@ pub unsafe fn mem_get_access(location: &sys::CUmemLocation, ptr: sys::CUdevicept
     let mut flags = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetAccess(flags.as_mut_ptr(), ptr::from_ref(location), ptr) };
-    check(status, Function::cuMemGetAccess)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuMemGetAccess) }
 }
 
 /// Gives the unit, in bytes, that sizes and addresses of such memory are multiples of.
@@ -129,9 +126,8 @@ pub unsafe fn mem_get_allocation_granularity(
     let mut granularity = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetAllocationGranularity(granularity.as_mut_ptr(), ptr::from_ref(prop), option) };
-    check(status, Function::cuMemGetAllocationGranularity)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { granularity.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(granularity, status, Function::cuMemGetAllocationGranularity) }
 }
 
 /// Gives the properties that memory was made with.
@@ -149,9 +145,8 @@ pub unsafe fn mem_get_allocation_properties_from_handle(
     let mut prop = MaybeUninit::<sys::CUmemAllocationProp>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetAllocationPropertiesFromHandle(prop.as_mut_ptr(), handle) };
-    check(status, Function::cuMemGetAllocationPropertiesFromHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { prop.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(prop, status, Function::cuMemGetAllocationPropertiesFromHandle) }
 }
 
 /// Takes memory of another process by a handle.
@@ -172,9 +167,8 @@ pub unsafe fn mem_import_from_shareable_handle(
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemImportFromShareableHandle(handle.as_mut_ptr(), os_handle, sh_handle_type) };
-    check(status, Function::cuMemImportFromShareableHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMemImportFromShareableHandle) }
 }
 
 /// Maps memory at reserved addresses.
@@ -251,9 +245,8 @@ pub unsafe fn mem_retain_allocation_handle(
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemRetainAllocationHandle(handle.as_mut_ptr(), addr) };
-    check(status, Function::cuMemRetainAllocationHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMemRetainAllocationHandle) }
 }
 
 /// Says which devices may do what with a mapped range.

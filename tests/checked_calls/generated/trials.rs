@@ -552,6 +552,40 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("cuWaitExternalSemaphoresAsync", cuWaitExternalSemaphoresAsync),
 ];
 
+/// Those with several slices that must be of one length.
+pub(crate) const SHARED: &[&str] = &[
+    "cuDevSmResourceSplit",
+    "cuGraphAddDependencies",
+    "cuGraphAddDependencies_v2",
+    "cuGraphAddNode_v2",
+    "cuGraphAddNode_v3",
+    "cuGraphRemoveDependencies",
+    "cuGraphRemoveDependencies_v2",
+    "cuLibraryLoadData",
+    "cuLibraryLoadFromFile",
+    "cuLinkAddData",
+    "cuLinkAddData_v2",
+    "cuLinkAddFile",
+    "cuLinkAddFile_v2",
+    "cuLinkCreate",
+    "cuLinkCreate_v2",
+    "cuMemDiscardAndPrefetchBatchAsync",
+    "cuMemDiscardBatchAsync",
+    "cuMemPrefetchBatchAsync",
+    "cuMemRangeGetAttributes",
+    "cuMemcpyBatchAsync",
+    "cuMemcpyBatchAsync_v2",
+    "cuModuleLoadDataEx",
+    "cuPointerGetAttributes",
+    "cuSignalExternalSemaphoresAsync",
+    "cuStreamBeginCaptureToGraph",
+    "cuStreamUpdateCaptureDependencies_v2",
+    "cuTensorMapEncodeIm2col",
+    "cuTensorMapEncodeIm2colWide",
+    "cuTensorMapEncodeTiled",
+    "cuWaitExternalSemaphoresAsync",
+];
+
 fn cuArray3DCreate_v2(t: &mut Trial) {
     t.writes::<sys::CUarray>(0, 1);
     let allocate_array: sys::CUDA_ARRAY3D_DESCRIPTOR = t.value(1);
@@ -1161,7 +1195,10 @@ fn cuDevSmResourceSplit(t: &mut Trial) {
     let mut group_params: [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS; 3] = t.value(5);
     t.writes::<[sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::dev_sm_resource_split(t.present.then_some(&mut result[..]), &input, flags, &mut group_params) };
+    let answer = unsafe { checked::dev_sm_resource_split(t.present.then_some(&mut result[..t.shorter(3)]), &input, flags, &mut group_params) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_if_present(0, result.as_ptr());
     t.wrote_if_present(0, &result);
     t.passed::<u32>(1, &3);
@@ -1987,7 +2024,10 @@ fn cuGraphAddDependencies(t: &mut Trial) {
     let from: [sys::CUgraphNode; 3] = t.value(1);
     let to: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_dependencies(graph, &from, &to) };
+    let answer = unsafe { checked::graph_add_dependencies(graph, &from, &to[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -2001,7 +2041,10 @@ fn cuGraphAddDependencies_v2(t: &mut Trial) {
     let to: [sys::CUgraphNode; 3] = t.value(2);
     let edge_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_dependencies_v2(graph, &from, &to, t.present.then_some(&edge_data[..])) };
+    let answer = unsafe { checked::graph_add_dependencies_v2(graph, &from, &to[..t.shorter(3)], t.present.then_some(&edge_data[..t.shorter(3)])) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -2219,7 +2262,10 @@ fn cuGraphAddNode_v2(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(5);
     t.writes::<sys::CUgraphNodeParams>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node_v2(graph, &dependencies, t.present.then_some(&dependency_data[..]), &mut node_params) };
+    let answer = unsafe { checked::graph_add_node_v2(graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), &mut node_params) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &graph);
     t.passed_pointer(2, dependencies.as_ptr());
     t.passed_if_present(3, dependency_data.as_ptr());
@@ -2238,7 +2284,10 @@ fn cuGraphAddNode_v3(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(5);
     t.writes::<sys::CUgraphNodeParams>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node_v3(graph, &dependencies, t.present.then_some(&dependency_data[..]), &mut node_params) };
+    let answer = unsafe { checked::graph_add_node_v3(graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), &mut node_params) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &graph);
     t.passed_pointer(2, dependencies.as_ptr());
     t.passed_if_present(3, dependency_data.as_ptr());
@@ -3104,7 +3153,10 @@ fn cuGraphRemoveDependencies(t: &mut Trial) {
     let from: [sys::CUgraphNode; 3] = t.value(1);
     let to: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_remove_dependencies(graph, &from, &to) };
+    let answer = unsafe { checked::graph_remove_dependencies(graph, &from, &to[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -3118,7 +3170,10 @@ fn cuGraphRemoveDependencies_v2(t: &mut Trial) {
     let to: [sys::CUgraphNode; 3] = t.value(2);
     let edge_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_remove_dependencies_v2(graph, &from, &to, t.present.then_some(&edge_data[..])) };
+    let answer = unsafe { checked::graph_remove_dependencies_v2(graph, &from, &to[..t.shorter(3)], t.present.then_some(&edge_data[..t.shorter(3)])) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -3732,7 +3787,10 @@ fn cuLibraryLoadData(t: &mut Trial) {
     let mut library_option_values: [*mut c_void; 3] = t.value(6);
     t.writes::<[*mut c_void; 3]>(6, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_load_data(code, &jit_options, &mut jit_options_values, &library_options, &mut library_option_values) };
+    let answer = unsafe { checked::library_load_data(code, &jit_options, &mut jit_options_values[..t.shorter(3)], &library_options, &mut library_option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &code);
     t.passed_pointer(2, jit_options.as_ptr());
     t.passed_pointer(3, jit_options_values.as_ptr());
@@ -3756,7 +3814,10 @@ fn cuLibraryLoadFromFile(t: &mut Trial) {
     let mut library_option_values: [*mut c_void; 3] = t.value(6);
     t.writes::<[*mut c_void; 3]>(6, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_load_from_file(file_name, &jit_options, &mut jit_options_values, &library_options, &mut library_option_values) };
+    let answer = unsafe { checked::library_load_from_file(file_name, &jit_options, &mut jit_options_values[..t.shorter(3)], &library_options, &mut library_option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(1, file_name.as_ptr());
     t.passed_pointer(2, jit_options.as_ptr());
     t.passed_pointer(3, jit_options_values.as_ptr());
@@ -3787,7 +3848,10 @@ fn cuLinkAddData(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(7);
     t.writes::<[*mut c_void; 3]>(7, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values) };
+    let answer = unsafe { checked::legacy::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, data.as_ptr());
@@ -3809,7 +3873,10 @@ fn cuLinkAddData_v2(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(7);
     t.writes::<[*mut c_void; 3]>(7, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values) };
+    let answer = unsafe { checked::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, data.as_ptr());
@@ -3830,7 +3897,10 @@ fn cuLinkAddFile(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(5);
     t.writes::<[*mut c_void; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_add_file(state, type_, path, &options, &mut option_values) };
+    let answer = unsafe { checked::legacy::link_add_file(state, type_, path, &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, path.as_ptr());
@@ -3849,7 +3919,10 @@ fn cuLinkAddFile_v2(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(5);
     t.writes::<[*mut c_void; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_add_file(state, type_, path, &options, &mut option_values) };
+    let answer = unsafe { checked::link_add_file(state, type_, path, &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, path.as_ptr());
@@ -3878,7 +3951,10 @@ fn cuLinkCreate(t: &mut Trial) {
     t.writes::<[*mut c_void; 3]>(2, 1);
     t.writes::<sys::CUlinkState>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_create(&options, &mut option_values) };
+    let answer = unsafe { checked::legacy::link_create(&options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed::<u32>(0, &3);
     t.passed_pointer(1, options.as_ptr());
     t.passed_pointer(2, option_values.as_ptr());
@@ -3893,7 +3969,10 @@ fn cuLinkCreate_v2(t: &mut Trial) {
     t.writes::<[*mut c_void; 3]>(2, 1);
     t.writes::<sys::CUlinkState>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_create(&options, &mut option_values) };
+    let answer = unsafe { checked::link_create(&options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed::<u32>(0, &3);
     t.passed_pointer(1, options.as_ptr());
     t.passed_pointer(2, option_values.as_ptr());
@@ -4288,7 +4367,10 @@ fn cuMemDiscardAndPrefetchBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(6);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_discard_and_prefetch_batch_async(&dptrs, &sizes, &prefetch_locs, &prefetch_loc_idxs, flags, stream) };
+    let answer = unsafe { checked::mem_discard_and_prefetch_batch_async(&dptrs, &sizes[..t.shorter(3)], &prefetch_locs, &prefetch_loc_idxs[..t.shorter(3)], flags, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dptrs.as_ptr());
     t.passed_pointer(1, sizes.as_ptr());
     t.passed::<usize>(2, &3);
@@ -4306,7 +4388,10 @@ fn cuMemDiscardBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(3);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_discard_batch_async(&dptrs, &sizes, flags, stream) };
+    let answer = unsafe { checked::mem_discard_batch_async(&dptrs, &sizes[..t.shorter(3)], flags, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dptrs.as_ptr());
     t.passed_pointer(1, sizes.as_ptr());
     t.passed::<usize>(2, &3);
@@ -4735,7 +4820,10 @@ fn cuMemPrefetchBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(6);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_prefetch_batch_async(&dptrs, &sizes, &prefetch_locs, &prefetch_loc_idxs, flags, stream) };
+    let answer = unsafe { checked::mem_prefetch_batch_async(&dptrs, &sizes[..t.shorter(3)], &prefetch_locs, &prefetch_loc_idxs[..t.shorter(3)], flags, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dptrs.as_ptr());
     t.passed_pointer(1, sizes.as_ptr());
     t.passed::<usize>(2, &3);
@@ -4771,7 +4859,10 @@ fn cuMemRangeGetAttributes(t: &mut Trial) {
     let dev_ptr: sys::CUdeviceptr = t.value(4);
     let count: usize = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_range_get_attributes(&data, &data_sizes, &attributes, dev_ptr, count) };
+    let answer = unsafe { checked::mem_range_get_attributes(&data, &data_sizes[..t.shorter(3)], &attributes[..t.shorter(3)], dev_ptr, count) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, data.as_ptr());
     t.passed_pointer(1, data_sizes.as_ptr());
     t.passed_pointer(2, attributes.as_ptr());
@@ -5036,7 +5127,10 @@ fn cuMemcpyBatchAsync(t: &mut Trial) {
     t.writes::<usize>(7, 1);
     let stream: sys::CUstream = t.value(8);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_batch_async(&dsts, &srcs, &sizes, &attrs, &attrs_idxs, &mut fail_idx, stream) };
+    let answer = unsafe { checked::memcpy_batch_async(&dsts, &srcs[..t.shorter(3)], &sizes[..t.shorter(3)], &attrs, &attrs_idxs[..t.shorter(3)], &mut fail_idx, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dsts.as_ptr());
     t.passed_pointer(1, srcs.as_ptr());
     t.passed_pointer(2, sizes.as_ptr());
@@ -5058,7 +5152,10 @@ fn cuMemcpyBatchAsync_v2(t: &mut Trial) {
     let attrs_idxs: [usize; 3] = t.value(5);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_batch_async_v2(&dsts, &srcs, &sizes, &attrs, &attrs_idxs, stream) };
+    let answer = unsafe { checked::memcpy_batch_async_v2(&dsts, &srcs[..t.shorter(3)], &sizes[..t.shorter(3)], &attrs, &attrs_idxs[..t.shorter(3)], stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dsts.as_ptr());
     t.passed_pointer(1, srcs.as_ptr());
     t.passed_pointer(2, sizes.as_ptr());
@@ -5581,7 +5678,10 @@ fn cuModuleLoadDataEx(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(4);
     t.writes::<[*mut c_void; 3]>(4, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_load_data_ex(image, &options, &mut option_values) };
+    let answer = unsafe { checked::module_load_data_ex(image, &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &image);
     t.passed::<u32>(2, &3);
     t.passed_pointer(3, options.as_ptr());
@@ -5909,7 +6009,10 @@ fn cuPointerGetAttributes(t: &mut Trial) {
     let data: [*mut c_void; 3] = t.value(2);
     let ptr: sys::CUdeviceptr = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::pointer_get_attributes(&attributes, &data, ptr) };
+    let answer = unsafe { checked::pointer_get_attributes(&attributes, &data[..t.shorter(3)], ptr) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed::<u32>(0, &3);
     t.passed_pointer(1, attributes.as_ptr());
     t.passed_pointer(2, data.as_ptr());
@@ -5934,7 +6037,10 @@ fn cuSignalExternalSemaphoresAsync(t: &mut Trial) {
     let params_array: [sys::CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS; 3] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::signal_external_semaphores_async(&ext_sem_array, &params_array, stream) };
+    let answer = unsafe { checked::signal_external_semaphores_async(&ext_sem_array, &params_array[..t.shorter(3)], stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, ext_sem_array.as_ptr());
     t.passed_pointer(1, params_array.as_ptr());
     t.passed::<u32>(2, &3);
@@ -6021,7 +6127,10 @@ fn cuStreamBeginCaptureToGraph(t: &mut Trial) {
     let dependency_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     let mode: sys::CUstreamCaptureMode = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_begin_capture_to_graph(stream, graph, &dependencies, t.present.then_some(&dependency_data[..]), mode) };
+    let answer = unsafe { checked::stream_begin_capture_to_graph(stream, graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), mode) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &stream);
     t.passed(1, &graph);
     t.passed_pointer(2, dependencies.as_ptr());
@@ -6326,7 +6435,10 @@ fn cuStreamUpdateCaptureDependencies_v2(t: &mut Trial) {
     let dependency_data: [sys::CUgraphEdgeData; 3] = t.value(2);
     let flags: u32 = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_update_capture_dependencies_v2(stream, &dependencies, t.present.then_some(&dependency_data[..]), flags) };
+    let answer = unsafe { checked::stream_update_capture_dependencies_v2(stream, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), flags) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &stream);
     t.passed_pointer(1, dependencies.as_ptr());
     t.passed_if_present(2, dependency_data.as_ptr());
@@ -6525,7 +6637,10 @@ fn cuTensorMapEncodeIm2col(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(13);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(14);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_im2col(tensor_data_type, global_address, &global_dim, &global_strides, &pixel_box_lower_corner, &pixel_box_upper_corner, channels_per_pixel, pixels_per_column, &element_strides, interleave, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_im2col(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], &pixel_box_lower_corner[..t.shorter(1)], &pixel_box_upper_corner[..t.shorter(1)], channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3)], interleave, swizzle, l2_promotion, oob_fill) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &tensor_data_type);
     t.passed::<u32>(2, &3);
     t.passed(3, &global_address);
@@ -6561,7 +6676,10 @@ fn cuTensorMapEncodeIm2colWide(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(14);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(15);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_im2col_wide(tensor_data_type, global_address, &global_dim, &global_strides, pixel_box_lower_corner_width, pixel_box_upper_corner_width, channels_per_pixel, pixels_per_column, &element_strides, interleave, mode, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_im2col_wide(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], pixel_box_lower_corner_width, pixel_box_upper_corner_width, channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3)], interleave, mode, swizzle, l2_promotion, oob_fill) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &tensor_data_type);
     t.passed::<u32>(2, &3);
     t.passed(3, &global_address);
@@ -6594,7 +6712,10 @@ fn cuTensorMapEncodeTiled(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(10);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(11);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_tiled(tensor_data_type, global_address, &global_dim, &global_strides, &box_dim, &element_strides, interleave, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_tiled(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], &box_dim[..t.shorter(3)], &element_strides[..t.shorter(3)], interleave, swizzle, l2_promotion, oob_fill) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &tensor_data_type);
     t.passed::<u32>(2, &3);
     t.passed(3, &global_address);
@@ -7043,7 +7164,10 @@ fn cuWaitExternalSemaphoresAsync(t: &mut Trial) {
     let params_array: [sys::CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS; 3] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::wait_external_semaphores_async(&ext_sem_array, &params_array, stream) };
+    let answer = unsafe { checked::wait_external_semaphores_async(&ext_sem_array, &params_array[..t.shorter(3)], stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, ext_sem_array.as_ptr());
     t.passed_pointer(1, params_array.as_ptr());
     t.passed::<u32>(2, &3);

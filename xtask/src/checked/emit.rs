@@ -52,6 +52,7 @@ fn imports(text: &str, checked: &str) -> String {
         "filled",
         "filled_to",
         "or_older",
+        "given",
         "same_length",
         "slice",
         "slice_mut",
@@ -108,9 +109,14 @@ fn imports(text: &str, checked: &str) -> String {
     if text.contains("fallback::") {
         let _ = writeln!(out, "use {checked}::fallback;");
     }
+    let check = if uses("check") {
+        "{Result, check}"
+    } else {
+        "Result"
+    };
     let _ = writeln!(
         out,
-        "use crate::sys::{{self, Function}};\nuse crate::{{Result, check}};"
+        "use crate::sys::{{self, Function}};\nuse crate::{check};"
     );
     if !text.contains(" Function::") {
         out = out.replace("sys::{self, Function}", "sys");
@@ -126,6 +132,13 @@ struct Output {
 }
 
 impl Output {
+    /// The variable that holds it, if that is all there is to it.
+    fn variable(&self) -> Option<&str> {
+        self.value
+            .strip_prefix("unsafe { ")?
+            .strip_suffix(".assume_init() }")
+    }
+
     /// Why taking the value is sound, where that takes `unsafe`.
     fn safety(&self) -> &'static str {
         if self.value.starts_with("unsafe { copied(") {
@@ -633,6 +646,16 @@ impl<'a> Emitter<'a> {
                 return;
             }
             if self.call.fallback.is_none() {
+                if let [one] = self.outputs.as_slice()
+                    && let Some(variable) = one.variable()
+                {
+                    let _ = writeln!(
+                        out,
+                        "    // SAFETY: zeroed before the call, which gives a value where it succeeds.\n    \
+                             unsafe {{ given({variable}, status, {function}) }}"
+                    );
+                    return;
+                }
                 let _ = writeln!(out, "    check(status, {function})?;");
             }
         }

@@ -23,6 +23,12 @@ pub(super) fn file(header: &str, calls: &[Call]) -> String {
     for call in calls {
         let _ = writeln!(out, "    (\"{0}\", {0}),", call.symbol);
     }
+    out.push_str(
+        "];\n\n/// Those with several slices that must be of one length.\npub(crate) const SHARED: &[&str] = &[\n",
+    );
+    for call in calls.iter().filter(|call| shares_lengths(call)) {
+        let _ = writeln!(out, "    \"{}\",", call.symbol);
+    }
     out.push_str("];\n");
     for call in calls {
         out.push('\n');
@@ -77,6 +83,9 @@ fn trial(call: &Call) -> String {
         "    let answer = unsafe {{ {function}({}) }};",
         arguments.join(", ")
     );
+    if shares_lengths(call) {
+        out.push_str("    if t.uneven {\n        return t.refused(answer);\n    }\n");
+    }
     for line in after {
         let _ = writeln!(out, "    {line}");
     }
@@ -95,6 +104,33 @@ fn trial(call: &Call) -> String {
     }
     out.push_str("}\n");
     out
+}
+
+/// The count of a slice that may be absent or not.
+fn slice_count(parameter: &Parameter) -> Option<(&Count, bool)> {
+    match &parameter.kind {
+        Kind::Slice { count, optional } | Kind::SliceMut { count, optional } => {
+            Some((count, *optional))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a slice must be as long as another one, which is always there.
+fn must_be_as_long(call: &Call, index: usize) -> bool {
+    let Some((Count::Parameter { name, .. } | Count::Pointer { name }, _)) =
+        call.parameters.get(index).and_then(slice_count)
+    else {
+        return false;
+    };
+    let first = call.parameters.iter().position(|other| {
+        slice_count(other).is_some_and(|(count, optional)| count.is(name) && !optional)
+    });
+    first.is_some_and(|first| first != index)
+}
+
+fn shares_lengths(call: &Call) -> bool {
+    (0..call.parameters.len()).any(|index| must_be_as_long(call, index))
 }
 
 /// Whether a list is counted by this parameter.
@@ -221,11 +257,21 @@ fn one(
                 "let {name}: [{pointee}; {}] = t.value({index});",
                 length(count)
             ));
-            if *optional {
+            if must_be_as_long(call, index) {
+                let shorter = format!("&{name}[..t.shorter({})]", length(count));
+                arguments.push(if *optional {
+                    format!("t.present.then_some({shorter})")
+                } else {
+                    shorter
+                });
+            } else if *optional {
                 arguments.push(format!("t.present.then_some(&{name}[..])"));
-                after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
             } else {
                 arguments.push(format!("&{name}"));
+            }
+            if *optional {
+                after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
+            } else {
                 after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
             }
         }
@@ -233,12 +279,22 @@ fn one(
             let whole = format!("[{pointee}; {}]", length(count));
             before.push(format!("let mut {name}: {whole} = t.value({index});"));
             before.push(format!("t.writes::<{whole}>({index}, 1);"));
-            if *optional {
+            if must_be_as_long(call, index) {
+                let shorter = format!("&mut {name}[..t.shorter({})]", length(count));
+                arguments.push(if *optional {
+                    format!("t.present.then_some({shorter})")
+                } else {
+                    shorter
+                });
+            } else if *optional {
                 arguments.push(format!("t.present.then_some(&mut {name}[..])"));
+            } else {
+                arguments.push(format!("&mut {name}"));
+            }
+            if *optional {
                 after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
                 after.push(format!("t.wrote_if_present({index}, &{name});"));
             } else {
-                arguments.push(format!("&mut {name}"));
                 after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
                 after.push(format!("t.wrote_through({index}, &{name});"));
             }

@@ -1,7 +1,7 @@
 //! Addresses: of loads and stores, and of `cvta`.
 
 use super::*;
-use crate::ir::{Address, AtomOp, MemMods, Space};
+use crate::ir::{Address, AtomOp, Space};
 use crate::ptx::ast::Operand as Source;
 
 /// What an address operand is.
@@ -13,15 +13,6 @@ pub(super) struct Place {
     pub(super) space: Option<Space>,
     /// Of the frame: what kind.
     pub(super) kind: Option<FrameKind>,
-}
-
-/// The type that says no more than the width.
-fn bits(ty: Type) -> Type {
-    match ty.size() {
-        2 => Type::B16,
-        4 => Type::B32,
-        _ => Type::B64,
-    }
 }
 
 impl Walker<'_> {
@@ -207,8 +198,7 @@ impl Walker<'_> {
                 op: AtomOp::Cas,
                 mem,
             } => (mem, 2),
-            Op::Atom { mem, .. } => (mem, 1),
-            Op::Red { mem, .. } => (mem, 1),
+            Op::Atom { mem, .. } | Op::Red { mem, .. } => (mem, 1),
             _ => return,
         };
         let Some(place) = self.address(mem.space, address) else {
@@ -258,51 +248,37 @@ impl Walker<'_> {
             }
             _ => {}
         }
-        match op {
-            Op::Atom { mem, .. } | Op::Red { mem, .. } if mem.vec > 1 => self.each(inst, op, mem),
-            _ => self.emit(inst, op),
+        if let Op::Atom { mem, .. } = op
+            && mem.vec > 1
+        {
+            self.keep_values(inst, mem.ty);
         }
+        self.emit(inst, op);
     }
 
-    /// An atomic operation on a vector: each element by itself, as the manual has it.
-    fn each(&mut self, inst: &Inst, op: Op, mem: MemMods) {
-        let dsts = std::mem::take(&mut self.dsts);
-        let mut srcs = std::mem::take(&mut self.srcs);
-        // A register may be both a result and the value of a later element.
+    /// An atomic operation on a vector is one on each element: copies the values whose registers an earlier element's result
+    /// goes to.
+    fn keep_values(&mut self, inst: &Inst, ty: Type) {
+        let bits = match ty.size() {
+            2 => Type::B16,
+            4 => Type::B32,
+            _ => Type::B64,
+        };
+        let (dsts, mut srcs) = (
+            std::mem::take(&mut self.dsts),
+            std::mem::take(&mut self.srcs),
+        );
         for value in srcs.iter_mut().skip(1) {
             if let Operand::Reg(reg) = *value
                 && dsts.contains(&Some(reg))
             {
-                let copy = self.new_register(mem.ty);
+                let copy = self.new_register(bits);
                 (self.dsts, self.srcs) = (vec![Some(copy)], vec![*value]);
-                self.emit_guarded(None, Op::Mov { ty: bits(mem.ty) }, inst.pos.line);
+                self.emit_guarded(None, Op::Mov { ty: bits }, inst.pos.line);
                 *value = Operand::Reg(copy);
             }
         }
-        let (size, values) = (i64::from(mem.ty.size()), srcs.get(1..).unwrap_or(&[]));
-        for (i, value) in values.iter().enumerate() {
-            let at = i as i64 * size;
-            let (mut mem, mut address) = (MemMods { vec: 1, ..mem }, srcs[0]);
-            match &mut address {
-                Operand::Address(
-                    Address::Variable { offset, .. }
-                    | Address::Frame { offset }
-                    | Address::Param { offset },
-                ) => *offset = offset.wrapping_add(at),
-                _ => mem.offset = mem.offset.wrapping_add(at),
-            }
-            self.srcs = vec![address, *value];
-            self.dsts = dsts.get(i).copied().into_iter().collect();
-            let op = match op {
-                Op::Atom { op, .. } if self.dsts != [None] => Op::Atom { op, mem },
-                Op::Atom { op, .. } | Op::Red { op, .. } => {
-                    self.dsts.clear();
-                    Op::Red { op, mem }
-                }
-                _ => return,
-            };
-            self.emit(inst, op);
-        }
+        (self.dsts, self.srcs) = (dsts, srcs);
     }
 
     /// `prefetch` and the like: the address must make sense.

@@ -511,7 +511,13 @@ impl<'u> Walker<'u> {
                 if self.srcs.len() > 3
                     && let Operand::Imm(lut) = self.srcs.remove(3)
                 {
-                    self.lop3(inst, lut as u8, *bool_op);
+                    self.emit(
+                        inst,
+                        Op::Lop3 {
+                            lut: lut as u8,
+                            bool_op: *bool_op,
+                        },
+                    );
                 }
             }
             Made::Carry { op, reads, writes } => {
@@ -540,29 +546,6 @@ impl<'u> Walker<'u> {
             | Made::Brx { .. }
             | Made::Call { .. } => {}
         }
-    }
-
-    /// `lop3.op d|p, a, b, c, lut, q` is `lop3 d, …` and `setp.ne.op p, d, 0, q`.
-    fn lop3(&mut self, inst: &Inst, lut: u8, bool_op: Option<ir::BoolOp>) {
-        let op = Op::Lop3 { lut, bool_op: None };
-        let (Some(bool_op), [d, p]) = (bool_op, self.dsts.as_slice()) else {
-            return self.emit(inst, op);
-        };
-        let (d, p) = (*d, *p);
-        // The result may be the predicate's, or nobody's.
-        let d = d.unwrap_or_else(|| self.new_register(Type::B32));
-        let q = self.srcs.pop().unwrap_or(Operand::Imm(0));
-        self.dsts = vec![Some(d)];
-        self.emit(inst, op);
-        self.dsts = vec![p];
-        self.srcs = vec![Operand::Reg(d), Operand::Imm(0), q];
-        let test = Op::Setp {
-            cmp: ir::Compare::Ne,
-            ty: Type::B32,
-            ftz: false,
-            bool_op: Some(bool_op),
-        };
-        self.emit(inst, test);
     }
 
     /// An instruction that is not run yet: its names must be known all the same.
