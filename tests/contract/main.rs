@@ -6,11 +6,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod argument_order;
 mod blocking;
 mod context_objects;
 mod contexts;
 mod control_flow;
 mod conversions;
+mod cuda_2;
 mod devices;
 mod error_names;
 mod events;
@@ -20,12 +22,16 @@ mod integer_arithmetic;
 mod jit;
 mod launch_objects;
 mod launches;
+mod libraries;
+mod limits;
 mod linear_algebra;
+mod linker;
 mod memory;
 mod memory_objects;
 mod memory_spaces;
 mod modules;
 mod no_context;
+mod occupancy;
 mod parameters;
 mod primary_context;
 mod proc_address;

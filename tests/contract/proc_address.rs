@@ -54,6 +54,38 @@ fn every_function_at_its_own_version() {
 }
 
 #[test]
+fn the_form_without_a_status() {
+    let version = driver_version();
+    let mut c = Codes::new();
+    let untouched = std::ptr::dangling_mut();
+    let mut pointer = untouched;
+    // SAFETY: the name is terminated, the output valid for the write.
+    let ask = |name: &std::ffi::CStr, version, pointer: &mut *mut c_void| unsafe {
+        legacy::cuGetProcAddress(name.as_ptr(), &raw mut *pointer, version, 0).0
+    };
+    // What the newer form says with a status, this one says with its code.
+    c.is(
+        500,
+        "a name that is none",
+        ask(c"cuNoSuchFunction", version, &mut pointer),
+    );
+    c.is(
+        500,
+        "a version too old",
+        ask(c"cuMemAlloc", 0, &mut pointer),
+    );
+    c.is(
+        1,
+        "a version too new",
+        ask(c"cuInit", version + 10, &mut pointer),
+    );
+    c.that(pointer == untouched, || "the output was written".to_owned());
+    c.is(0, "cuInit", ask(c"cuInit", version, &mut pointer));
+    let (same, _) = super::proc_address::ask(&mut c, c"cuInit", version, 0);
+    c.that(pointer == same, || "another address".to_owned());
+}
+
+#[test]
 fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
