@@ -19,12 +19,13 @@ fi
 variables=$(cargo xtask headers)
 eval "$variables"
 
-export CARGO_TARGET_DIR=$PWD/target/features
 PATH=$hack/bin:$PATH
-cargo hack check --package cuda-driver-sys --feature-powerset
+# `default` adds nothing to `loader`.
+cargo hack check --package cuda-driver-sys --feature-powerset --exclude-features default
 cargo hack check --package cuda-driver --feature-powerset
 
 # No toolkit's libcuda.so here: the linker gets a stub that is made on the spot.
 unset CUDA_PATH
+export CARGO_TARGET_DIR=$PWD/target/linked
 cargo test --manifest-path ci/linked/Cargo.toml
 cargo test --manifest-path ci/linked/Cargo.toml --features loader

@@ -18,11 +18,11 @@ pack() {
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
     cargo test --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
-    cargo test --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers >>"$built"
+    cargo test --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers --test interposers >>"$built"
     cargo build --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"
     # The linker gets a stub, not this machine's driver, if it has one.
-    env -u CUDA_PATH cargo build --release --target-dir target/features --manifest-path ci/linked/Cargo.toml --bin linked
-    cp target/features/release/linked "$folder/examples/"
+    env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked
+    cp target/linked/release/linked "$folder/examples/"
     strip "$folder/examples/linked"
     python3 - "$built" <<'PYTHON' | while IFS=$'\t' read -r kind name path; do
 import json, sys

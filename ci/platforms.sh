@@ -6,12 +6,19 @@
 # package (`cargo xtask every-header`) as that platform's C compiler sees it.
 #
 # Debian's packages (its own Rust, cross compilers, qemu, wine) are installed where they are missing, which takes root.
-# Ends with 75 if a download failed three times, with 77 and a reason where this machine cannot run the step.
+# What it builds is kept in target/platforms, or where PLATFORMS_WORK says. Ends with 75 if a download failed three
+# times, with 77 and a reason where this machine cannot run the step.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-work=$PWD/target/platforms
+work=${PLATFORMS_WORK:-$PWD/target/platforms}
 mkdir -p "$work"
+# Both in one command, so that what both depend on is built once. The software driver is no faster under qemu when it is
+# optimised well, but takes twice as long to build.
+test=(
+    cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver
+    --config profile.dev.package.cuda-driver-soft.opt-level=1
+)
 
 # need PACKAGE...: installs what is missing.
 need() {
@@ -37,7 +44,7 @@ need() {
 
 # Debian's Rust: it has, or can build, the standard library of other targets.
 debian_rust() {
-    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target CARGO_PROFILE_DEV_DEBUG=0
+    export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
     unset RUSTUP_TOOLCHAIN RUSTC RUSTDOC CARGO
     rustc --version
 }
@@ -47,7 +54,7 @@ debian_rust() {
 headers() {
     cargo xtask every-header >/dev/null
     CUDA_ABI_TARGET=$1 CUDA_ABI_RUNNER=$2 \
-        cargo test --quiet --package cuda-driver-sys --test abi_headers -- --include-ignored --nocapture
+        cargo test --quiet --workspace --test abi_headers -- --include-ignored --nocapture
 }
 
 # Tests start programs of the target's, so the kernel has to know what runs them.
@@ -74,8 +81,7 @@ aarch64() {
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     # qemu spends ten seconds on the terabyte of addresses that the software driver reserves where it can have it.
     ulimit -v $((64 << 20))
-    cargo test --no-fail-fast --target aarch64-unknown-linux-gnu --package cuda-driver-sys
-    cargo test --no-fail-fast --target aarch64-unknown-linux-gnu --package cuda-driver
+    "${test[@]}" --target aarch64-unknown-linux-gnu
 }
 
 windows() {
@@ -101,10 +107,10 @@ END
     export RUSTC_BOOTSTRAP=1 CUDA_ABI_STUB="Z:$work/abi_stub.dll"
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
     local std=(-Zbuild-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
-    cargo test --no-fail-fast "${std[@]}" --package cuda-driver-sys
-    cargo test --no-fail-fast "${std[@]}" --package cuda-driver-sys --test abi_system32 -- --include-ignored
+    "${test[@]}" "${std[@]}"
+    # Puts a driver into the system folder, and cannot delete it while it is loaded.
+    "${test[@]}" "${std[@]}" --test abi_system32 -- --include-ignored
     rm -f "$system/nvcuda.dll"
-    cargo test --no-fail-fast "${std[@]}" --package cuda-driver
 }
 
 nowhere() {

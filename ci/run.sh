@@ -62,6 +62,12 @@ with_header() {
     (cd "$clone" && cargo test --workspace --test c_program --test param_layout -- --nocapture)
 }
 
+# A script that uses what the clone's tests have built; other platforms' builds are kept outside of it.
+proof() {
+    ln -sfn "$cache" "$clone/.cache"
+    PLATFORMS_WORK=$root/target/platforms "$clone/ci/$1" "${@:2}"
+}
+
 # Committed generated files are what their generators write.
 generated() {
     local before after
@@ -101,6 +107,7 @@ step "kernels are what NVRTC makes" cargo xtask kernels --check
 step "CUDA header" cargo xtask headers
 step "annotations are complete and fit the types" cargo xtask api --check
 step "directions agree with NVIDIA's Python bindings" cargo xtask directions
+step "result codes are the manual's" cargo xtask results
 step "API.md is what the registry and the sources give" generated cargo xtask api-md
 step "bindings are what bindgen makes, and the build with the feature bindgen" ci/bindings.sh
 step "checked calls are what the registry gives" generated cargo xtask checked
@@ -109,6 +116,13 @@ step "README: the example" readme_command "cargo run --release --example vector_
 step "README: the tests" readme_command "cargo test --workspace"
 step "C program over libcuda.so.1" with_header
 step "GPU pack" gpu_pack
+step "ABI: every cuda.h from 11.7 to 13.5" proof abi.sh
+step "ABI: NVIDIA's drivers 450 to 555" proof drivers.sh
+step "feature bindgen with every cuda.h" ci/bindgen.sh
+step "every set of features, and a program that is linked" ci/features.sh
+step "a target where nothing can be loaded" proof platforms.sh nowhere
+step "aarch64 Linux" proof platforms.sh aarch64
+step "Windows" proof platforms.sh windows
 
 printf '\n=== Summary\n'
 printf '%s\n' "${timed[@]}"

@@ -8,7 +8,8 @@
 //! - An array is a slice, and the parameter that counts it is gone: the count comes from the slice. Slices that share a
 //!   count must be of one length, else the answer is `CUDA_ERROR_INVALID_VALUE` and the driver is not asked. An empty
 //!   slice is passed as null.
-//! - A text is `&CStr` where the driver reads it and `String` where the driver gives it.
+//! - A text is `&CStr` where the driver reads it and `String` where the driver gives it. What it only says yes or no to is a
+//!   `bool`, and an array of its own is copied to a `Vec`.
 //! - What C asks for in two calls, first how many and then which, is one call that returns a `Vec`.
 //! - Untyped pointers, callbacks and flags are passed on as they are.
 //!
@@ -16,7 +17,9 @@
 //! that CUDA 12.0 replaced (`cuGetProcAddress`, `cuGraphAddKernelNode` and its like) do with the older export instead.
 //!
 //! The calls go to [`sys::DEFAULT`](crate::sys::DEFAULT). All are `unsafe`, as each says under *Safety*: handles and
-//! pointers are the caller's to answer for, and the driver does not check all of them.
+//! pointers are the caller's to answer for, and the driver does not check all of them. Nor does it check the context that is
+//! current on the calling thread, which it uses for all that names no other: one that was destroyed on another thread, or
+//! while it was pushed twice, is current still, and the driver crashes on it.
 
 mod fallback;
 #[rustfmt::skip]

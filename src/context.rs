@@ -56,13 +56,16 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
+    #[inline]
     #[track_caller]
     fn end(&self) -> Result<()> {
         match self.owner {
             Owner::Created => {
-                host_fn::context_is_gone(self.raw);
                 // SAFETY: the handle is live and ours, and this is its last use.
-                unsafe { checked::ctx_destroy(self.raw) }
+                let result = unsafe { checked::ctx_destroy(self.raw) };
+                // What still ran until then could panic until then.
+                host_fn::context_is_gone(self.raw);
+                result
             }
             // SAFETY: we retained it once, and release it once.
             Owner::Primary(device) => unsafe {
@@ -74,12 +77,14 @@ impl Inner {
 }
 
 impl Drop for Inner {
+    #[inline]
     fn drop(&mut self) {
         dropping().done(self.end());
     }
 }
 
 impl Context {
+    #[inline]
     fn new(raw: sys::CUcontext, owner: Owner) -> Self {
         Self {
             inner: Arc::new(Inner { raw, owner }),
@@ -90,6 +95,7 @@ impl Context {
     ///
     /// # Errors
     /// 101 for a device that is not there, 2 without memory for it.
+    #[inline]
     #[doc(alias = "cuCtxCreate")]
     #[track_caller]
     pub fn create(device: Device) -> Result<Self> {
@@ -100,6 +106,7 @@ impl Context {
     ///
     /// # Errors
     /// 1 for flags that do not go together, and as [`create`](Self::create).
+    #[inline]
     #[doc(alias = "cuCtxCreate")]
     #[track_caller]
     pub fn create_with_flags(device: Device, flags: sys::CUctx_flags) -> Result<Self> {
@@ -117,6 +124,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxPushCurrent")]
     #[track_caller]
     pub fn push(&self) -> Result<Current> {
@@ -133,6 +141,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn is_current(&self) -> Result<bool> {
@@ -144,6 +153,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[inline]
     #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn current_raw() -> Result<sys::CUcontext> {
@@ -158,6 +168,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[inline]
     #[track_caller]
     pub unsafe fn current() -> Result<Option<Self>> {
         let raw = Self::current_raw()?;
@@ -169,6 +180,7 @@ impl Context {
     }
 
     /// Makes the context current for one call of this crate, if it is not already.
+    #[inline]
     #[track_caller]
     pub(crate) fn enter(&self) -> Result<Entered> {
         let pushed = Self::current_raw()? != self.inner.raw;
@@ -187,6 +199,7 @@ impl Context {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuCtxDestroy")]
     #[track_caller]
     pub fn destroy(self) -> Result<()> {
@@ -201,6 +214,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxAttach")]
     #[track_caller]
     pub fn attach(&self) -> Result<Attachment> {
@@ -217,6 +231,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxGetDevice")]
     #[track_caller]
     pub fn device(&self) -> Result<Device> {
@@ -233,6 +248,7 @@ impl Context {
     ///
     /// # Panics
     /// With what a [host function](crate::Stream::launch_host_fn) of one of its streams panicked with.
+    #[inline]
     #[doc(alias = "cuCtxSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
@@ -247,6 +263,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<sys::CUctx_flags> {
@@ -261,6 +278,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxGetApiVersion")]
     #[track_caller]
     pub fn api_version(&self) -> Result<u32> {
@@ -272,6 +290,7 @@ impl Context {
     ///
     /// # Errors
     /// 215 for a limit that the device does not have, 1 for one that the driver does not know.
+    #[inline]
     #[doc(alias = "cuCtxGetLimit")]
     #[track_caller]
     pub fn limit(&self, limit: sys::CUlimit) -> Result<usize> {
@@ -285,6 +304,7 @@ impl Context {
     ///
     /// # Errors
     /// 215 for a limit that the device does not have, 1 for a value out of range.
+    #[inline]
     #[doc(alias = "cuCtxSetLimit")]
     #[track_caller]
     pub fn set_limit(&self, limit: sys::CUlimit, value: usize) -> Result<()> {
@@ -298,6 +318,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxGetCacheConfig")]
     #[track_caller]
     pub fn cache_config(&self) -> Result<sys::CUfunc_cache> {
@@ -311,6 +332,7 @@ impl Context {
     ///
     /// # Errors
     /// 1 for a value that the driver does not know.
+    #[inline]
     #[doc(alias = "cuCtxSetCacheConfig")]
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
@@ -323,6 +345,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuMemGetInfo")]
     #[track_caller]
     pub fn mem_info(&self) -> Result<checked::MemGetInfo> {
@@ -336,6 +359,7 @@ impl Context {
     ///
     /// # Errors
     /// 3 in a forked process.
+    #[inline]
     #[doc(alias = "cuCtxGetStreamPriorityRange")]
     #[track_caller]
     pub fn stream_priority_range(&self) -> Result<checked::CtxGetStreamPriorityRange> {
@@ -345,6 +369,7 @@ impl Context {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub fn as_raw(&self) -> sys::CUcontext {
         self.inner.raw
@@ -355,6 +380,7 @@ impl Context {
     /// # Safety
     /// The handle is live, and nobody else destroys it or leaves it current on a thread for longer than the references
     /// live.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUcontext) -> Self {
         Self::new(raw, Owner::Created)
@@ -364,12 +390,14 @@ impl Context {
     ///
     /// # Safety
     /// The handle stays live as long as the value, its clones and everything that is made with them.
+    #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUcontext) -> Self {
         Self::new(raw, Owner::Foreign)
     }
 
     /// Gives the context away: no reference destroys it any more.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUcontext {
         let raw = self.inner.raw;
@@ -380,6 +408,7 @@ impl Context {
 }
 
 impl PartialEq for Context {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.inner.raw == other.inner.raw
     }
@@ -403,12 +432,14 @@ impl Current {
     ///
     /// # Errors
     /// 201 if the context is not on top of the stack: another one was pushed and not popped. It then stays where it is.
+    #[inline]
     #[doc(alias = "cuCtxPopCurrent")]
     #[track_caller]
     pub fn pop(mut self) -> Result<()> {
         self.end()
     }
 
+    #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         self.popped = true;
@@ -438,12 +469,14 @@ impl Current {
     }
 
     /// The context stays on the stack, so it must not end: a destroyed context that is current crashes the driver.
+    #[inline]
     fn keep(&self) {
         mem::forget(self.context.clone());
     }
 }
 
 impl Drop for Current {
+    #[inline]
     fn drop(&mut self) {
         if !self.popped {
             dropping().done(self.end());
@@ -458,6 +491,7 @@ pub(crate) struct Entered {
 }
 
 impl Drop for Entered {
+    #[inline]
     fn drop(&mut self) {
         if self.pushed {
             // SAFETY: this pops what `enter` pushed; nothing in between pushes without popping.
@@ -478,12 +512,14 @@ impl Attachment {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuCtxDetach")]
     #[track_caller]
     pub fn detach(mut self) -> Result<()> {
         self.end()
     }
 
+    #[inline]
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         self.detached = true;
@@ -494,6 +530,7 @@ impl Attachment {
 }
 
 impl Drop for Attachment {
+    #[inline]
     fn drop(&mut self) {
         if !self.detached {
             dropping().done(self.end());
@@ -502,6 +539,7 @@ impl Drop for Attachment {
 }
 
 impl Context {
+    #[inline]
     pub(crate) fn primary(raw: sys::CUcontext, device: Device) -> Self {
         Self::new(raw, Owner::Primary(device))
     }

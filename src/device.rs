@@ -26,6 +26,7 @@ impl Device {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[inline]
     #[doc(alias = "cuDeviceGetCount")]
     #[track_caller]
     pub fn count() -> Result<u32> {
@@ -38,6 +39,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 where there is no such device.
+    #[inline]
     #[doc(alias = "cuDeviceGet")]
     #[track_caller]
     pub fn get(ordinal: u32) -> Result<Self> {
@@ -54,6 +56,7 @@ impl Device {
     ///
     /// # Errors
     /// 100, *There is no device supporting CUDA*, where there is none.
+    #[inline]
     #[track_caller]
     pub fn first() -> Result<Self> {
         if Self::count()? == 0 {
@@ -69,6 +72,7 @@ impl Device {
     ///
     /// # Errors
     /// 3 before [`init`](crate::init).
+    #[inline]
     #[track_caller]
     pub fn all() -> Result<Vec<Self>> {
         let mut all = Vec::new();
@@ -82,6 +86,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[inline]
     #[doc(alias = "cuDeviceGetName")]
     #[track_caller]
     pub fn name(self) -> Result<String> {
@@ -93,6 +98,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[inline]
     #[doc(alias = "cuDeviceGetUuid_v2")]
     #[track_caller]
     pub fn uuid(self) -> Result<Uuid> {
@@ -105,6 +111,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[inline]
     #[doc(alias = "cuDeviceTotalMem")]
     #[track_caller]
     pub fn total_mem(self) -> Result<usize> {
@@ -116,6 +123,7 @@ impl Device {
     ///
     /// # Errors
     /// 1 for an attribute that the driver does not know, 101 if there is no such device.
+    #[inline]
     #[doc(alias = "cuDeviceGetAttribute")]
     #[track_caller]
     pub fn attribute(self, attribute: sys::CUdevice_attribute) -> Result<i32> {
@@ -127,6 +135,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[inline]
     #[track_caller]
     pub fn compute_capability(self) -> Result<(i32, i32)> {
         let major =
@@ -140,6 +149,7 @@ impl Device {
     ///
     /// # Errors
     /// 101 if there is no such device.
+    #[inline]
     #[doc(alias = "cuDeviceGetPCIBusId")]
     #[track_caller]
     pub fn pci_bus_id(self) -> Result<String> {
@@ -148,12 +158,14 @@ impl Device {
     }
 
     /// C's handle. It is a number, and the driver checks it at every call.
+    #[inline]
     #[must_use]
     pub const fn as_raw(self) -> sys::CUdevice {
         self.0
     }
 
     /// A device from C's handle.
+    #[inline]
     #[must_use]
     pub const fn from_raw(device: sys::CUdevice) -> Self {
         Self(device)
@@ -165,6 +177,7 @@ impl Device {
 pub struct Uuid(pub [u8; 16]);
 
 impl fmt::Display for Uuid {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, byte) in self.0.iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {

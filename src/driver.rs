@@ -18,6 +18,7 @@ use crate::{Result, checked};
 ///
 /// # Errors
 /// Every place that was tried, with the system's words.
+#[inline]
 pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError> {
     match sys::DEFAULT.load_error() {
         None => Ok(&sys::DEFAULT),
@@ -31,6 +32,7 @@ pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError>
 /// # Errors
 /// 100 where there is no device, 3 in a process forked from one that was initialised; no driver, with the places that
 /// were tried.
+#[inline]
 #[doc(alias = "cuInit")]
 #[track_caller]
 pub fn init() -> Result<()> {
@@ -43,6 +45,7 @@ pub fn init() -> Result<()> {
 ///
 /// # Errors
 /// No driver could be loaded.
+#[inline]
 #[doc(alias = "cuDriverGetVersion")]
 #[track_caller]
 pub fn version() -> Result<Version> {
@@ -56,24 +59,28 @@ pub struct Version(i32);
 
 impl Version {
     /// A version from C's number, for instance 12050.
+    #[inline]
     #[must_use]
     pub const fn from_raw(version: i32) -> Self {
         Self(version)
     }
 
     /// C's number: 1000 × major + 10 × minor.
+    #[inline]
     #[must_use]
     pub const fn as_raw(self) -> i32 {
         self.0
     }
 
     /// 12 of 12.5.
+    #[inline]
     #[must_use]
     pub const fn major(self) -> i32 {
         self.0 / 1000
     }
 
     /// 5 of 12.5.
+    #[inline]
     #[must_use]
     pub const fn minor(self) -> i32 {
         self.0 % 1000 / 10
@@ -81,6 +88,7 @@ impl Version {
 }
 
 impl fmt::Display for Version {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match u32::try_from(self.0) {
             Ok(version) => CudaVersion(version).fmt(f),

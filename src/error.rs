@@ -82,6 +82,10 @@ impl Error {
             library: crate::sys::DEFAULT.number(),
             location,
         };
+        if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND {
+            // The message says which version is there, and must not have to ask then.
+            let _ = crate::sys::DEFAULT.version();
+        }
         if error.is_fault() {
             let _ = FIRST_FAULT.get_or_init(|| (error, DROPPING.get()));
         }
@@ -105,11 +109,13 @@ impl Error {
     }
 
     /// The result code, known to these bindings or not.
+    #[inline]
     pub const fn code(&self) -> CUresult {
         CUresult(self.code)
     }
 
     /// The function that failed.
+    #[inline]
     #[must_use]
     pub fn function(&self) -> Function {
         // The index came from a `Function`.
@@ -118,24 +124,28 @@ impl Error {
     }
 
     /// The line that made the call.
+    #[inline]
     #[must_use]
     pub const fn location(&self) -> &'static Location<'static> {
         self.location
     }
 
     /// The library that was called, by [number](Library::number).
+    #[inline]
     #[must_use]
     pub const fn library(&self) -> u16 {
         self.library
     }
 
     /// The C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for a code that this crate does not know.
+    #[inline]
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         error_table::find(self.code).map(|entry| entry.name)
     }
 
     /// What the code means, in a few words of our own; `None` for a code that this crate does not know.
+    #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
         error_table::find(self.code).map(|entry| entry.text)
@@ -143,12 +153,14 @@ impl Error {
 
     /// Whether the code can only come from earlier work: a kernel that faulted. It sticks to the process, and every
     /// call that touches a context answers it from then on.
+    #[inline]
     #[must_use]
     pub const fn is_fault(&self) -> bool {
         is_fault(self.code)
     }
 
     /// Whether no driver could be loaded. [`load_error`](Library::load_error) of the library says why.
+    #[inline]
     #[must_use]
     pub fn is_no_driver(&self) -> bool {
         self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
@@ -157,6 +169,7 @@ impl Error {
     }
 
     /// Whether the driver does not export the function.
+    #[inline]
     #[must_use]
     pub fn is_missing_function(&self) -> bool {
         // The driver may answer 302 too, so the code alone says nothing.
@@ -167,6 +180,7 @@ impl Error {
     }
 
     /// The part of the message between "failed: " and the location.
+    #[inline]
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let library = Library::by_number(self.library);
         if let Some(library) = library {
@@ -207,6 +221,7 @@ impl Error {
         Ok(())
     }
 
+    #[inline]
     fn missing(&self, f: &mut fmt::Formatter<'_>, driver: Option<u32>) -> fmt::Result {
         let since = self.function().since();
         match driver {
@@ -230,6 +245,7 @@ impl Error {
         }
     }
 
+    #[inline]
     fn is_same_call(&self, other: &Self) -> bool {
         self.code == other.code
             && self.function == other.function
@@ -238,6 +254,7 @@ impl Error {
 }
 
 /// Codes that a call answers because of what an earlier kernel did.
+#[inline]
 pub(crate) const fn is_fault(code: u32) -> bool {
     matches!(code, 700 | 702 | 710 | 714..=719)
 }
@@ -255,6 +272,7 @@ pub(crate) struct Dropping {
 }
 
 /// Calls from here on, until [`Dropping::done`], come from a `Drop`.
+#[inline]
 pub(crate) fn dropping() -> Dropping {
     Dropping {
         before: DROPPING.replace(true),
@@ -264,6 +282,7 @@ pub(crate) fn dropping() -> Dropping {
 impl Dropping {
     /// A drop can report nothing. Not initialised (after `fork`), deinitialised (at exit), the context gone, and faults all
     /// mean that there is nothing left to release; with any other code there is nothing that could still be done.
+    #[inline]
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;
         DROPPING.set(self.before);
@@ -274,6 +293,7 @@ impl Dropping {
 pub(crate) struct CudaVersion(pub(crate) u32);
 
 impl fmt::Display for CudaVersion {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
     }
@@ -283,12 +303,14 @@ impl fmt::Display for CudaVersion {
 struct Place(&'static Location<'static>);
 
 impl fmt::Display for Place {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.0.file(), self.0.line())
     }
 }
 
 impl fmt::Display for Error {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed: ", self.function())?;
         self.reason(f)?;
@@ -297,6 +319,7 @@ impl fmt::Display for Error {
 }
 
 impl fmt::Debug for Error {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `main` that returns an error prints it with `Debug`: the sentence serves better there than a struct.
         fmt::Display::fmt(self, f)
@@ -307,6 +330,7 @@ impl core::error::Error for Error {}
 
 /// Two errors are equal when code, function and library are; the line may differ.
 impl PartialEq for Error {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.code == other.code
             && self.function() == other.function()

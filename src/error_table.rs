@@ -13,6 +13,7 @@ const fn entry(code: u32, name: &'static str, text: &'static str) -> Entry {
 }
 
 /// What is known of a code.
+#[inline]
 pub(crate) fn find(code: u32) -> Option<&'static Entry> {
     let at = TABLE.binary_search_by_key(&code, |entry| entry.code).ok()?;
     TABLE.get(at)

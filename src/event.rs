@@ -39,6 +39,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
+    #[inline]
     const fn of(raw: sys::CUevent, context: Option<Context>) -> Self {
         Self {
             raw,
@@ -51,6 +52,7 @@ impl Event {
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[inline]
     #[doc(alias = "cuEventCreate")]
     #[track_caller]
     pub fn new(context: &Context) -> Result<Self> {
@@ -61,6 +63,7 @@ impl Event {
     ///
     /// # Errors
     /// 1 for flags that do not go together.
+    #[inline]
     #[doc(alias = "cuEventCreate")]
     #[track_caller]
     pub fn with_flags(context: &Context, flags: sys::CUevent_flags) -> Result<Self> {
@@ -74,6 +77,7 @@ impl Event {
     ///
     /// # Errors
     /// 400 for a stream of another context.
+    #[inline]
     #[doc(alias = "cuEventRecord")]
     #[track_caller]
     pub fn record(&self, stream: &Stream) -> Result<()> {
@@ -90,6 +94,7 @@ impl Event {
     ///
     /// # Panics
     /// If it is done, as [`synchronize`](Self::synchronize).
+    #[inline]
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
@@ -108,6 +113,7 @@ impl Event {
     ///
     /// # Panics
     /// With what a [host function](Stream::launch_host_fn) of the stream panicked with.
+    #[inline]
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
@@ -117,6 +123,7 @@ impl Event {
     }
 
     /// The same, with panics left to the next call that tells them.
+    #[inline]
     #[track_caller]
     pub(crate) fn wait(&self) -> Result<()> {
         // SAFETY: the handle is live.
@@ -124,6 +131,7 @@ impl Event {
     }
 
     /// Panics with what a host function of the recorded stream panicked with.
+    #[inline]
     pub(crate) fn resume(&self) {
         let stream = self.stream.load(Ordering::Relaxed);
         if stream != NO_STREAM {
@@ -136,6 +144,7 @@ impl Event {
     ///
     /// # Errors
     /// 400 if one of them was not recorded or takes no time, 600 if one is not done yet.
+    #[inline]
     #[doc(alias = "cuEventElapsedTime")]
     #[track_caller]
     pub fn elapsed_ms(&self, end: &Self) -> Result<f32> {
@@ -147,6 +156,7 @@ impl Event {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuEventDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
@@ -155,6 +165,7 @@ impl Event {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUevent {
         self.raw
@@ -164,6 +175,7 @@ impl Event {
     ///
     /// # Safety
     /// The handle is live, of that context, and nobody else destroys it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUevent, context: &Context) -> Self {
         Self::of(raw, Some(context.clone()))
@@ -173,12 +185,14 @@ impl Event {
     ///
     /// # Safety
     /// The handle stays live as long as the value.
+    #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUevent) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None))
     }
 
     /// Gives the event away; the context that it needs is kept alive for good.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUevent {
         let raw = self.raw;
@@ -187,6 +201,7 @@ impl Event {
     }
 
     /// The context that the event was made in, if it is known.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {
         self.context.as_ref()
@@ -194,6 +209,7 @@ impl Event {
 }
 
 impl Drop for Event {
+    #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
             // SAFETY: the handle is live, and this is its last use.
@@ -203,6 +219,7 @@ impl Drop for Event {
 }
 
 /// What a query says: 600 is an answer, not a failure.
+#[inline]
 pub(crate) fn done(result: Result<(), Error>) -> Result<bool> {
     match result {
         Ok(()) => Ok(true),

@@ -5,8 +5,9 @@ use core::fmt;
 
 use crate::context::Entered;
 use crate::launch::{ArgumentError, KernelArgs, LaunchConfig};
+use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Module, Result, Stream, checked};
+use crate::{Error, Module, Result, Stream, checked};
 
 /// A kernel of a module. It keeps the module loaded.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
+    #[inline]
     pub(crate) const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
         Self { raw, module }
     }
@@ -91,6 +93,7 @@ impl Function {
     ///
     /// # Errors
     /// 720 for more blocks than run at once, 1 for a packed buffer, and as [`launch`](Self::launch).
+    #[inline]
     #[doc(alias = "cuLaunchCooperativeKernel")]
     #[track_caller]
     pub unsafe fn launch_cooperative(
@@ -102,10 +105,10 @@ impl Function {
         let mut storage = arguments.storage();
         let (params, extra) = arguments.pointers(&mut storage);
         if !extra.is_null() {
-            return Err(crate::Error::refused(
+            return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_VALUE,
                 sys::Function::cuLaunchCooperativeKernel,
-                crate::refusal::Refusal::Packed,
+                Refusal::Packed,
             ));
         }
         let LaunchConfig {
@@ -136,6 +139,7 @@ impl Function {
     ///
     /// # Errors
     /// The first argument that does not fit.
+    #[inline]
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn check_args(&self, arguments: &impl KernelArgs) -> Result<bool, ArgumentError> {
@@ -175,6 +179,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 if there is no such parameter.
+    #[inline]
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
     pub fn param_info(&self, index: usize) -> Result<Option<ParamInfo>> {
@@ -193,6 +198,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for an attribute that the driver does not know.
+    #[inline]
     #[doc(alias = "cuFuncGetAttribute")]
     #[track_caller]
     pub fn attribute(&self, attribute: sys::CUfunction_attribute) -> Result<i32> {
@@ -204,9 +210,17 @@ impl Function {
     ///
     /// # Errors
     /// 1 for an attribute that cannot be set, or a value out of range.
+    #[inline]
     #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
     pub fn set_attribute(&self, attribute: sys::CUfunction_attribute, value: i32) -> Result<()> {
+        if i32::try_from(attribute.0).is_err() {
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_INVALID_VALUE,
+                sys::Function::cuFuncSetAttribute,
+                Refusal::Attribute,
+            ));
+        }
         // SAFETY: the function is live as long as its module, and the driver checks the rest.
         unsafe { checked::func_set_attribute(self.raw, attribute, value) }
     }
@@ -216,6 +230,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for a value that the driver does not know.
+    #[inline]
     #[doc(alias = "cuFuncSetCacheConfig")]
     #[track_caller]
     pub fn set_cache_config(&self, config: sys::CUfunc_cache) -> Result<()> {
@@ -228,6 +243,7 @@ impl Function {
     ///
     /// # Errors
     /// The driver lacks the function (before CUDA 12.3).
+    #[inline]
     #[doc(alias = "cuFuncGetName")]
     #[track_caller]
     pub fn name(&self) -> Result<String> {
@@ -241,6 +257,7 @@ impl Function {
     ///
     /// # Errors
     /// 1 for a block that is not possible.
+    #[inline]
     #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
     #[track_caller]
     pub fn max_active_blocks_per_multiprocessor(
@@ -262,6 +279,7 @@ impl Function {
     }
 
     /// Makes the module's context current for one call, if it is known.
+    #[inline]
     #[track_caller]
     fn enter(&self) -> Result<Option<Entered>> {
         match self.module.as_ref().and_then(Module::context) {
@@ -271,6 +289,7 @@ impl Function {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUfunction {
         self.raw
@@ -280,12 +299,14 @@ impl Function {
     ///
     /// # Safety
     /// The handle stays live as long as the value and its clones.
+    #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw(raw: sys::CUfunction) -> Self {
         Self::new(raw, None)
     }
 
     /// The module that the function was found in, if it is known.
+    #[inline]
     #[must_use]
     pub const fn module(&self) -> Option<&Module> {
         self.module.as_ref()
@@ -293,6 +314,7 @@ impl Function {
 }
 
 impl fmt::Debug for Function {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Function")
             .field(&self.raw.cast::<c_void>())

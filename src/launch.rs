@@ -25,6 +25,7 @@ pub struct Dim3 {
 impl Dim3 {
     /// So many blocks as it takes to have a thread for each of `threads`: the quotient in each dimension, rounded up. A
     /// dimension of `block` that is 0 counts as 1.
+    #[inline]
     #[must_use]
     pub fn covering(threads: impl Into<Self>, block: impl Into<Self>) -> Self {
         let (threads, block) = (threads.into(), block.into());
@@ -38,24 +39,28 @@ impl Dim3 {
 
 impl Default for Dim3 {
     /// One in each dimension.
+    #[inline]
     fn default() -> Self {
         Self { x: 1, y: 1, z: 1 }
     }
 }
 
 impl From<u32> for Dim3 {
+    #[inline]
     fn from(x: u32) -> Self {
         Self { x, y: 1, z: 1 }
     }
 }
 
 impl From<(u32, u32)> for Dim3 {
+    #[inline]
     fn from((x, y): (u32, u32)) -> Self {
         Self { x, y, z: 1 }
     }
 }
 
 impl From<(u32, u32, u32)> for Dim3 {
+    #[inline]
     fn from((x, y, z): (u32, u32, u32)) -> Self {
         Self { x, y, z }
     }
@@ -100,6 +105,7 @@ pub enum ArgumentError {
 }
 
 impl fmt::Display for ArgumentError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooFew { given } => write!(
@@ -136,6 +142,7 @@ impl fmt::Display for ArgumentError {
 impl core::error::Error for ArgumentError {}
 
 impl From<Error> for ArgumentError {
+    #[inline]
     fn from(error: Error) -> Self {
         Self::Driver(error)
     }

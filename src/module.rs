@@ -50,6 +50,7 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Inner {
+    #[inline]
     #[track_caller]
     fn end(&self) -> Result<()> {
         if self.context.is_none() {
@@ -61,16 +62,19 @@ impl Inner {
 }
 
 impl Drop for Inner {
+    #[inline]
     fn drop(&mut self) {
         dropping().done(self.end());
     }
 }
 
 impl Module {
+    #[inline]
     fn new(raw: sys::CUmodule, context: &Context) -> Self {
         Self::compiled(raw, context, String::new())
     }
 
+    #[inline]
     fn compiled(raw: sys::CUmodule, context: &Context, info_log: String) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -88,6 +92,7 @@ impl Module {
     /// # Errors
     /// 301 for a file that is not there or cannot be read, with the system's words; else as
     /// [`from_image`](Self::from_image).
+    #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[doc(alias = "cuModuleLoad")]
     #[track_caller]
@@ -117,6 +122,7 @@ impl Module {
     /// # Errors
     /// 218 for PTX that does not compile, with the compiler's words; 222 for a version of PTX that the driver does not
     /// know; 200 for what is no PTX.
+    #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
     pub fn from_ptx(context: &Context, ptx: &str) -> Result<Self, JitError> {
@@ -127,6 +133,7 @@ impl Module {
     ///
     /// # Errors
     /// As [`from_ptx`](Self::from_ptx).
+    #[inline]
     #[track_caller]
     pub fn from_ptx_with(
         context: &Context,
@@ -151,7 +158,9 @@ impl Module {
     ///
     /// # Errors
     /// As [`from_ptx`](Self::from_ptx); 209 for an image that holds nothing for this device, and 200 for one whose
-    /// headers say that it is longer than the slice: the driver, which is not told the length, would read on.
+    /// headers say that it is longer than the slice, or point to what is not there: the driver, which is not told the
+    /// length, would read on and crash.
+    #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
     pub fn from_image(context: &Context, image: &[u8]) -> Result<Self, JitError> {
@@ -170,6 +179,7 @@ impl Module {
         }
     }
 
+    #[inline]
     #[track_caller]
     fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
         match jit::load(context, text.as_ptr().cast(), options) {
@@ -180,6 +190,7 @@ impl Module {
 
     /// What the compiler said when it made this module of PTX: with [`JitOptions::verbose`], what each kernel uses. Empty
     /// if it said nothing, and for a module that came from C.
+    #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
@@ -189,6 +200,7 @@ impl Module {
     ///
     /// # Errors
     /// 500 if there is none of that name, 1 if the name is empty.
+    #[inline]
     #[doc(alias = "cuModuleGetFunction")]
     #[track_caller]
     pub fn function(&self, name: &str) -> Result<Function> {
@@ -209,6 +221,7 @@ impl Module {
     ///
     /// # Errors
     /// 500 if there is none of that name, 1 if the name is empty.
+    #[inline]
     #[doc(alias = "cuModuleGetGlobal")]
     #[track_caller]
     pub fn global(&self, name: &str) -> Result<Global> {
@@ -234,6 +247,7 @@ impl Module {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuModuleUnload")]
     #[track_caller]
     pub fn unload(self) -> Result<()> {
@@ -249,6 +263,7 @@ impl Module {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub fn as_raw(&self) -> sys::CUmodule {
         self.inner.raw
@@ -258,6 +273,7 @@ impl Module {
     ///
     /// # Safety
     /// The handle is live, of that context, and nobody else unloads it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUmodule, context: &Context) -> Self {
         Self::new(raw, context)
@@ -267,6 +283,7 @@ impl Module {
     ///
     /// # Safety
     /// The handle stays live as long as the value, its clones and everything found in it.
+    #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUmodule) -> Self {
         Self {
@@ -279,6 +296,7 @@ impl Module {
     }
 
     /// Gives the module away: no reference unloads it any more.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUmodule {
         let raw = self.inner.raw;
@@ -288,6 +306,7 @@ impl Module {
     }
 
     /// The context that the module was loaded into, if it is known.
+    #[inline]
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
         self.inner.context.as_ref()
@@ -304,12 +323,14 @@ pub struct Global {
 
 impl Global {
     /// The address, good as long as the module is loaded.
+    #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         self.ptr
     }
 
     /// The size in bytes.
+    #[inline]
     #[must_use]
     pub const fn size(&self) -> usize {
         self.size
@@ -363,6 +384,7 @@ impl Global {
 }
 
 impl fmt::Debug for Global {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Global")
             .field("ptr", &self.ptr)

@@ -18,6 +18,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 101 for a device that is not there, 2 without memory for it.
+    #[inline]
     #[doc(alias = "cuDevicePrimaryCtxRetain")]
     #[track_caller]
     pub fn retain(device: Device) -> Result<Self> {
@@ -33,6 +34,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuDevicePrimaryCtxRelease")]
     #[track_caller]
     pub fn release(self) -> Result<()> {
@@ -44,6 +46,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 101 for a device that is not there.
+    #[inline]
     #[doc(alias = "cuDevicePrimaryCtxGetState")]
     #[track_caller]
     pub fn state(device: Device) -> Result<checked::DevicePrimaryCtxGetState> {
@@ -56,6 +59,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 1 for flags that do not go together, 101 for a device that is not there.
+    #[inline]
     #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
     #[track_caller]
     pub fn set_flags(device: Device, flags: sys::CUctx_flags) -> Result<()> {
@@ -72,6 +76,7 @@ impl PrimaryContext {
     ///
     /// # Errors
     /// 101 for a device that is not there.
+    #[inline]
     #[doc(alias = "cuDevicePrimaryCtxReset")]
     #[track_caller]
     pub unsafe fn reset(device: Device) -> Result<()> {
@@ -80,6 +85,7 @@ impl PrimaryContext {
     }
 
     /// The same context as a plain one, which keeps this use.
+    #[inline]
     #[must_use]
     pub fn into_context(self) -> Context {
         self.context
@@ -89,6 +95,7 @@ impl PrimaryContext {
 impl Deref for PrimaryContext {
     type Target = Context;
 
+    #[inline]
     fn deref(&self) -> &Context {
         &self.context
     }

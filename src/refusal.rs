@@ -15,10 +15,11 @@ pub(crate) enum Refusal {
     NotOnTop,
     Captured,
     HostMemory,
+    Attribute,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (
             Self::Range,
             "the values do not lie inside the buffer: their index or number is too large",
@@ -61,14 +62,20 @@ impl Refusal {
             Self::HostMemory,
             "the host has not so much memory as the buffer",
         ),
+        (
+            Self::Attribute,
+            "there is no such attribute, and a driver crashes on a number below 0",
+        ),
     ];
 
     /// A small number, and not 0.
+    #[inline]
     pub(crate) const fn number(self) -> u16 {
         self as u16 + 1
     }
 
     /// What to say for a number.
+    #[inline]
     pub(crate) fn text(number: u16) -> Option<&'static str> {
         Self::ALL
             .iter()
@@ -81,12 +88,13 @@ impl Refusal {
 mod tests {
     use super::Refusal;
 
+    #[inline]
     #[test]
     fn every_reason_has_a_text_of_its_own() {
         for (reason, text) in Refusal::ALL {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::HostMemory.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::Attribute.number() + 1), None);
     }
 }

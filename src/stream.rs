@@ -22,6 +22,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
+    #[inline]
     const fn of(raw: sys::CUstream, context: Option<Context>) -> Self {
         Self { raw, context }
     }
@@ -30,6 +31,7 @@ impl Stream {
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[inline]
     #[doc(alias = "cuStreamCreate")]
     #[track_caller]
     pub fn new(context: &Context) -> Result<Self> {
@@ -40,6 +42,7 @@ impl Stream {
     ///
     /// # Errors
     /// 2 without memory for it.
+    #[inline]
     #[track_caller]
     pub fn non_blocking(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
@@ -49,6 +52,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 for flags that the driver does not know.
+    #[inline]
     #[doc(alias = "cuStreamCreate")]
     #[track_caller]
     pub fn with_flags(context: &Context, flags: sys::CUstream_flags) -> Result<Self> {
@@ -65,6 +69,7 @@ impl Stream {
     ///
     /// # Errors
     /// 1 for flags that the driver does not know.
+    #[inline]
     #[doc(alias = "cuStreamCreateWithPriority")]
     #[track_caller]
     pub fn with_priority(
@@ -81,18 +86,21 @@ impl Stream {
 
     /// The null stream of whichever context is current when it is used. With none current every use is a 201. It is the
     /// legacy default stream, or the thread's own if the library was made so.
+    #[inline]
     #[must_use]
     pub const fn null() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(ptr::null_mut(), None))
     }
 
     /// The legacy default stream of whichever context is current when it is used.
+    #[inline]
     #[must_use]
     pub const fn legacy() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_LEGACY, None))
     }
 
     /// The calling thread's default stream of whichever context is current when it is used.
+    #[inline]
     #[must_use]
     pub const fn per_thread() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_PER_THREAD, None))
@@ -105,6 +113,7 @@ impl Stream {
     ///
     /// # Panics
     /// With what a [host function](Self::launch_host_fn) of this stream panicked with.
+    #[inline]
     #[doc(alias = "cuStreamSynchronize")]
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
@@ -114,6 +123,7 @@ impl Stream {
     }
 
     /// The same, with panics left to the next call that tells them.
+    #[inline]
     #[track_caller]
     pub(crate) fn wait(&self) -> Result<()> {
         // SAFETY: the handle is live.
@@ -121,6 +131,7 @@ impl Stream {
     }
 
     /// Panics with what a host function panicked with.
+    #[inline]
     fn resume(&self) {
         host_fn::resume_of_stream(self.raw.addr(), self.context.as_ref());
     }
@@ -132,6 +143,7 @@ impl Stream {
     ///
     /// # Panics
     /// If all is done, as [`synchronize`](Self::synchronize).
+    #[inline]
     #[doc(alias = "cuStreamQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
@@ -147,6 +159,7 @@ impl Stream {
     ///
     /// # Errors
     /// 905 if the stream is captured and the event is not part of the capture.
+    #[inline]
     #[doc(alias = "cuStreamWaitEvent")]
     #[track_caller]
     pub fn wait_event(&self, event: &Event) -> Result<()> {
@@ -158,6 +171,7 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuStreamGetPriority")]
     #[track_caller]
     pub fn priority(&self) -> Result<i32> {
@@ -169,6 +183,7 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuStreamGetFlags")]
     #[track_caller]
     pub fn flags(&self) -> Result<sys::CUstream_flags> {
@@ -191,6 +206,7 @@ impl Stream {
     /// # Errors
     /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
     /// once: [`checked::graph_add_host_node`] and [`checked::launch_host_func`] are for that.
+    #[inline]
     #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
@@ -234,6 +250,7 @@ impl Stream {
     }
 
     /// An event that this stream can record: of its own context, or for a default stream of the buffer's.
+    #[inline]
     #[track_caller]
     fn event_for(&self, context: &Context) -> Result<Event> {
         Event::with_flags(
@@ -247,6 +264,7 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
+    #[inline]
     #[doc(alias = "cuStreamDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
@@ -256,6 +274,7 @@ impl Stream {
     }
 
     /// C's handle, live as long as `self`.
+    #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUstream {
         self.raw
@@ -265,6 +284,7 @@ impl Stream {
     ///
     /// # Safety
     /// The handle is live, of that context, and nobody else destroys it.
+    #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUstream, context: &Context) -> Self {
         Self::of(raw, Some(context.clone()))
@@ -274,12 +294,14 @@ impl Stream {
     ///
     /// # Safety
     /// The handle stays live as long as the value.
+    #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUstream) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None))
     }
 
     /// Gives the stream away; the context that it needs is kept alive for good.
+    #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUstream {
         let raw = self.raw;
@@ -288,6 +310,7 @@ impl Stream {
     }
 
     /// The context that the stream was made in, if it is known.
+    #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {
         self.context.as_ref()
@@ -295,6 +318,7 @@ impl Stream {
 }
 
 impl Drop for Stream {
+    #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
             host_fn::stream_is_gone(self.raw, self.context.as_ref());

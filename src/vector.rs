@@ -32,12 +32,14 @@ macro_rules! vector {
             }
 
             impl From<[$element; [$(stringify!($field)),+].len()]> for $name {
+                #[inline]
                 fn from([$($field),+]: [$element; [$(stringify!($field)),+].len()]) -> Self {
                     Self { $($field),+ }
                 }
             }
 
             impl From<$name> for [$element; [$(stringify!($field)),+].len()] {
+                #[inline]
                 fn from(vector: $name) -> Self {
                     [$(vector.$field),+]
                 }

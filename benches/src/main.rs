@@ -1,13 +1,18 @@
-//! What a call costs through each layer, over a driver that does nothing, beside C that calls through pointers.
+//! What a call costs through each layer, over a driver that does nothing, beside C that calls through pointers; and what
+//! loading that driver costs.
 //!
 //! `cargo run --release -p cuda-driver-benches` prints nanoseconds a call, from many rounds in which all variants
 //! take turns. It ends with status 1 if a layer costs more than it may.
 
 mod layers;
+mod loading;
 mod measure;
 mod quiet;
 
 use std::process::ExitCode;
+
+/// How many times as long as `dlopen` alone loading may take, with the first call.
+const LOADING: f64 = 1.3;
 
 fn main() -> ExitCode {
     let quiet = match quiet::build() {
@@ -71,6 +76,26 @@ fn main() -> ExitCode {
         let verdict = if fits { "" } else { "  TOO MUCH" };
         println!("{what}: {more:+.2} ns, may be {limit:+.2}{verdict}");
     }
+    match loading::measure(quiet.path()) {
+        Ok((alone, ours)) => {
+            let ratio = ours / alone;
+            let fits = ratio < LOADING;
+            ok &= fits;
+            let verdict = if fits { "" } else { "  TOO MUCH" };
+            println!(
+                "load and first cuInit: {ours:.1} us, {ratio:.2} times dlopen alone, may be {LOADING}{verdict}"
+            );
+        }
+        Err(error) => {
+            eprintln!("loading: {error}");
+            ok = false;
+        }
+    }
+    println!(
+        "an error has {} bytes, a result with 64 bits {}",
+        size_of::<cuda_driver::Error>(),
+        size_of::<cuda_driver::Result<u64>>()
+    );
     if ok {
         ExitCode::SUCCESS
     } else {

@@ -1,6 +1,6 @@
 //! The driver that does nothing: compiled from C when the program starts, and made the process's driver.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cuda_driver::sys;
 use cuda_driver::sys::library::Source;
@@ -12,9 +12,23 @@ pub(crate) type Caller = unsafe extern "C" fn(usize) -> u32;
 /// The compiled library.
 pub(crate) struct Quiet {
     library: Library,
+    path: PathBuf,
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        if let Some(folder) = self.path.parent() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 impl Quiet {
+    /// Its file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// One of the callers in C.
     pub(crate) fn caller(&self, name: &str) -> Caller {
         // SAFETY: all functions of that name in `quiet.c` are of this type, and the library is never closed.
@@ -26,23 +40,25 @@ impl Quiet {
 pub(crate) fn build() -> Result<Quiet, String> {
     let folder = std::env::temp_dir().join(format!("cuda-driver-benches-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let path = compile(&folder);
-    let quiet = path.and_then(|path| {
-        // SAFETY: the library has no initialisers.
-        let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
-        // SAFETY: its functions have the types of the exports whose names they have, as far as they go.
-        let source = unsafe { Source::path(&path) };
-        sys::set_default(source).map_err(|error| error.to_string())?;
-        if let Err(error) = cuda_driver::load() {
-            return Err(error.to_string());
-        }
-        Ok(Quiet { library })
-    });
-    let _ = std::fs::remove_dir_all(&folder);
-    quiet
+    load(&folder).inspect_err(|_| {
+        let _ = std::fs::remove_dir_all(&folder);
+    })
 }
 
-fn compile(folder: &std::path::Path) -> Result<PathBuf, String> {
+fn load(folder: &Path) -> Result<Quiet, String> {
+    let path = compile(folder)?;
+    // SAFETY: the library has no initialisers.
+    let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
+    // SAFETY: its functions have the types of the exports whose names they have, as far as they go.
+    let source = unsafe { Source::path(&path) };
+    sys::set_default(source).map_err(|error| error.to_string())?;
+    match cuda_driver::load() {
+        Ok(_) => Ok(Quiet { library, path }),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn compile(folder: &Path) -> Result<PathBuf, String> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let compiler = cc::Build::new()
         .target(&target)

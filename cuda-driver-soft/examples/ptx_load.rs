@@ -1,30 +1,35 @@
-//! Loads PTX files as the software driver does: `ptx_load [--ir] [--sm N] FILE…` prints the errors, or the time that it
-//! took and, with `--ir`, the intermediate representation.
+//! Loads PTX files as the software driver does: `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors, or the time
+//! that it took and, with `--ir`, the intermediate representation; with `--run` it says which instructions cannot be run.
 
+use cuda_driver_soft::exec::Program;
+use cuda_driver_soft::ir::{Module, Op};
 use cuda_driver_soft::ptx::{self, Limits};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 fn main() -> std::process::ExitCode {
     let mut limits = Limits::default();
-    let mut show = false;
+    let (mut show, mut run) = (false, false);
     let mut failed = false;
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--ir" => show = true,
+            "--run" => run = true,
             "--sm" => {
                 limits.sm = args
                     .next()
                     .and_then(|n| n.parse().ok())
                     .unwrap_or(limits.sm)
             }
-            file => failed |= !load(file, &limits, show),
+            file => failed |= !load(file, &limits, show, run),
         }
     }
     std::process::ExitCode::from(u8::from(failed))
 }
 
-fn load(file: &str, limits: &Limits, show: bool) -> bool {
+fn load(file: &str, limits: &Limits, show: bool, run: bool) -> bool {
     let text = match std::fs::read(file) {
         Ok(text) => text,
         Err(error) => {
@@ -55,7 +60,7 @@ fn load(file: &str, limits: &Limits, show: bool) -> bool {
             if show {
                 print!("{}", loaded.module);
             }
-            true
+            !run || runs(file, &loaded.module)
         }
         Err(failure) => {
             for diagnostic in &failure.diagnostics {
@@ -65,4 +70,33 @@ fn load(file: &str, limits: &Limits, show: bool) -> bool {
             false
         }
     }
+}
+
+/// Whether every instruction can be run. Says which cannot, and how often they are there.
+fn runs(file: &str, module: &Arc<Module>) -> bool {
+    let bodies = module.functions.iter().filter_map(|f| f.body());
+    let mut refused: BTreeMap<String, usize> = BTreeMap::new();
+    for inst in bodies.flat_map(|body| &body.insts) {
+        if let Op::Unsupported { opcode } = &inst.op {
+            *refused.entry(opcode.clone()).or_default() += 1;
+        }
+    }
+    for (opcode, count) in &refused {
+        println!("{file}: not run: {opcode} ({count} times)");
+    }
+    let program = match Program::load(module.clone(), 0) {
+        Ok(program) => program,
+        Err(error) => {
+            println!("{file}: {error:?}");
+            return false;
+        }
+    };
+    let mut all = refused.is_empty();
+    for kernel in program.kernels() {
+        if let Some(why) = kernel.unsupported() {
+            println!("{file}: kernel {}: {why}", kernel.name());
+            all = false;
+        }
+    }
+    all
 }

@@ -1,7 +1,5 @@
 //! The committed bindings, read back: what they know keeps its form when a user's header is merged into them.
 
-use std::path::Path;
-
 use super::model::{Alias, Constant, Enumeration, Layout, Model, Record};
 use super::registry::{Entry, StreamMode};
 
@@ -9,11 +7,21 @@ use super::registry::{Entry, StreamMode};
 ///
 /// # Errors
 /// A file that is missing or not in the form that `render` writes.
-pub(crate) fn read(folder: &Path) -> Result<(Model, Vec<Entry>), String> {
-    let text = |name: &str| {
+#[cfg(any(feature = "bindgen", test))]
+pub(crate) fn read_folder(folder: &std::path::Path) -> Result<(Model, Vec<Entry>), String> {
+    read(|name| {
         let path = folder.join(name);
         std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
-    };
+    })
+}
+
+/// Reads generated files, whose texts `text` gives by name.
+///
+/// # Errors
+/// A file that is missing or not in the form that `render` writes.
+pub(crate) fn read(
+    text: impl Fn(&str) -> Result<String, String>,
+) -> Result<(Model, Vec<Entry>), String> {
     let mut model = Model {
         constants: lines(&text("constants.rs")?, "constants.rs", constant)?,
         enumerations: enumerations(&text("enumerations.rs")?)?,
@@ -68,8 +76,8 @@ fn enumerations(text: &str) -> Result<Vec<Enumeration>, String> {
     let mut found: Vec<Enumeration> = Vec::new();
     for line in text.lines() {
         let head = line
-            .strip_prefix("enumeration! { ")
-            .or_else(|| line.strip_prefix("flags! { "));
+            .strip_prefix("enumeration ")
+            .or_else(|| line.strip_prefix("flags "));
         if let Some(head) = head {
             let head = head.trim_end_matches(" {");
             let (name, tag) = head
@@ -205,6 +213,8 @@ fn functions(text: &str) -> Result<Vec<Entry>, String> {
 
 fn function(line: &str, legacy: bool) -> Option<Entry> {
     let (symbol, parameters, rest) = head(line)?;
+    let (rest, texts) = rest.split_once(" \"")?;
+    let (group, doc) = texts.split_once("\" \"")?;
     let mut words = rest.split(' ');
     let (base, since, stream) = (words.next()?, words.next()?, words.next()?);
     let stream = match stream.split('(').next()? {
@@ -214,7 +224,12 @@ fn function(line: &str, legacy: bool) -> Option<Entry> {
         _ => return None,
     };
     Some(Entry {
-        group: words.next()?.trim_matches('"').to_owned(),
+        group: group.to_owned(),
+        // The doc is a sentence, if there is one, and a paragraph that is made anew.
+        does: doc
+            .split_once("\\n\\n")
+            .map_or("", |(does, _)| does)
+            .to_owned(),
         symbol,
         base: base.to_owned(),
         since: since.parse().ok()?,

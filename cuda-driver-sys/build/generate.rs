@@ -4,12 +4,11 @@
 //! generator. bindgen reads the header; `model` sorts what it found into constants, enumerations, records, aliases
 //! and functions; `render` writes these down again in the form that is committed, without a word of the header's text.
 
-// What only build.rs needs; xtask's tests try it.
-#[cfg(any(feature = "bindgen", test))]
 pub(crate) mod committed;
+mod facts;
+// What only build.rs needs.
 #[cfg(feature = "bindgen")]
 pub(crate) mod find;
-#[cfg(any(feature = "bindgen", test))]
 pub(crate) mod merge;
 pub(crate) mod model;
 pub(crate) mod registry;
@@ -65,7 +64,7 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
     let header = read_header(&input)?;
     let typedefs =
         std::fs::read_to_string(input.include.join("cudaTypedefs.h")).unwrap_or_default();
-    let (committed, registry) = committed::read(&package.join("src/generated"))?;
+    let (committed, registry) = committed::read_folder(&package.join("src/generated"))?;
     let place = input.include.join("cuda.h");
     let stamp = format!(
         "the committed bindings and {} ({})",

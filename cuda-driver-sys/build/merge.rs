@@ -1,9 +1,14 @@
 //! A user's header against the committed bindings: what both know must agree, what is newer is added.
 
+#[cfg(any(feature = "bindgen", test))]
 use std::collections::BTreeSet;
 
-use super::model::{Declaration, Model, type_text};
-use super::registry::{self, Entry};
+#[cfg(any(feature = "bindgen", test))]
+use super::model::Declaration;
+use super::model::{Model, type_text};
+#[cfg(any(feature = "bindgen", test))]
+use super::registry;
+use super::registry::Entry;
 
 /// Enumerators and macros whose value changed under one name; the committed one is right for every driver.
 const CHANGED_VALUES: &[&str] = &[
@@ -30,12 +35,13 @@ const CHANGED_LAYOUTS: &[&str] = &[
 const CHANGED_FIELDS: &[&str] = &["reserved", "_oversize", "padding", "pad"];
 
 /// bindgen's names for records without one; their numbers shift when a header adds another.
-const UNNAMED: &str = "__bindgen_ty_";
+pub(crate) const UNNAMED: &str = "__bindgen_ty_";
 
 /// Merges a header into the committed bindings.
 ///
 /// # Errors
 /// Everything that both know and that differs, one sentence each.
+#[cfg(any(feature = "bindgen", test))]
 pub(crate) fn merge(
     mut committed: Model,
     mut registry: Vec<Entry>,
@@ -55,6 +61,7 @@ pub(crate) fn merge(
 }
 
 /// The header's `CUDA_VERSION`.
+#[cfg(any(feature = "bindgen", test))]
 pub(crate) fn version(model: &Model) -> i128 {
     model
         .constants
@@ -63,7 +70,8 @@ pub(crate) fn version(model: &Model) -> i128 {
         .map_or(0, |constant| constant.value)
 }
 
-fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
+/// Everything that both know and that differs beyond what is known to, one sentence each.
+pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model) -> Vec<String> {
     let mut found = Vec::new();
     for theirs in &header.constants {
         let ours = committed
@@ -173,6 +181,7 @@ fn abi_class(ty: &str, model: &Model) -> String {
 }
 
 /// Adds what the committed bindings do not know; what they know keeps its form.
+#[cfg(any(feature = "bindgen", test))]
 fn add(committed: &mut Model, header: &Model) {
     let constants: BTreeSet<String> = committed.constants.iter().map(|c| c.name.clone()).collect();
     committed.constants.extend(

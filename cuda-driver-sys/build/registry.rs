@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub(crate) legacy: bool,
     /// The group of the manual, for instance `CUDA_MEM`; empty where nobody said it.
     pub(crate) group: String,
+    /// One sentence on what it does; empty where nobody said it.
+    pub(crate) does: String,
     /// Names and Rust types.
     pub(crate) parameters: Vec<(String, String)>,
 }
@@ -164,6 +166,7 @@ pub(crate) fn entry(
             .collect(),
         legacy: plain.get(symbol).is_some_and(|target| target != symbol),
         group: String::new(),
+        does: String::new(),
         parameters: declaration.parameters.clone(),
     }
 }

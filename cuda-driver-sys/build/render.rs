@@ -1,15 +1,17 @@
 //! A model as Rust source, in the form that is committed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use quote::ToTokens as _;
 use syn::visit_mut::VisitMut;
 
+use super::facts;
 use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, split_stream};
 
 /// Enumerations whose values are bits that are or-ed together. Neither names nor values tell: this list is by hand.
-const FLAG_SETS: &[&str] = &[
+pub(crate) const FLAG_SETS: &[&str] = &[
     "CUipcMem_flags",
     "CUmemAttach_flags",
     "CUctx_flags",
@@ -63,8 +65,9 @@ pub(crate) fn render(model: &Model, registry: &[Entry], inputs: &str) -> Vec<Ren
     vec![
         file("constants.rs", constants(model)),
         file("enumerations.rs", enumerations(model)),
-        file("records.rs", records(model)),
+        file("records.rs", records(model, registry)),
         file("functions.rs", functions(registry)),
+        file("facts.rs", facts::facts(registry)),
         file("layout.rs", layout(model)),
     ]
 }
@@ -83,7 +86,7 @@ fn constants(model: &Model) -> String {
 
 fn enumerations(model: &Model) -> String {
     let mut out = String::from(
-        "// The header's enumerations.\n\nuse crate::enumeration::{enumeration, flags};\n",
+        "// The header's enumerations.\n\nuse crate::enumeration::{enumerations, operations};\n\nenumerations! {\n",
     );
     for enumeration in &model.enumerations {
         let kind = if FLAG_SETS.contains(&enumeration.name.as_str()) {
@@ -91,7 +94,7 @@ fn enumerations(model: &Model) -> String {
         } else {
             "enumeration"
         };
-        _ = write!(out, "\n{kind}! {{ {}", enumeration.name);
+        _ = write!(out, "{kind} {}", enumeration.name);
         if let Some(tag) = &enumeration.tag {
             _ = write!(out, " = {tag}");
         }
@@ -104,8 +107,9 @@ fn enumerations(model: &Model) -> String {
                 _ = writeln!(out, "    {name} = {value},");
             }
         }
-        out.push_str("} }\n");
+        out.push_str("}\n");
     }
+    out.push_str("}\n");
     out
 }
 
@@ -124,10 +128,12 @@ impl VisitMut for ShortPaths {
     }
 }
 
-fn records(model: &Model) -> String {
+fn records(model: &Model, registry: &[Entry]) -> String {
     let mut items: Vec<syn::Item> = Vec::new();
     for record in &model.records {
-        items.push(record.item.clone());
+        let mut item = record.item.clone();
+        without_copy(&mut item);
+        items.push(item);
     }
     for alias in &model.aliases {
         let name = syn::Ident::new(&alias.name, proc_macro2::Span::call_site());
@@ -145,18 +151,56 @@ fn records(model: &Model) -> String {
     });
     let mut out = String::from(
         "// The header's structs, unions and typedefs.\n\nuse core::ffi::*;\n\nuse super::enumerations::*;\n\
-         use crate::enumeration::{anonymous_members, zeroed_default};\n\n",
+         use crate::enumeration::{anonymous_members, records, shown_records};\n\n",
     );
     out.push_str(&body);
-    out.push_str("\nzeroed_default! {\n");
+    out.push_str("\nrecords! {\n");
     for record in &model.records {
         if !is_opaque(&record.item) {
             _ = writeln!(out, "    {}", record.name);
         }
     }
+    out.push_str("}\n\nshown_records! {\n");
+    for name in passed_by_value(model, registry) {
+        _ = writeln!(out, "    {name}");
+    }
     out.push_str("}\n");
     out.push_str(&anonymous_members(model));
     out
+}
+
+/// The records that a function takes by value.
+fn passed_by_value(model: &Model, registry: &[Entry]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, ty) in registry.iter().flat_map(|entry| &entry.parameters) {
+        let mut name = ty.clone();
+        while let Some(alias) = model.aliases.iter().find(|alias| alias.name == name) {
+            name = type_text(&alias.target);
+        }
+        if model.records.iter().any(|record| record.name == name) {
+            found.insert(name);
+        }
+    }
+    found
+}
+
+/// Takes away what the macro `records!` writes in fewer words.
+fn without_copy(item: &mut syn::Item) {
+    let (syn::Item::Struct(syn::ItemStruct { attrs, .. })
+    | syn::Item::Union(syn::ItemUnion { attrs, .. })) = item
+    else {
+        return;
+    };
+    attrs.retain_mut(|attribute| {
+        if !attribute.path().is_ident("derive") {
+            return true;
+        }
+        let debug = attribute.to_token_stream().to_string().contains("Debug");
+        if debug {
+            *attribute = syn::parse_quote!(#[derive(Debug)]);
+        }
+        debug
+    });
 }
 
 /// The fields of a struct or union: name and type.
@@ -223,34 +267,62 @@ fn page(group: &str) -> String {
     }
 }
 
+/// The table's order: exports that go by their own name, then the others.
+pub(crate) fn in_order(registry: &[Entry]) -> Vec<&Entry> {
+    let own = registry.iter().filter(|entry| !entry.legacy);
+    own.chain(registry.iter().filter(|entry| entry.legacy))
+        .collect()
+}
+
+/// The per-thread export of a function that has one.
+pub(crate) fn twin<'a>(entry: &Entry, registry: &'a [Entry]) -> Option<&'a str> {
+    let mut symbols = registry.iter().map(|other| other.symbol.as_str());
+    symbols.find(|symbol| {
+        let (rest, suffix) = split_stream(symbol);
+        !suffix.is_empty() && rest == entry.symbol
+    })
+}
+
+/// What is said of a function, as one line of Rust's text.
+fn documentation(entry: &Entry) -> String {
+    let does = match entry.does.as_str() {
+        "" => String::new(),
+        does => format!("{does}\\n\\n"),
+    };
+    format!(
+        "{does}Since CUDA {}.{}; [in the manual](https://docs.nvidia.com/cuda/cuda-driver-api/{}.html).",
+        entry.since / 1000,
+        entry.since % 1000 / 10,
+        page(&entry.group)
+    )
+}
+
 fn functions(registry: &[Entry]) -> String {
-    let symbols: Vec<&str> = registry.iter().map(|e| e.symbol.as_str()).collect();
+    let symbols_in_order = in_order(registry);
     let line = |entry: &Entry| {
         let stream = match entry.stream {
             StreamMode::None => "none".to_owned(),
             StreamMode::PerThread => "per_thread".to_owned(),
-            StreamMode::Legacy => {
-                let twin = symbols.iter().find(|s| {
-                    let (rest, suffix) = split_stream(s);
-                    !suffix.is_empty() && rest == entry.symbol
-                });
-                format!("legacy({})", twin.copied().unwrap_or_default())
-            }
+            StreamMode::Legacy => format!("legacy({})", twin(entry, registry).unwrap_or_default()),
         };
         format!(
-            "            {}({}) {} {} {stream} \"{}\" \"{}\";\n",
+            "            {}({}) {} {} {stream} \"{}\" \"{}\" {};\n",
             entry.symbol,
             parameters(entry),
             entry.base,
             entry.since,
             entry.group,
-            page(&entry.group)
+            documentation(entry),
+            symbols_in_order
+                .iter()
+                .position(|other| other.symbol == entry.symbol)
+                .unwrap_or_default()
         )
     };
     let mut out = String::from(
-        "// The table of exported functions: `symbol(parameters) base-name since stream-mode group page;`.\n//\n\
+        "// The table of exported functions: `symbol(parameters) base-name since stream-mode group documentation place;`.\n//\n\
          // `own` are the exports that go by their own name, `legacy` those whose name C programs use for another\n\
-         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters) page;`.\n\n\
+         // export, `plain` the names of C that are no exports' own: `name = symbol(parameters) documentation;`.\n\n\
          /// Calls `$callback!` with the table; what follows the semicolon is passed on first, in brackets.\n\
          #[doc(hidden)]\n#[macro_export]\nmacro_rules! api_table {\n    \
          ($callback:path; $($extra:tt)*) => {\n        $callback! { [$($extra)*]\n        own {\n",
@@ -276,7 +348,11 @@ fn functions(registry: &[Entry]) -> String {
             "            {name} = {}({}) \"{}\";",
             entry.symbol,
             parameters(entry),
-            page(&entry.group)
+            format_args!(
+                "What C calls by this name: the export `{}`. {}",
+                entry.symbol,
+                documentation(entry)
+            )
         );
     }
     out.push_str("        }\n        }\n    };\n}\n");

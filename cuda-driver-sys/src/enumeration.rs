@@ -1,14 +1,16 @@
 //! What the generated files are written with: C enumerations as newtypes, zeroed records, layout checks.
 
-/// A C enumeration as a newtype over one fixed representation, with its values as associated constants.
+/// C enumerations as newtypes over one fixed representation, with their values as associated constants.
 ///
 /// A Rust `enum` would make a value newer than the bindings undefined behaviour.
-macro_rules! enumeration {
-    ($name:ident $(= $tag:ident)? { $($value:ident = $number:literal,)* }) => {
+macro_rules! enumerations {
+    ($($kind:ident $name:ident $(= $tag:ident)? { $($value:ident = $number:literal,)* })*) => {$(
+        operations! { $kind $name }
+
         /// A C enumeration. Values that these bindings do not know are data like any other.
-        #[doc = concat!("\n\n`", stringify!($name), "` of `cuda.h`.")]
         #[repr(transparent)]
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        // The other traits by hand: what is derived costs more time and room in 121 types.
+        #[derive(PartialEq)]
         #[must_use]
         pub struct $name(pub u32);
 
@@ -21,39 +23,70 @@ macro_rules! enumeration {
         impl $name {
             $(pub const $value: Self = Self($number);)*
 
-            const NAMES: &'static [(u32, &'static str)] = &[$(($number, stringify!($value)),)*];
+            const ENUMERATION: &crate::shape::Enumeration = &crate::shape::Enumeration {
+                name: stringify!($name),
+                values: &[$($number),*],
+                names: concat!($(stringify!($value), "\0"),*),
+            };
 
             /// The C name of this value, or `None` if these bindings do not know it.
             ///
             /// Where several names share a value, the first of the header.
+            #[inline]
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
-                crate::enumeration::find(Self::NAMES, self.0)
+                Self::ENUMERATION.name_of(self.0)
+            }
+        }
+
+        impl Copy for $name {}
+
+        impl Clone for $name {
+            #[inline]
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl Eq for $name {}
+
+        impl core::hash::Hash for $name {
+            #[inline]
+            fn hash<H: core::hash::Hasher>(&self, state: &mut H) {
+                state.write_u32(self.0);
+            }
+        }
+
+        impl Default for $name {
+            /// The value 0.
+            #[inline]
+            fn default() -> Self {
+                Self(0)
             }
         }
 
         impl core::fmt::Debug for $name {
+            #[inline]
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                crate::enumeration::debug(f, stringify!($name), Self::NAMES, self.0)
+                Self::ENUMERATION.show(self.0, f)
             }
         }
 
-        impl crate::parameters::Show for $name {
-            fn show(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                core::fmt::Debug::fmt(self, f)
-            }
+        impl crate::shape::Shown for $name {
+            const SHAPE: crate::shape::Shape =
+                crate::shape::Shape::Enumeration(Self::ENUMERATION);
         }
-    };
+    )*};
 }
-pub(crate) use enumeration;
+pub(crate) use enumerations;
 
-/// An enumeration whose values are bits that are or-ed together.
-macro_rules! flags {
-    ($name:ident $($rest:tt)*) => {
-        crate::enumeration::enumeration! { $name $($rest)* }
-
+/// What can be done with the values: those of `flags` are bits that are or-ed together.
+macro_rules! operations {
+    (enumeration $name:ident) => {};
+    (flags $name:ident) => {
         impl $name {
             /// Whether every bit of `other` is set.
+            #[inline]
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
@@ -62,12 +95,14 @@ macro_rules! flags {
 
         impl core::ops::BitOr for $name {
             type Output = Self;
+            #[inline]
             fn bitor(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
         }
 
         impl core::ops::BitOrAssign for $name {
+            #[inline]
             fn bitor_assign(&mut self, other: Self) {
                 self.0 |= other.0;
             }
@@ -75,6 +110,7 @@ macro_rules! flags {
 
         impl core::ops::BitAnd for $name {
             type Output = Self;
+            #[inline]
             fn bitand(self, other: Self) -> Self {
                 Self(self.0 & other.0)
             }
@@ -82,65 +118,55 @@ macro_rules! flags {
 
         impl core::ops::Not for $name {
             type Output = Self;
+            #[inline]
             fn not(self) -> Self {
                 Self(!self.0)
             }
         }
     };
 }
-pub(crate) use flags;
+pub(crate) use operations;
 
-/// The first name of a value.
-pub(crate) const fn find(
-    names: &'static [(u32, &'static str)],
-    value: u32,
-) -> Option<&'static str> {
-    let mut at = 0;
-    while at < names.len() {
-        if names[at].0 == value {
-            return Some(names[at].1);
-        }
-        at += 1;
-    }
-    None
-}
-
-/// Prints a value's name, and for an unknown value the type and the number.
-pub(crate) fn debug(
-    f: &mut core::fmt::Formatter<'_>,
-    ty: &str,
-    names: &'static [(u32, &'static str)],
-    value: u32,
-) -> core::fmt::Result {
-    match find(names, value) {
-        Some(name) => f.write_str(name),
-        None => write!(f, "{ty}({value})"),
-    }
-}
-
-/// What every record has: `Default` by zeros, which the driver takes as "not set", and how an argument is printed.
-macro_rules! zeroed_default {
+/// What every record has: copies, and `Default` by zeros, which the driver takes as "not set".
+macro_rules! records {
     ($($name:ident)*) => {
         $(
+            impl Copy for $name {}
+
+            impl Clone for $name {
+                #[inline]
+                fn clone(&self) -> Self {
+                    *self
+                }
+            }
+
             impl Default for $name {
                 /// All bytes zero.
+                #[inline]
                 fn default() -> Self {
                     // SAFETY: a record of the C API is made of integers, floats, raw pointers, optional function
                     // pointers and arrays, structs and unions of these: zeros are a value of each.
                     unsafe { core::mem::zeroed() }
                 }
             }
+        )*
+    };
+}
+pub(crate) use records;
 
-            impl crate::parameters::Show for $name {
-                #[inline]
-                fn show(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                    f.write_str(concat!(stringify!($name), " { .. }"))
-                }
+/// The records that functions take by value: what they are called when a call is printed.
+macro_rules! shown_records {
+    ($($name:ident)*) => {
+        $(
+            impl crate::shape::Shown for $name {
+                const SHAPE: crate::shape::Shape = crate::shape::Shape::Record(&crate::shape::Record {
+                    name: stringify!($name),
+                });
             }
         )*
     };
 }
-pub(crate) use zeroed_default;
+pub(crate) use shown_records;
 
 /// What a C program reaches without naming the union that it lies in: setters and getters on the record itself.
 macro_rules! anonymous_members {
@@ -149,6 +175,7 @@ macro_rules! anonymous_members {
             impl $record {
                 $(
                     #[doc = concat!("This record with its `", stringify!($member), "` set, in C `record.", stringify!($member), "`.")]
+                    #[inline]
                     #[must_use]
                     pub const fn $with(mut self, $member: $ty) -> Self {
                         self.$anonymous.$member = $member;
@@ -159,6 +186,7 @@ macro_rules! anonymous_members {
                     ///
                     /// # Safety
                     /// This is the member of the union that was written, or its bytes are a value of this type too.
+                    #[inline]
                     #[must_use]
                     pub const unsafe fn $member(&self) -> $ty {
                         // SAFETY: the caller says that the bytes are a value of this type.
@@ -175,19 +203,27 @@ pub(crate) use anonymous_members;
 #[cfg(target_pointer_width = "64")]
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
-        $(
-            const _: () = {
-                assert!(size_of::<$name>() == $size, concat!("size of ", stringify!($name)));
-                assert!(align_of::<$name>() == $align, concat!("alignment of ", stringify!($name)));
-                $(
-                    assert!(
-                        core::mem::offset_of!($name, $field) == $offset,
-                        concat!("offset of ", stringify!($name), "::", stringify!($field)),
-                    );
-                )*
-            };
-        )*
+        const _: () = {
+            $(
+                crate::enumeration::same_layout(
+                    concat!("the layout of ", stringify!($name), " is not that of cuda.h: size, alignment or an offset"),
+                    &[size_of::<$name>(), align_of::<$name>(), $(core::mem::offset_of!($name, $field)),*],
+                    &[$size, $align, $($offset),*],
+                );
+            )*
+        };
     };
 }
 #[cfg(target_pointer_width = "64")]
 pub(crate) use layout;
+
+/// Fails with `message` unless the numbers are the same. One call a record: thousands of assertions take long to compile.
+#[cfg(target_pointer_width = "64")]
+#[allow(dead_code)] // To Rust 1.85, what only constants call is never used.
+pub(crate) const fn same_layout(message: &str, ours: &[usize], theirs: &[usize]) {
+    let mut at = 0;
+    while at < theirs.len() {
+        assert!(ours[at] == theirs[at], "{}", message);
+        at += 1;
+    }
+}

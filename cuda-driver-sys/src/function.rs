@@ -3,6 +3,9 @@
 use core::ffi::CStr;
 use core::fmt;
 
+use crate::generated::facts::{FACTS, GROUPS, SYMBOLS};
+use crate::text::piece;
+
 /// Expands `$callback!` once with all 685 exports in one list.
 ///
 /// What follows the callback's name is passed on first, in brackets. Each entry reads
@@ -21,8 +24,8 @@ macro_rules! for_each_function {
 #[macro_export]
 macro_rules! __flatten_table {
     ([$callback:ident $($extra:tt)*]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $oat:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
         plain { $($plain:tt)* }
     ) => {
         $callback! { [$($extra)*]
@@ -51,74 +54,38 @@ pub enum StreamMode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(u16);
 
-/// What the table says about one function.
-struct Facts {
-    symbol: &'static CStr,
-    base: &'static str,
-    since: u32,
-    stream: StreamMode,
-    twin: Option<Function>,
-    group: &'static str,
-}
-
-macro_rules! stream_mode {
-    (none) => {
-        StreamMode::None
-    };
-    (legacy) => {
-        StreamMode::Legacy
-    };
-    (per_thread) => {
-        StreamMode::PerThread
-    };
-}
-
-macro_rules! twin {
-    () => {
-        None
-    };
-    ($twin:ident) => {
-        Some(Function(Index::$twin as u16))
-    };
-}
-
-/// A C string made at compile time.
-const fn c_string(bytes: &'static [u8]) -> &'static CStr {
-    match CStr::from_bytes_with_nul(bytes) {
-        Ok(text) => text,
-        Err(_) => panic!("a symbol with a NUL inside"),
-    }
-}
+/// What is known of one function; behind the last stands an end.
+pub(crate) struct Facts(
+    /// Where its symbol begins.
+    pub(crate) u16,
+    /// How much of the symbol is the base name: it only lacks the suffix.
+    pub(crate) u8,
+    /// The version that introduced it.
+    pub(crate) u16,
+    pub(crate) StreamMode,
+    /// The place of its per-thread twin, or 0, which is none's.
+    pub(crate) u16,
+    /// The place of its group.
+    pub(crate) u8,
+    /// The place of its first parameter.
+    pub(crate) u16,
+);
 
 macro_rules! define {
     ([]
-        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $opage:literal;)* }
-        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $lpage:literal;)* }
-        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $ppage:literal;)* }
+        own { $($own:ident ($($op:ident: $ot:ty),*) $obase:ident $osince:literal $ostream:ident $(($otwin:ident))? $ogroup:literal $odoc:literal $oat:literal;)* }
+        legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
+        plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
     ) => {
-        /// Positions in the table: exports that go by their own name first, each part sorted by name.
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        #[repr(u16)]
-        enum Index { $($own,)* $($old,)* }
-
-        static FACTS: &[Facts] = &[
-            $(Facts {
-                symbol: c_string(concat!(stringify!($own), "\0").as_bytes()),
-                base: stringify!($obase),
-                since: $osince,
-                stream: stream_mode!($ostream),
-                twin: twin!($($otwin)?),
-                group: $ogroup,
-            },)*
-            $(Facts {
-                symbol: c_string(concat!(stringify!($old), "\0").as_bytes()),
-                base: stringify!($lbase),
-                since: $lsince,
-                stream: stream_mode!($lstream),
-                twin: twin!($($ltwin)?),
-                group: $lgroup,
-            },)*
-        ];
+        /// The numbers of the table are the places in it.
+        const _: () = {
+            let numbers = [$($oat,)* $($lat,)*];
+            let mut place = 0;
+            while place < numbers.len() {
+                assert!(numbers[place] == place);
+                place += 1;
+            }
+        };
 
         /// How many exports go by their own name; the others follow.
         const OWN: usize = [$(stringify!($own)),*].len();
@@ -128,12 +95,12 @@ macro_rules! define {
         #[allow(non_upper_case_globals)]
         impl Function {
             $(
-                #[doc = concat!("The export `", stringify!($own), "`.")]
-                pub const $own: Self = Self(Index::$own as u16);
+                /// The export of this name.
+                pub const $own: Self = Self($oat);
             )*
             $(
-                #[doc = concat!("The export `", stringify!($target), "`, under its plain C name.")]
-                pub const $plain: Self = Self(Index::$target as u16);
+                /// The export that C calls by this name.
+                pub const $plain: Self = Self::$target;
             )*
 
             /// How many exports there are.
@@ -149,14 +116,16 @@ macro_rules! define {
             #[allow(non_upper_case_globals)]
             impl Function {
                 $(
-                    #[doc = concat!("The export `", stringify!($old), "`, which is not what C calls by that name.")]
-                    pub const $old: super::Function = super::Function(super::Index::$old as u16);
+                    /// The export of this name, which is not what C calls by it.
+                    pub const $old: super::Function = super::Function($lat);
                 )*
             }
         }
     };
 }
 api_table! { define; }
+
+const _: () = assert!(FACTS.len() == Function::COUNT + 1);
 
 impl Function {
     /// Every function, in the order of [`index`](Self::index).
@@ -172,12 +141,14 @@ impl Function {
 
     /// The function's place among all, below [`COUNT`](Self::COUNT). It changes from one version of these bindings
     /// to the next.
+    #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The function at a place that [`index`](Self::index) gave.
+    #[inline]
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
         if index < Self::COUNT {
@@ -187,56 +158,87 @@ impl Function {
         }
     }
 
+    #[inline]
     const fn facts(self) -> &'static Facts {
-        // In bounds: every `Function` is made from an `Index` or checked against `COUNT`.
+        // In bounds: every `Function` is made from the table or checked against `COUNT`.
         &FACTS[self.0 as usize]
     }
 
+    /// Where its symbol begins, and where the next does.
+    const fn place(self) -> (usize, usize) {
+        (
+            self.facts().0 as usize,
+            FACTS[self.0 as usize + 1].0 as usize,
+        )
+    }
+
+    /// The place of its first parameter, or with 1 of the next function's.
+    pub(crate) const fn first_parameter(self, further: usize) -> usize {
+        FACTS[self.0 as usize + further].6 as usize
+    }
+
     /// The exported symbol, for instance `cuMemAlloc_v2`.
+    #[inline]
     #[must_use]
-    pub fn name(self) -> &'static str {
-        self.symbol().to_str().unwrap_or_default()
+    pub const fn name(self) -> &'static str {
+        let (start, end) = self.place();
+        // Without the NUL.
+        piece(SYMBOLS, start, end - 1)
     }
 
     /// The exported symbol as a C string.
+    #[inline]
     #[must_use]
     pub const fn symbol(self) -> &'static CStr {
-        self.facts().symbol
+        let (start, end) = self.place();
+        let bytes = SYMBOLS.as_bytes().split_at(end).0.split_at(start).1;
+        // SAFETY: the text has one NUL behind each symbol, and the places are those where symbols begin.
+        unsafe { CStr::from_bytes_with_nul_unchecked(bytes) }
     }
 
     /// The name that `cuGetProcAddress` knows it by, for instance `cuMemAlloc`.
+    #[inline]
     #[must_use]
     pub const fn base(self) -> &'static str {
-        self.facts().base
+        let (start, _) = self.place();
+        piece(SYMBOLS, start, start + self.facts().1 as usize)
     }
 
     /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
+    #[inline]
     #[must_use]
     pub const fn since(self) -> u32 {
-        self.facts().since
+        self.facts().2 as u32
     }
 
     /// The group of the manual that it is in, for instance `CUDA_MEM`; `None` for a function of a header newer than
     /// these bindings.
+    #[inline]
     #[must_use]
     pub const fn group(self) -> Option<&'static str> {
-        let group = self.facts().group;
+        let group = GROUPS[self.facts().5 as usize];
         if group.is_empty() { None } else { Some(group) }
     }
 
     /// How it treats the default stream.
+    #[inline]
     #[must_use]
     pub const fn stream_mode(self) -> StreamMode {
-        self.facts().stream
+        self.facts().3
     }
 
     /// Its twin whose default stream is the calling thread's own, for instance `cuMemcpyHtoD_v2_ptds`.
+    #[inline]
     #[must_use]
     pub const fn per_thread(self) -> Option<Self> {
-        self.facts().twin
+        match self.facts().4 {
+            0 => None,
+            twin => Some(Self(twin)),
+        }
     }
 
     /// Whether its own name means another export in C; it is then in [`legacy`](crate::legacy) only.
+    #[inline]
     #[must_use]
     pub const fn is_legacy(self) -> bool {
         self.0 as usize >= OWN
@@ -244,28 +246,27 @@ impl Function {
 
     /// Whether it is of the 32-bit era: an export of before CUDA 3.2 whose device pointers or sizes have 32 bits, and
     /// which a `_v2` of CUDA 3.2 replaced.
+    #[inline]
     #[must_use]
     pub fn is_32_bit(self) -> bool {
         const WIDENED: u32 = 3020;
-        let replaced = |other: &Facts| other.base == self.base() && other.since == WIDENED;
-        self.is_legacy() && FACTS.iter().any(replaced)
+        let replaced = |other: Self| other.base() == self.base() && other.since() == WIDENED;
+        self.is_legacy() && Self::ALL.into_iter().any(replaced)
     }
 
     /// The export with exactly this symbol.
+    #[inline]
     #[must_use]
     pub fn by_symbol(symbol: &str) -> Option<Self> {
-        let (own, legacy) = FACTS.split_at(OWN);
-        let search = |part: &[Facts]| {
-            part.binary_search_by(|facts| facts.symbol.to_bytes().cmp(symbol.as_bytes()))
-        };
-        let index = match search(own) {
-            Ok(index) => index,
-            Err(_) => OWN + search(legacy).ok()?,
-        };
-        Some(Self(index as u16))
+        let (own, legacy) = Self::ALL.split_at(OWN);
+        [own, legacy].into_iter().find_map(|part| {
+            let place = part.binary_search_by(|function| function.name().cmp(symbol));
+            place.ok().map(|place| part[place])
+        })
     }
 
     /// The function that goes by this name in Rust and, for plain names, in C: `cuMemAlloc` is `cuMemAlloc_v2`.
+    #[inline]
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         match PLAIN.binary_search_by(|(plain, _)| plain.cmp(&name)) {
@@ -275,6 +276,7 @@ impl Function {
     }
 
     /// The plain names that are no export's own, and what each means, sorted by name.
+    #[inline]
     #[must_use]
     pub fn plain_names() -> &'static [(&'static str, Self)] {
         PLAIN
@@ -282,12 +284,14 @@ impl Function {
 }
 
 impl fmt::Debug for Function {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
 impl fmt::Display for Function {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

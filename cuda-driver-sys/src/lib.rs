@@ -30,7 +30,29 @@
 //! - **Free functions** call [`DEFAULT`]; [`set_default`] says where it comes from. Any number of other libraries can
 //!   be made with [`Library`].
 //! - **C enumerations** are newtypes: a value that these bindings do not know is data like any other.
-//! - **[`Function`]** is the registry: every export with its base name, version and default-stream mode.
+//! - **[`Function`]** is the registry: every export with its base name, version, parameters and default-stream mode.
+//!
+//! # Errors
+//!
+//! Every call returns a [`CUresult`], as in C. Two codes may be this crate's: 303
+//! ([`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED)) where no driver was found,
+//! and [`Library::load_error`] says where it was looked for; 302
+//! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
+//! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
+//! Nothing here panics, and no function is called through a type that is not its own.
+//!
+//! # Safety
+//!
+//! All calls are `unsafe`, on C's terms: pointers must be to what the manual asks for, handles must be live, and what
+//! the device works on must stay until it is done. NULL where the manual forbids it may crash the process. The crate
+//! answers for the types of the functions, and for records whose zeros (`Default`) every driver takes as "not set".
+//!
+//! # Which driver
+//!
+//! [`Source::search`](library::Source::search) lists where the system's driver is looked for; the environment variable
+//! `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) choose per-thread default streams, and
+//! put an [`Interposer`](library::Interposer) between the program and the driver: one that counts, watches, hides
+//! functions or lets calls fail ([`library::hooks`]), which is what tests need of a fake driver.
 //!
 //! # Features
 //!
@@ -65,6 +87,8 @@ pub mod library;
 mod locations;
 mod parameters;
 mod retired;
+mod shape;
+mod text;
 
 #[cfg(any(feature = "loader", feature = "link"))]
 pub use calls::free::*;

@@ -67,6 +67,7 @@ pub struct Library {
 static MADE: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 impl Library {
+    #[inline]
     const fn unopened(number: u16) -> Self {
         Self {
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; Function::COUNT],
@@ -91,6 +92,7 @@ impl Library {
     ///
     /// # Errors
     /// Every place that was tried, with the system's words.
+    #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub fn load() -> Result<&'static Self, LoadError> {
@@ -104,6 +106,7 @@ impl Library {
     ///
     /// # Errors
     /// Why the file could not be loaded, or that it is no CUDA driver.
+    #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub unsafe fn load_from(path: impl AsRef<Path>) -> Result<&'static Self, LoadError> {
@@ -118,6 +121,7 @@ impl Library {
     ///
     /// # Errors
     /// The resolver knows no `cuInit`.
+    #[inline]
     pub unsafe fn from_resolver(
         name: &'static str,
         resolver: Resolver,
@@ -132,6 +136,7 @@ impl Library {
     ///
     /// # Errors
     /// Why the source gives no driver.
+    #[inline]
     pub fn new(source: Source, options: Options) -> Result<&'static Self, LoadError> {
         let opened = open::open(source, options)?;
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,12 +148,14 @@ impl Library {
     }
 
     /// The library's number in this process: 0 is [`DEFAULT`].
+    #[inline]
     #[must_use]
     pub const fn number(&self) -> u16 {
         self.number
     }
 
     /// The library with a number that [`number`](Self::number) gave.
+    #[inline]
     #[must_use]
     pub fn by_number(number: u16) -> Option<&'static Self> {
         match usize::from(number).checked_sub(1) {
@@ -169,24 +176,28 @@ impl Library {
 
     /// Where the driver was loaded from: the real path of its file, or `None` for a resolver without one and where
     /// nothing is loaded.
+    #[inline]
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        self.opened().ok().and_then(|opened| opened.path.as_deref())
+        self.opened().ok().and_then(|opened| opened.whence.path())
     }
 
     /// What the library is, for messages: its path or its resolver's name; `None` where nothing is loaded.
+    #[inline]
     #[must_use]
     pub fn description(&self) -> Option<String> {
         self.opened().ok().map(Opened::description)
     }
 
     /// The same, without opening anything.
+    #[inline]
     pub(crate) fn described(&self) -> Option<String> {
         let opened = self.state.peek()?.as_ref().ok()?;
         Some(opened.description())
     }
 
     /// Why there is no driver behind this library, or `None` if there is one. Only [`DEFAULT`] can lack one.
+    #[inline]
     #[must_use]
     pub fn load_error(&self) -> Option<&LoadError> {
         self.opened().err()
@@ -194,9 +205,14 @@ impl Library {
 
     /// The CUDA version that the driver supports, 12050 for 12.5, as `cuDriverGetVersion` tells it; `None` where
     /// nothing is loaded or the driver does not tell. It is asked once.
+    #[inline]
     #[must_use]
     pub fn version(&self) -> Option<u32> {
-        if let Some(known) = self.known_version() {
+        // Interposers see the question every time, and may answer it.
+        let is_interposed = self
+            .opened()
+            .is_ok_and(|opened| opened.interposed.is_some());
+        if let (Some(known), false) = (self.known_version(), is_interposed) {
             return Some(known);
         }
         let mut version = 0;
@@ -210,8 +226,7 @@ impl Library {
         Some(version)
     }
 
-    /// The same without a call to the driver: `None` also as long as it was not asked. A call of a function that the
-    /// driver lacks asks it, so that a message about that can be made at any time.
+    /// The same without a call to the driver: `None` also as long as [`version`](Self::version) was not asked.
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
@@ -221,6 +236,7 @@ impl Library {
     }
 
     /// Whether the library exports a function (for a per-thread library: the export that the call would go to).
+    #[inline]
     #[must_use]
     pub fn supports(&self, function: Function) -> bool {
         self.get(function).is_some()
@@ -228,6 +244,7 @@ impl Library {
 
     /// What to say of a function that this library does not export (for a per-thread library: of the export that the
     /// call would go to); `None` if it does, and where nothing is loaded.
+    #[inline]
     #[must_use]
     pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
         let opened = self.opened().ok()?;
@@ -243,6 +260,7 @@ impl Library {
 
     /// The export that a call to `function` goes to, past any interposer; `None` where there is none, or
     /// an interposer hides it.
+    #[inline]
     #[must_use]
     pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
         let opened = self.opened().ok()?;
@@ -250,6 +268,7 @@ impl Library {
     }
 
     /// Any symbol of the library, known to the registry or not; `None` where there is none.
+    #[inline]
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
         let opened = self.opened().ok()?;
@@ -263,12 +282,14 @@ impl Library {
     }
 
     /// Whether this driver says of itself that it runs on the CPU.
+    #[inline]
     #[must_use]
     pub fn is_software(&self) -> bool {
         self.symbol(SOFTWARE_MARKER).is_some()
     }
 
     /// Whether the unsuffixed names call the per-thread forms.
+    #[inline]
     #[must_use]
     pub fn is_per_thread(&self) -> bool {
         self.opened().is_ok_and(|opened| opened.per_thread)
@@ -276,11 +297,14 @@ impl Library {
 }
 
 impl fmt::Debug for Library {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Library");
         match self.state.peek() {
             None => out.field("state", &"not used yet"),
-            Some(Ok(opened)) => out.field("path", &opened.path).field("name", &opened.name),
+            Some(Ok(opened)) => out
+                .field("path", &opened.whence.path())
+                .field("name", &opened.name),
             Some(Err(error)) => out.field("error", error),
         };
         out.finish_non_exhaustive()

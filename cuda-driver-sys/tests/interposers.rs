@@ -297,6 +297,30 @@ fn claimed_version_is_what_the_driver_says_and_has() {
 }
 
 #[test]
+fn calls_that_nobody_made_are_not_seen() {
+    let calls = Counter::new();
+    let fail = Fail::nth_of_all(2, CUresult(12345));
+    let library = fake(
+        Options::new()
+            .interposer(calls.clone())
+            .interposer(fail.clone())
+            .interposer(DriverVersion::claim(12010)),
+    );
+    // That a function is missing makes the library ask the driver for nothing.
+    // SAFETY: the functions take any arguments, or are missing.
+    unsafe {
+        _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
+        assert_eq!(library.known_version(), None);
+        assert_eq!((calls.total(), fail.failed()), (1, 0));
+        assert_eq!(library.cuInit(0), CUresult(12345));
+    }
+    // A question of the program's own is seen each time.
+    assert_eq!(library.version(), Some(12010));
+    assert_eq!(library.version(), Some(12010));
+    assert_eq!(calls.calls(Function::cuDriverGetVersion), 2);
+}
+
+#[test]
 fn results_change_and_calls_fail() {
     let out_of_memory = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
     let third = Fail::nth(Function::cuMemAlloc, 3, out_of_memory);
@@ -388,9 +412,9 @@ fn hooks_that_call_each_other_end() {
     assert_eq!(unsafe { both[0].cuInit(0) }, CUresult::CUDA_SUCCESS);
 }
 
-/// The same hooks over a driver that does something.
+/// The same hooks over a driver that does something: the software driver, or with `CUDA_DRIVER=system` the system's.
 #[cfg(target_os = "linux")]
-mod over_the_software_driver {
+mod over_a_driver {
     use super::*;
 
     /// Allocates 1 MiB and frees it, as a program would: every call but the first may fail, and nothing leaks.
@@ -415,9 +439,16 @@ mod over_the_software_driver {
         }
     }
 
+    /// The driver under test: the software driver, unless `CUDA_DRIVER` names another.
+    fn driver() -> &'static Library {
+        match cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software) {
+            Ok(selection) => selection.library(),
+            Err(error) => panic!("the driver under test cannot be used: {error}"),
+        }
+    }
+
     fn over(options: Options) -> &'static Library {
-        Library::new(Source::library(cuda_driver_soft::library()), options)
-            .expect("the software driver is there")
+        Library::new(Source::library(driver()), options).expect("the driver is there")
     }
 
     #[test]
@@ -456,14 +487,16 @@ mod over_the_software_driver {
 
     #[test]
     fn older_than_it_is() {
-        let plain = cuda_driver_soft::library();
+        let plain = driver();
         let library = over(Options::new().interposer(DriverVersion::claim(12020)));
         assert_eq!(library.version(), Some(12020));
         let mut compared = 0;
         for function in Function::ALL {
             let is_old = function.since() <= 12020;
-            assert_eq!(library.supports(function), is_old, "{function}");
-            if function.name().contains("_pt") {
+            let is_there = plain.supports(function);
+            assert_eq!(library.supports(function), is_old && is_there, "{function}");
+            // A driver refuses to be asked for a version above its own.
+            if function.name().contains("_pt") || !is_there {
                 continue;
             }
             let base = std::ffi::CString::new(function.base()).expect("no NUL");
@@ -480,11 +513,71 @@ mod over_the_software_driver {
                 compared += 1;
             }
         }
-        assert!(compared > 100, "{compared}");
+        assert!(compared > 50, "{compared}");
         let mut context = ptr::null_mut();
         // SAFETY: nothing is called.
         let code = unsafe { library.cuCtxCreate_v4(&raw mut context, ptr::null_mut(), 0, 0) };
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
+    }
+
+    /// What the `cuGetProcAddress` of CUDA 11 answers: the pointer, or the code.
+    fn ask_as_of_cuda_11(
+        library: &Library,
+        name: &CStr,
+        version: c_int,
+    ) -> Result<*const c_void, CUresult> {
+        let mut answer = ptr::null_mut();
+        // SAFETY: a string and a pointer to what is written.
+        let code = unsafe {
+            library
+                .legacy()
+                .cuGetProcAddress(name.as_ptr(), &raw mut answer, version, 0)
+        };
+        match code {
+            CUresult::CUDA_SUCCESS => Ok(answer),
+            code => Err(code),
+        }
+    }
+
+    /// A driver of CUDA 11.7 has the first `cuGetProcAddress` only.
+    #[test]
+    fn as_old_as_cuda_11() {
+        let plain = driver();
+        let library = over(Options::new().interposer(DriverVersion::claim(11070)));
+        let (mut answer, mut status) = (ptr::null_mut(), Status(77));
+        let name = c"cuInit".as_ptr();
+        // SAFETY: a string and pointers to what is written.
+        let code =
+            unsafe { library.cuGetProcAddress(name, &raw mut answer, 11070, 0, &raw mut status) };
+        assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
+        let missing = library.missing(Function::cuGetProcAddress);
+        let words = "cuGetProcAddress_v2 needs CUDA 12.0, this driver supports 11.7";
+        assert!(missing.expect("hidden").to_string().starts_with(words));
+
+        let mut compared = 0;
+        for function in Function::ALL {
+            let since = function.since() as c_int;
+            if function.name().contains("_pt") || !plain.supports(function) {
+                continue;
+            }
+            let base = std::ffi::CString::new(function.base()).expect("no NUL");
+            let claimed = ask_as_of_cuda_11(library, &base, since);
+            // A newer version than its own finds the newest that there is.
+            let (real, _) = ask(plain, &base, since.min(11070));
+            if real.is_null() {
+                assert_eq!(claimed, Err(CUresult::CUDA_ERROR_NOT_FOUND), "{function}");
+                compared += 1;
+            } else {
+                assert_eq!(claimed, Ok(real), "{function}");
+            }
+        }
+        // The driver of CUDA 13.0 has 90 of them.
+        assert!(compared > 50, "{compared}");
+        let own = ask_as_of_cuda_11(library, c"cuGetProcAddress", 12000);
+        let first = plain
+            .get(legacy::Function::cuGetProcAddress)
+            .expect("exported");
+        assert_eq!(own, Ok(first.as_ptr().cast_const()));
     }
 
     #[test]

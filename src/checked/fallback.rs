@@ -11,7 +11,7 @@ use crate::sys::{
 };
 use crate::{Error, Result};
 
-/// `cuGetProcAddress` as of CUDA 11.3 gives no status. The registry tells what it would be.
+/// `cuGetProcAddress` as of CUDA 11.3 gives no status. What the driver exports tells what it would be.
 #[cold]
 #[track_caller]
 pub(super) unsafe fn get_proc_address(
@@ -22,7 +22,7 @@ pub(super) unsafe fn get_proc_address(
     // SAFETY: the caller's.
     let pfn = match unsafe { legacy::get_proc_address(symbol, cuda_version, flags) } {
         Ok(pfn) => pfn,
-        // The first drivers that have the function answer so where the next ones give null.
+        // So it answers what it does not find, where its successor gives null and a status.
         Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_FOUND => ptr::null_mut(),
         Err(error) => return Err(error),
     };
@@ -34,11 +34,12 @@ pub(super) unsafe fn get_proc_address(
     Ok(GetProcAddress { pfn, symbol_status })
 }
 
-/// Why a function was not found: a name that exists was asked at a version that is too old for it.
+/// Why a function was not found: a name that the driver has was asked at a version that is too old for it.
 fn status(symbol: &CStr) -> CUdriverProcAddressQueryResult {
     let known = Function::ALL
         .iter()
-        .any(|function| function.base().as_bytes() == symbol.to_bytes());
+        .filter(|function| function.base().as_bytes() == symbol.to_bytes())
+        .any(|function| sys::DEFAULT.supports(*function));
     if known {
         CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
     } else {

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
+use core::panic::Location;
 use core::ptr;
 
 use crate::refusal::Refusal;
@@ -60,6 +61,24 @@ pub(super) fn same_length(one: usize, other: usize, function: Function) -> Resul
     }
 }
 
+/// What a call gave, if it succeeded.
+///
+/// # Safety
+/// All zeros is a `T`, and so is what the driver wrote where the status is success.
+#[inline]
+#[track_caller]
+pub(super) unsafe fn given<T>(
+    value: MaybeUninit<T>,
+    status: CUresult,
+    function: Function,
+) -> Result<T> {
+    if status.0 == 0 {
+        // SAFETY: the caller's.
+        return Ok(unsafe { value.assume_init() });
+    }
+    Err(Error::new(status, function, Location::caller()))
+}
+
 /// Room for so many values, zeroed: an older driver leaves fields that it does not know as they are.
 pub(super) fn zeroed<T>(count: usize) -> Vec<MaybeUninit<T>> {
     let mut out = Vec::with_capacity(count);
@@ -87,6 +106,18 @@ pub(super) unsafe fn filled_to<T>(mut values: Vec<MaybeUninit<T>>, count: usize)
     values.truncate(count);
     // SAFETY: the caller's.
     unsafe { filled(values) }
+}
+
+/// Values that the driver owns, copied; none for null.
+///
+/// # Safety
+/// `values` is null or points to so many.
+pub(super) unsafe fn copied<T: Copy>(values: *const T, count: usize) -> Vec<T> {
+    if values.is_null() || count == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the caller's.
+    unsafe { core::slice::from_raw_parts(values, count) }.to_vec()
 }
 
 /// A text that the driver owns, copied; empty for null.

@@ -88,6 +88,7 @@ unsafe impl KernelArgs for () {
         (ptr::null_mut(), ptr::null_mut())
     }
 
+    #[inline]
     fn layout(&self) -> Option<Vec<ParamInfo>> {
         Some(Vec::new())
     }
@@ -112,10 +113,12 @@ unsafe impl KernelArgs for &ParamBuffer {
         (ptr::null_mut(), storage.as_mut_ptr())
     }
 
+    #[inline]
     fn layout(&self) -> Option<Vec<ParamInfo>> {
         Some(self.parameters().to_vec())
     }
 
+    #[inline]
     fn is_packed(&self) -> bool {
         true
     }
@@ -134,6 +137,7 @@ unsafe impl KernelArgs for &[*mut c_void] {
         (self.as_ptr().cast_mut(), ptr::null_mut())
     }
 
+    #[inline]
     fn layout(&self) -> Option<Vec<ParamInfo>> {
         None
     }

@@ -31,6 +31,7 @@ pub struct ParamBuffer {
 
 impl ParamBuffer {
     /// An empty buffer.
+    #[inline]
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -51,6 +52,7 @@ impl ParamBuffer {
 
     /// Adds bytes as the next argument, at a multiple of `align` from the start. This is for layouts that Rust's types
     /// do not tell; an alignment of 0 counts as 1, and one above 4096, which no parameter has, as 4096.
+    #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8], align: usize) -> &mut Self {
         // Without the upper limit the place could wrap around and lie outside the buffer.
         let place = self.make_room(bytes.len(), align.clamp(1, 4096));
@@ -91,6 +93,7 @@ impl ParamBuffer {
     }
 
     /// Removes all arguments.
+    #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.parameters.clear();
@@ -98,18 +101,21 @@ impl ParamBuffer {
     }
 
     /// The length in bytes.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.size
     }
 
     /// Whether there are no arguments.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.size == 0
     }
 
     /// Offset and size of each argument.
+    #[inline]
     #[must_use]
     pub fn parameters(&self) -> &[ParamInfo] {
         &self.parameters
@@ -129,6 +135,7 @@ impl ParamBuffer {
 }
 
 impl fmt::Debug for ParamBuffer {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ParamBuffer")
             .field("len", &self.size)

@@ -20,6 +20,7 @@ pub struct JitError {
 }
 
 impl JitError {
+    #[inline]
     pub(super) const fn new(error: Error) -> Self {
         Self {
             error,
@@ -30,6 +31,7 @@ impl JitError {
     }
 
     /// An image that the driver was not asked about.
+    #[inline]
     pub(super) fn refused(error: Error, reason: String) -> Self {
         Self {
             error_log: reason,
@@ -37,6 +39,7 @@ impl JitError {
         }
     }
 
+    #[inline]
     pub(super) fn with_logs(error: Error, error_log: String, info_log: String) -> Self {
         Self {
             error,
@@ -46,29 +49,34 @@ impl JitError {
         }
     }
 
+    #[inline]
     pub(super) fn at(mut self, path: &Path) -> Self {
         self.path = Some(path.to_owned());
         self
     }
 
     /// The call that failed.
+    #[inline]
     pub const fn error(&self) -> Error {
         self.error
     }
 
     /// The file, if the code came from one.
+    #[inline]
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
     /// What the compiler complained of, or why the image was refused; empty if there is nothing to say.
+    #[inline]
     #[must_use]
     pub fn error_log(&self) -> &str {
         &self.error_log
     }
 
     /// What else the compiler said; empty if nothing.
+    #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.info_log
@@ -76,6 +84,7 @@ impl JitError {
 }
 
 impl fmt::Display for JitError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
             write!(f, "{}: ", path.display())?;
@@ -89,6 +98,7 @@ impl fmt::Display for JitError {
 }
 
 impl core::error::Error for JitError {
+    #[inline]
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         Some(&self.error)
     }
@@ -96,6 +106,7 @@ impl core::error::Error for JitError {
 
 impl From<JitError> for Error {
     /// The call that failed; the compiler's words are lost.
+    #[inline]
     fn from(error: JitError) -> Self {
         error.error
     }

@@ -85,8 +85,13 @@ fn check_fat_binary(image: &[u8]) -> Result<(), String> {
 
 /// Checks the entry of a fat binary at the start of `rest`, and gives its length, which is not 0.
 fn check_entry(rest: &[u8]) -> Result<usize, String> {
-    /// The fields that every version has.
+    const PTX: u16 = 1;
+    /// The fields that every kind has.
     const HEADER: u32 = 64;
+    /// What an entry of PTX has behind them, and says where: without it a driver crashes.
+    const OPTIONS: u32 = 8;
+    /// The flags that say how the content is compressed.
+    const COMPRESSED: u64 = 0xf000;
     /// An entry of several, compressed together; so many bytes further come the headers of its parts.
     const SEVERAL: (u16, u64) = (256, 72);
     const PART: u64 = 80;
@@ -110,6 +115,14 @@ fn check_entry(rest: &[u8]) -> Result<usize, String> {
     }
     // As long as `rest` at most.
     let (header, end) = (header as usize, place(end)?);
+    if kind == PTX {
+        let options = u32_at(rest, 20).ok_or(cut)?;
+        if options < HEADER || u64::from(options) + u64::from(OPTIONS) > header as u64 {
+            return Err(format!(
+                "has its options at byte {options} of a header of {header}"
+            ));
+        }
+    }
     if kind == SEVERAL.0 {
         let parts = u32_at(&rest[..header], 64).ok_or(cut)?;
         if SEVERAL.1 + u64::from(parts) * PART > header as u64 {
@@ -119,6 +132,9 @@ fn check_entry(rest: &[u8]) -> Result<usize, String> {
         }
     }
     let payload = &rest[header..end];
+    if kind == PTX && u64_at(rest, 40).ok_or(cut)? & COMPRESSED == 0 && !payload.contains(&0) {
+        return Err("is PTX without a zero byte at its end, which a driver looks for".to_owned());
+    }
     // One that is compressed begins otherwise.
     if payload.starts_with(b"\x7fELF") {
         check_elf(payload).map_err(|error| format!("is a cubin: {error}"))?;
@@ -165,15 +181,70 @@ fn check_elf(image: &[u8]) -> Result<(), String> {
             &format!("the cubin's segment {index}"),
         )?;
     }
+    let mut found = Vec::new();
     for index in 0..section_count {
         let at = place(sections + index * section_size)?;
-        if u32_at(image, at + 4) != Some(SECTION_WITHOUT_BYTES) {
-            inside(
-                image,
-                word(at + 0x18)?,
-                word(at + 0x20)?,
-                &format!("the cubin's section {index}"),
-            )?;
+        let field = |offset| u32_at(image, at + offset).ok_or_else(cut);
+        let (kind, start, size) = (field(0x04)?, word(at + 0x18)?, word(at + 0x20)?);
+        let mut content: &[u8] = &[];
+        if kind != SECTION_WITHOUT_BYTES {
+            inside(image, start, size, &format!("the cubin's section {index}"))?;
+            let start = place(start)?;
+            content = &image[start..start + place(size)?];
+        }
+        found.push(Section {
+            name: field(0x00)?,
+            kind,
+            link: field(0x28)?,
+            content,
+        });
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    check_names(&found, u16_at(image, 0x3e).ok_or_else(cut)?)
+}
+
+/// A section of a cubin.
+struct Section<'a> {
+    /// Where its name begins in the section of names.
+    name: u32,
+    kind: u32,
+    /// For symbols, the section of their names.
+    link: u32,
+    content: &'a [u8],
+}
+
+/// Names are places in tables of texts, which the driver reads as far as the next zero byte.
+fn check_names(sections: &[Section<'_>], names: u16) -> Result<(), String> {
+    const SYMBOLS: u32 = 2;
+    const SYMBOL: usize = 24;
+    let table = |index: usize, what: &str| match sections.get(index) {
+        Some(section) if section.content.last().is_none_or(|&last| last == 0) => {
+            Ok(section.content)
+        }
+        Some(_) => Err(format!("the names of the cubin's {what} do not end")),
+        None => Err(format!(
+            "the cubin has no section {index} for the names of its {what}"
+        )),
+    };
+    let is_name = |name: u32, table: &[u8]| name == 0 || (name as usize) < table.len();
+    let names = table(usize::from(names), "sections")?;
+    for (index, section) in sections.iter().enumerate() {
+        if !is_name(section.name, names) {
+            return Err(format!(
+                "the name of the cubin's section {index} is not there"
+            ));
+        }
+        if section.kind == SYMBOLS {
+            let names = table(section.link as usize, "symbols")?;
+            for (number, symbol) in section.content.chunks_exact(SYMBOL).enumerate() {
+                if !u32_at(symbol, 0).is_some_and(|name| is_name(name, names)) {
+                    return Err(format!(
+                        "the name of the cubin's symbol {number} is not there"
+                    ));
+                }
+            }
         }
     }
     Ok(())
@@ -265,6 +336,7 @@ mod tests {
         entry.extend(header.to_le_bytes());
         entry.extend(size.to_le_bytes());
         entry.extend(used.to_le_bytes());
+        entry.extend(if kind == 1 { 64u32 } else { 0 }.to_le_bytes());
         entry.resize(64, 0);
         entry.extend(content);
         entry
@@ -272,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_fat_binary_must_be_whole() {
-        let content = entry(1, 64, 36, 0, &[7; 36]);
+        let content = entry(2, 64, 36, 0, &[7; 36]);
         assert!(matches!(
             check(&fat_binary(100, &content)),
             Ok(Kind::Binary)
@@ -295,30 +367,36 @@ mod tests {
 
     #[test]
     fn the_entries_of_a_fat_binary_must_be_whole() {
-        let good = entry(1, 64, 36, 36, &[7; 36]);
+        let good = entry(2, 64, 36, 36, &[7; 36]);
         let with = |second: Vec<u8>| {
             let content = [good.clone(), second].concat();
             check(&fat_binary(content.len() as u64, &content))
         };
         assert!(matches!(with(good.clone()), Ok(Kind::Binary)));
-        // A header of 80 bytes, as today's compilers make it.
-        assert!(matches!(
-            with(entry(1, 80, 4, 0, &[0; 20])),
-            Ok(Kind::Binary)
-        ));
+        // PTX has a header of 80 bytes with today's compilers.
+        let mut ptx = entry(1, 80, 4, 0, &[0; 20]);
+        assert!(matches!(with(ptx.clone()), Ok(Kind::Binary)));
+        for options in [0, 63, 73, 80, 255] {
+            ptx[20] = options;
+            let error = with(ptx.clone()).unwrap_err();
+            assert!(
+                error.contains(&format!("has its options at byte {options} of")),
+                "{error}"
+            );
+        }
         for (wrong, says) in [
             (
-                entry(1, 64, 37, 0, &[7; 36]),
+                entry(2, 64, 37, 0, &[7; 36]),
                 "entry 1 is said to have 64 and 37 bytes, and 100 are left",
             ),
-            (entry(1, 64, u64::MAX, 0, &[7; 36]), "entry 1 is said"),
-            (entry(1, u32::MAX, 0, 0, &[]), "entry 1 is said"),
-            (entry(1, 0, 0, 0, &[]), "has a header of 0 bytes"),
+            (entry(2, 64, u64::MAX, 0, &[7; 36]), "entry 1 is said"),
+            (entry(2, u32::MAX, 0, 0, &[]), "entry 1 is said"),
+            (entry(2, 0, 0, 0, &[]), "has a header of 0 bytes"),
             (
-                entry(1, 64, 36, 37, &[7; 36]),
+                entry(2, 64, 36, 37, &[7; 36]),
                 "is said to use 37 bytes of 36",
             ),
-            (vec![1; 19], "ends inside its header"),
+            (vec![2; 19], "ends inside its header"),
             (
                 entry(
                     256,
@@ -346,6 +424,14 @@ mod tests {
             with(entry(256, 232, 0, 0, &parts)),
             Ok(Kind::Binary)
         ));
+        let mut endless = entry(1, 80, 8, 0, &[b' '; 24]);
+        let error = with(endless.clone()).unwrap_err();
+        assert!(
+            error.contains("entry 1 is PTX without a zero byte"),
+            "{error}"
+        );
+        endless[41] = 0x80;
+        assert!(matches!(with(endless), Ok(Kind::Binary)));
         let cut = entry(256, 64, 0, 0, &[]);
         assert!(with(cut).is_err());
     }
@@ -378,11 +464,76 @@ mod tests {
                 .contains("section table")
         );
         assert!(check(b"\x7fELF").is_err());
+        // Names that are not there, and symbols' too.
+        let mut named = elf(0x40, 0x40);
+        let good = named.clone();
+        assert!(matches!(check(&good), Ok(Kind::Binary)));
+        named[0x40] = 0x41;
+        let error = check(&named).unwrap_err();
+        assert!(error.contains("name of the cubin's section 0"), "{error}");
+        named[0x40] = 0x3f;
+        assert!(matches!(check(&named), Ok(Kind::Binary)));
+        named[0x7f] = 1;
+        assert!(check(&named).unwrap_err().contains("do not end"));
+        named = good.clone();
+        named[0x3e] = 1;
+        let error = check(&named).unwrap_err();
+        assert!(
+            error.contains("no section 1 for the names of its sections"),
+            "{error}"
+        );
+        // The section's own header, taken for symbols and their names.
+        let mut symbols = elf(0x40, 24);
+        symbols[0x44] = 2;
+        assert!(matches!(check(&symbols), Ok(Kind::Binary)));
+        symbols[0x60] = 48;
+        let error = check(&symbols).unwrap_err();
+        assert!(error.contains("symbol 1 is not there"), "{error}");
+        symbols[0x68] = 1;
+        let error = check(&symbols).unwrap_err();
+        assert!(
+            error.contains("no section 1 for the names of its symbols"),
+            "{error}"
+        );
         let mut uncounted = elf(0, 0);
         uncounted[0x3c] = 0;
         assert!(check(&uncounted).is_err());
         for cut in 4..0x80 {
             assert!(check(&elf(0, 0)[..cut]).is_err(), "{cut}");
         }
+    }
+
+    #[test]
+    fn damage_is_refused_or_harmless() {
+        let ptx = entry(1, 80, 20, 0, &[0; 36]);
+        let several = [&[1, 0, 0, 0, 168, 0, 0, 0][..], &[0; 80]].concat();
+        let content = [
+            ptx,
+            entry(2, 64, 128, 0, &elf(0x40, 24)),
+            entry(256, 152, 0, 0, &several),
+        ]
+        .concat();
+        let whole = fat_binary(content.len() as u64, &content);
+        assert!(matches!(check(&whole), Ok(Kind::Binary)));
+        // Marsaglia's xorshift: the same damage in every run.
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |limit: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random as usize % limit
+        };
+        let mut refused = 0;
+        for _ in 0..20_000 {
+            let mut image = whole.clone();
+            for _ in 0..1 + below(4) {
+                let at = below(image.len());
+                image[at] = [0, 1, 0x7f, 0x80, 0xff, below(256) as u8][below(6)];
+            }
+            image.truncate(image.len() - below(2) * below(image.len()));
+            refused += usize::from(check(&image).is_err());
+        }
+        // What is behind a checked image is never read, so all that can go wrong here is a panic.
+        assert!(refused > 5_000, "{refused}");
     }
 }

@@ -29,6 +29,7 @@ pub struct JitOptions {
 }
 
 impl Default for JitOptions {
+    #[inline]
     fn default() -> Self {
         Self {
             max_registers: None,
@@ -50,10 +51,12 @@ struct List {
 }
 
 impl List {
+    #[inline]
     fn number(&mut self, option: CUjit_option, value: u32) {
         self.address(option, ptr::without_provenance_mut(value as usize));
     }
 
+    #[inline]
     fn address(&mut self, option: CUjit_option, value: *mut c_void) {
         self.options.push(option);
         self.values.push(value);
@@ -63,6 +66,7 @@ impl List {
 /// Loads an image, and gives what the compiler said besides.
 ///
 /// `image` is a whole one, or text that ends in a zero byte.
+#[inline]
 #[track_caller]
 pub(super) fn load(
     context: &Context,

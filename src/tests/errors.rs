@@ -352,6 +352,14 @@ fn what_the_driver_was_not_asked_says_why() {
     let error = buffer.fill_u32(0).unwrap_err().to_string();
     assert!(error.contains("no multiple"), "{error}");
     let module = Module::from_ptx(&context, "").unwrap();
+    let attribute = sys::CUfunction_attribute(u32::MAX);
+    let function = module.function("f").unwrap();
+    let error = function.set_attribute(attribute, 1).unwrap_err();
+    assert_eq!(error.function(), Function::cuFuncSetAttribute);
+    assert!(
+        error.to_string().contains("(1): there is no such"),
+        "{error}"
+    );
     let error = module.function("a\0b").unwrap_err().to_string();
     assert!(
         error.contains("(500): no name holds a zero byte"),

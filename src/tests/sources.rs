@@ -245,6 +245,57 @@ fn objects_are_found_by_the_names_of_c() {
 }
 
 #[test]
+fn every_checked_call_is_documented() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/checked/generated");
+    let mut calls = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let Some(name) = line.trim_start().strip_prefix("pub unsafe fn ") else {
+                continue;
+            };
+            calls += 1;
+            let above = above(&lines, number);
+            let said = |what: &dyn Fn(&str) -> bool| above.iter().any(|line| what(line));
+            // From the last line up.
+            let first = above.last().unwrap_or(&"");
+            assert!(
+                first.starts_with("/// ") && first.ends_with('.'),
+                "{name}: no sentence first: {first}"
+            );
+            assert!(
+                said(&|line| line.starts_with("/// [`cu")
+                    && line
+                        .contains("](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__")
+                    && line.contains("since CUDA ")),
+                "{name}: no link, or no version"
+            );
+            let safety = above.iter().position(|line| *line == "/// # Safety");
+            assert!(
+                safety.is_some_and(|at| at > 0 && above[at - 1].starts_with("/// ")),
+                "{name}: no promise"
+            );
+            // The line "[`cuName`](link) in C; the export `cuExport`, since CUDA 1.2."
+            let link = above.iter().find(|line| line.starts_with("/// [`cu"));
+            let names: Vec<&str> = link.unwrap().split('`').skip(1).step_by(2).collect();
+            assert_eq!(names.len(), 2, "{name}: {link:?}");
+            for alias in names {
+                let alias = format!("#[doc(alias = \"{alias}\")]");
+                assert!(
+                    above.contains(&alias.as_str()) || line.starts_with(' '),
+                    "{name}: no {alias}"
+                );
+            }
+            for attribute in ["#[inline]", "#[track_caller]"] {
+                assert!(above.contains(&attribute), "{name}: no {attribute}");
+            }
+        }
+    }
+    assert_eq!(calls, 538);
+}
+
+#[test]
 fn files_stay_readable() {
     for (path, text) in object_files() {
         assert!(text.lines().count() < 800, "{}", path.display());

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use cuda_driver::sys::{Function, StreamMode};
 use recorder::Trial;
-use trials::TRIALS;
+use trials::{SHARED, TRIALS};
 
 /// The exports that must have a checked call: all but those that say their stream mode in the name, and those whose
 /// device pointers have 32 bits, which CUDA 3.2 replaced.
@@ -48,6 +48,18 @@ fn arguments_arrive_and_outputs_come_back() {
             trial(&mut Trial::new(name, present, None));
         }
     }
+}
+
+#[test]
+fn slices_that_share_a_count_are_of_one_length() {
+    recorder::install();
+    let mut tried = 0;
+    for (name, trial) in TRIALS.iter().filter(|(name, _)| SHARED.contains(name)) {
+        trial(&mut Trial::uneven(name));
+        tried += 1;
+    }
+    assert_eq!(tried, SHARED.len());
+    assert!(tried > 20, "{tried}");
 }
 
 #[test]

@@ -127,6 +127,8 @@ pub(crate) struct Trial {
     name: &'static str,
     /// Whether parameters that may be absent are there.
     pub(crate) present: bool,
+    /// Whether slices that must be of one length are not.
+    pub(crate) uneven: bool,
     /// The code that the library answers; `None` is success.
     code: Option<u32>,
 }
@@ -141,8 +143,34 @@ impl Trial {
         Self {
             name,
             present,
+            uneven: false,
             code,
         }
+    }
+
+    /// A run that must end before the driver is asked: slices that share a count are of different lengths.
+    pub(crate) fn uneven(name: &'static str) -> Self {
+        Self {
+            uneven: true,
+            ..Self::new(name, true, None)
+        }
+    }
+
+    /// The length of a slice that must be as long as another one of so many.
+    pub(crate) fn shorter(&self, length: usize) -> usize {
+        length - usize::from(self.uneven)
+    }
+
+    /// Nothing was called, and the error says why.
+    #[track_caller]
+    pub(crate) fn refused<T>(&self, result: cuda_driver::Result<T>) {
+        RECORD.with_borrow(|record| assert_eq!(record.functions, [""; 0], "{}", self.name));
+        let Err(error) = result else {
+            panic!("{}: slices of different lengths were taken", self.name);
+        };
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert_eq!(error.function().name(), self.name);
+        assert!(error.to_string().contains("different lengths"), "{error}");
     }
 
     /// A value to pass.
@@ -165,6 +193,26 @@ impl Trial {
     /// The library will write a count where this parameter points to.
     pub(crate) fn counts<T>(&mut self, index: usize, value: u64) {
         PLAN.with_borrow_mut(|plan| plan.counts.push((index, size_of::<T>(), value)));
+    }
+
+    /// The library will write where this parameter points to that something is so, or in the other run that it is not.
+    pub(crate) fn writes_truth<T>(&mut self, index: usize) {
+        let mut bytes = vec![0; size_of::<T>()];
+        bytes[0] = if self.present { 4 } else { 0 };
+        PLAN.with_borrow_mut(|plan| plan.writes.push((index, bytes)));
+    }
+
+    /// The library will give the address of so many values of its own through this parameter.
+    pub(crate) fn points_to<T>(&mut self, index: usize, count: usize) {
+        // In words, so that they are aligned for every type of C's.
+        let bytes = pattern(index, true, (size_of::<T>() * count).next_multiple_of(8));
+        let words: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")))
+            .collect();
+        let address = words.leak().as_ptr().expose_provenance();
+        let address = address.to_ne_bytes().to_vec();
+        PLAN.with_borrow_mut(|plan| plan.writes.push((index, address)));
     }
 
     /// The library will write a text where this parameter points to.
@@ -262,6 +310,12 @@ impl Trial {
             "{}: output {index}",
             self.name
         );
+    }
+
+    /// The call gave whether the library wrote that it is so.
+    #[track_caller]
+    pub(crate) fn gave_truth(&self, value: bool, index: usize) {
+        assert_eq!(value, self.present, "{}: output {index}", self.name);
     }
 
     /// The same for several values.

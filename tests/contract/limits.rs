@@ -1,95 +1,296 @@
-//! The limits of a context: defaults, rounding, and what is refused.
+//! How much a kernel can have of local, shared and heap memory, and which memory of the program can be registered.
+
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cuda_driver::sys::*;
 
-use crate::common::gpu::Gpu;
-use crate::common::{Codes, driver_version, is_software, needs};
-use crate::is;
+use crate::common::Codes;
+use crate::common::gpu::{Arguments, Gpu};
+use crate::{arguments, call, child, is, ok};
 
-fn limit(c: &mut Codes, limit: CUlimit) -> usize {
-    let mut value = 7;
-    is!(c, 0, cuCtxGetLimit(&raw mut value, limit));
+/// Loads PTX with this text behind its head: the code, and the kernel `k` if there is one.
+fn load(text: &str) -> (u32, CUfunction) {
+    let text = CString::new(format!(
+        ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
+    ))
+    .expect("no zero in PTX");
+    let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
+    let code = call!(cuModuleLoadData(&raw mut module, text.as_ptr().cast())).0;
+    if code == 0 {
+        ok!(cuModuleGetFunction(
+            &raw mut function,
+            module,
+            c"k".as_ptr()
+        ));
+    }
+    (code, function)
+}
+
+/// Held by tests with large stacks: a GPU gives every thread that it can run at once one, most of its memory in all.
+fn large_stacks() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A kernel whose threads write their number to an array of `bytes` bytes in `space`, and what they read there to `p[0]`.
+fn with_array(space: &str, bytes: u64) -> String {
+    format!(
+        ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
+        ld.param.u64 %rd1,[p];\nmov.u32 %r1,%tid.x;\nmul.wide.u32 %rd2,%r1,4;\nmov.u64 %rd3,s;\nadd.s64 %rd4,%rd3,%rd2;\n\
+        st.{space}.u32 [%rd4],%r1;\nld.{space}.u32 %r2,[%rd4];\nst.global.u32 [%rd1],%r2;\nret;\n}}\n"
+    )
+}
+
+fn attribute(function: CUfunction, attribute: CUfunction_attribute) -> i64 {
+    let mut value = -1;
+    ok!(cuFuncGetAttribute(&raw mut value, attribute, function));
+    value.into()
+}
+
+fn limit(limit: CUlimit) -> usize {
+    let mut value = 0;
+    ok!(cuCtxGetLimit(&raw mut value, limit));
     value
 }
 
-#[test]
-fn rounding_and_bounds() {
-    let _gpu = Gpu::new();
-    let mut c = Codes::new();
-    let stack = CUlimit::CU_LIMIT_STACK_SIZE;
-    let fifo = CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE;
-    let heap = CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE;
-    let pending = CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
-    let granularity = CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY;
-    for (which, default) in [
-        (stack, 1024),
-        (heap, 8 << 20),
-        (pending, 2048),
-        (granularity, 64),
-    ] {
-        let value = limit(&mut c, which);
-        c.that(value == default, || {
-            format!("{which:?}: {value}, not {default}")
-        });
-    }
-    for (which, value, becomes) in [
-        (stack, 0, 0),
-        (stack, 100, 112),
-        (stack, 1000, 1008),
-        (stack, 1024, 1024),
-        (stack, 5000, 5008),
-        (fifo, 0, 512 << 10),
-        (fifo, (512 << 10) + 1, (512 << 10) + 256),
-        (fifo, 3_000_000, 3_000_064),
-        (heap, 0, 4 << 20),
-        (heap, (4 << 20) + 1, (4 << 20) + (64 << 10)),
-        (heap, 9_000_000, 9_043_968),
-        (pending, 0, 32),
-        (pending, 100, 100),
-        (granularity, 0, 0),
-        (granularity, 100, 100),
-        (granularity, 128, 128),
-    ] {
-        is!(c, 0, cuCtxSetLimit(which, value));
-        let now = limit(&mut c, which);
-        c.that(now == becomes, || {
-            format!("{which:?} set to {value}: {now}, not {becomes}")
-        });
-    }
-    for (which, value) in [
-        (stack, 1 << 20),
-        (stack, 1 << 40),
-        (granularity, 129),
-        (granularity, 1 << 40),
-    ] {
-        let before = limit(&mut c, which);
-        is!(c, 1, cuCtxSetLimit(which, value));
-        let after = limit(&mut c, which);
-        c.that(before == after, || {
-            format!("{which:?}: {before} became {after}")
-        });
-    }
+/// Launches one block of 32 threads and waits: the codes of both.
+fn run(function: CUfunction, shared: u32, mut arguments: Arguments) -> (u32, u32) {
+    let mut pointers = arguments.pointers();
+    let launched = call!(cuLaunchKernel(
+        function,
+        1,
+        1,
+        1,
+        32,
+        1,
+        1,
+        shared,
+        ptr::null_mut(),
+        pointers.as_mut_ptr(),
+        ptr::null_mut()
+    ));
+    (launched.0, call!(cuCtxSynchronize()).0)
 }
 
 #[test]
-fn what_can_only_be_read_or_is_none() {
-    let _gpu = Gpu::new();
+fn local_memory() {
+    let _large_stacks = large_stacks();
+    let gpu = Gpu::new();
     let mut c = Codes::new();
-    let mut value = 0;
-    for number in [3, 9] {
-        is!(c, 215, cuCtxGetLimit(&raw mut value, CUlimit(number)));
-        is!(c, 215, cuCtxSetLimit(CUlimit(number), 1));
+    let out = gpu.alloc(4);
+    let size = CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES;
+    let stack = CUlimit::CU_LIMIT_STACK_SIZE;
+    for bytes in [1024, 100_000, 262_144, 523_000] {
+        let (code, function) = load(&with_array("local", bytes));
+        c.that(code == 0, || format!("{bytes} bytes load: {code}"));
+        let seen = attribute(function, size);
+        c.that(seen as u64 == bytes, || format!("{bytes} bytes: {seen}"));
+        let codes = run(function, 0, arguments![out]);
+        c.that(codes == (0, 0), || format!("{bytes} bytes run: {codes:?}"));
+        // The launch makes the stack as large as is needed.
+        let seen = limit(stack) as u64;
+        c.that(seen == bytes.next_multiple_of(16), || {
+            format!("{bytes} bytes: stack {seen}")
+        });
     }
-    for number in [10, 11, 100_000] {
-        is!(c, 1, cuCtxGetLimit(&raw mut value, CUlimit(number)));
-        is!(c, 1, cuCtxSetLimit(CUlimit(number), 1));
+    for bytes in [524_272, 524_288, 600_000, 16_777_216] {
+        let (code, function) = load(&with_array("local", bytes));
+        c.that(code == 0, || format!("{bytes} bytes load: {code}"));
+        let codes = run(function, 0, arguments![out]);
+        c.that(codes == (1, 0), || format!("{bytes} bytes run: {codes:?}"));
     }
-    if driver_version() >= 12050 || is_software() {
-        let most = limit(&mut c, CUlimit(7));
-        c.that(most >= 48 << 10, || format!("shared memory: {most}"));
-        is!(c, 800, cuCtxSetLimit(CUlimit(7), 64));
-        is!(c, 800, cuCtxSetLimit(CUlimit(8), 64));
+    let seen = limit(stack);
+    c.that(seen == 523_008, || format!("at the end: stack {seen}"));
+}
+
+#[test]
+fn shared_memory() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let out = gpu.alloc(4);
+    let mut most = 0;
+    let optin = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    ok!(cuDeviceGetAttribute(&raw mut most, optin, 0));
+    let fixed = CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+    let dynamic = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    // More than 48 KiB of variables, which ptxas alone refuses, is taken by the driver.
+    for bytes in [1000, 48 << 10, 60 << 10, most] {
+        let (code, function) = load(&with_array("shared", bytes as u64));
+        c.that(code == 0, || format!("{bytes} bytes load: {code}"));
+        let usual = if bytes <= 48 << 10 { 48 << 10 } else { most };
+        let seen = (attribute(function, fixed), attribute(function, dynamic));
+        c.that(seen == (bytes.into(), (usual - bytes).into()), || {
+            format!("{bytes} bytes: {seen:?}")
+        });
+        let left = most - bytes;
+        is!(c, 1, cuFuncSetAttribute(function, dynamic, left + 1));
+        is!(c, 0, cuFuncSetAttribute(function, dynamic, left));
+        for (shared, expected) in [(0, 0), (left as u32, 0), (left as u32 + 1, 1)] {
+            let codes = run(function, shared, arguments![out]);
+            c.that(codes == (expected, 0), || {
+                format!("{bytes} and {shared} bytes: {codes:?}")
+            });
+        }
+    }
+    for bytes in [most as u64 + 1, 300_000, 2_000_000_000] {
+        let (code, _) = load(&with_array("shared", bytes));
+        c.that(code == 218, || format!("{bytes} bytes load: {code}"));
+    }
+}
+
+/// A kernel that sums the numbers up to `p[0]` by recursion, 256 bytes of local memory a level, into `p[1]`.
+const SUM: &str = ".visible .func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<2>;\n\
+    .local .align 8 .b8 s[256];\nld.param.u32 %r1,[n];\nand.b32 %r5,%r1,63;\nmul.wide.u32 %rd1,%r5,4;\nmov.u64 %rd2,s;\n\
+    add.s64 %rd3,%rd2,%rd1;\nst.local.u32 [%rd3],%r1;\nmov.u32 %r2,0;\nsetp.eq.u32 %p1,%r1,0;\n@%p1 bra E;\nsub.u32 %r3,%r1,1;\n\
+    { .param .b32 a; .param .b32 b; st.param.b32 [a],%r3; call (b),f,(a); ld.param.b32 %r2,[b]; }\n\
+    E: ld.local.u32 %r4,[%rd3];\nadd.u32 %r2,%r2,%r4;\nst.param.b32 [r],%r2;\nret;\n}\n\
+    .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<3>;\nld.param.u64 %rd1,[p];\nld.global.u32 %r1,[%rd1];\n\
+    { .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f,(a); ld.param.b32 %r2,[b]; }\nst.global.u32 [%rd1+4],%r2;\nret;\n}\n";
+
+/// The codes of launch and synchronisation, and the sum.
+fn sum_to(gpu: &Gpu, n: u32) -> ((u32, u32), u32) {
+    let (code, function) = load(SUM);
+    assert_eq!(code, 0);
+    let place = gpu.upload(&[n, 0]);
+    let codes = run(function, 0, arguments![place]);
+    let sum = if codes == (0, 0) {
+        gpu.read::<u32>(place, 2)[1]
     } else {
-        needs("a driver of CUDA 12.5 or later for the limits of graphics contexts");
+        0
+    };
+    (codes, sum)
+}
+
+#[test]
+fn recursion_within_the_stack_limit() {
+    let _large_stacks = large_stacks();
+    let gpu = Gpu::new();
+    assert_eq!(sum_to(&gpu, 1), ((0, 0), 1));
+    ok!(cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 16_384));
+    assert_eq!(sum_to(&gpu, 20), ((0, 0), 210));
+    ok!(cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 500_000));
+    assert_eq!(sum_to(&gpu, 1000), ((0, 0), 500_500));
+}
+
+#[test]
+fn recursion_beyond_the_stack_limit() {
+    let _large_stacks = large_stacks();
+    child!("recursion_beyond_the_stack_limit", {
+        let gpu = Gpu::new();
+        assert_eq!(sum_to(&gpu, 2000), ((0, 700), 0));
+    });
+}
+
+/// A kernel that allocates 64 bytes, says where in `p[0]`, and frees them `p[1]` times.
+const ALLOCATE: &str = ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 a);\n\
+    .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<5>; .reg .b32 %r<2>; .reg .pred %p<3>;\nld.param.u64 %rd1,[p];\n\
+    mov.u32 %r1,%tid.x;\nsetp.ne.u32 %p2,%r1,0;\n@%p2 bra E;\nld.global.u64 %rd2,[%rd1+8];\nmov.u64 %rd4,64;\n\
+    { .param .b64 a; .param .b64 b; st.param.b64 [a],%rd4; call (b),malloc,(a); ld.param.b64 %rd3,[b]; }\nst.global.u64 [%rd1],%rd3;\n\
+    L: setp.eq.u64 %p1,%rd2,0;\n@%p1 bra E;\n{ .param .b64 a; st.param.b64 [a],%rd3; call free,(a); }\nsub.u64 %rd2,%rd2,1;\nbra L;\n\
+    E: ret;\n}\n";
+
+#[test]
+fn the_heap_is_for_kernels() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let heap = CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE;
+    let (code, function) = load(ALLOCATE);
+    assert_eq!(code, 0);
+    // Loaded is not launched.
+    is!(c, 0, cuCtxSetLimit(heap, 16 << 20));
+    let place = gpu.upload(&[0_u64, 0]);
+    assert_eq!(run(function, 0, arguments![place]), (0, 0));
+    let address = gpu.read::<u64>(place, 1)[0];
+    c.that(address != 0, || "malloc gives NULL".to_owned());
+    is!(c, 1, cuCtxSetLimit(heap, 32 << 20));
+    let (mut base, mut size, mut word) = (0, 0, 0_u32);
+    let word: *mut c_void = (&raw mut word).cast();
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(&raw mut base, &raw mut size, address)
+    );
+    is!(c, 1, cuMemcpyDtoH(word, address, 4));
+    is!(c, 1, cuMemFree(address));
+    let kind = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    is!(c, 1, cuPointerGetAttribute(word, kind, address));
+    gpu.write(place, &[0_u64, 1]);
+    assert_eq!(run(function, 0, arguments![place]), (0, 0));
+}
+
+#[test]
+fn memory_of_the_heap_that_is_freed_twice() {
+    child!("memory_of_the_heap_that_is_freed_twice", {
+        let gpu = Gpu::new();
+        let (code, function) = load(ALLOCATE);
+        assert_eq!(code, 0);
+        let place = gpu.upload(&[0_u64, 2]);
+        assert_eq!(run(function, 0, arguments![place]), (0, 719));
+    });
+}
+
+#[test]
+fn registration() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    const BYTES: usize = 1 << 20;
+    let mut memory = vec![1_u8; BYTES];
+    let start = memory.as_mut_ptr();
+    // What comes before the next page is not ours to register twice.
+    let own: *mut c_void = start.wrapping_add(start.align_offset(4096)).cast();
+    let at = |offset: usize| own.wrapping_byte_add(offset);
+    let mut flags = 0;
+    for (asked, code, seen) in [
+        (0, 0, 2),
+        (1, 0, 3),
+        (2, 0, 2),
+        (3, 0, 3),
+        (8, 0, 2),
+        (9, 0, 3),
+        (4, 1, 0),
+        (16, 1, 0),
+        (u32::MAX, 1, 0),
+    ] {
+        is!(c, code, cuMemHostRegister(own, 8192, asked));
+        if code == 0 {
+            is!(c, 0, cuMemHostGetFlags(&raw mut flags, own));
+            c.that(flags == seen, || format!("flags {asked}: {flags}"));
+            is!(c, 0, cuMemHostUnregister(own));
+        }
     }
+    // Any address and length will do.
+    is!(c, 0, cuMemHostRegister(at(5), 99, 0));
+    is!(c, 1, cuMemHostUnregister(at(8)));
+    is!(c, 0, cuMemHostUnregister(at(5)));
+    // What is no memory of the program.
+    is!(c, 1, cuMemHostRegister(ptr::null_mut(), 64, 0));
+    is!(c, 1, cuMemHostRegister(own, 0, 0));
+    is!(c, 1, cuMemHostRegister(own, usize::MAX, 0));
+    is!(c, 2, cuMemHostRegister(own, 1 << 46, 0));
+    is!(c, 1, cuMemHostRegister(4096 as *mut c_void, 4096, 0));
+    let device = gpu.alloc(4096);
+    let (mut pinned, mut managed) = (ptr::null_mut(), 0);
+    ok!(cuMemHostAlloc(&raw mut pinned, 8192, 0));
+    ok!(cuMemAllocManaged(&raw mut managed, 65_536, 1));
+    is!(c, 1, cuMemHostRegister(device as *mut c_void, 4096, 0));
+    is!(c, 1, cuMemHostRegister(pinned, 4096, 0));
+    is!(c, 1, cuMemHostRegister(managed as *mut c_void, 4096, 0));
+    is!(c, 1, cuMemHostUnregister(pinned));
+    // Ranges that meet.
+    is!(c, 0, cuMemHostRegister(own, 8192, 0));
+    is!(c, 712, cuMemHostRegister(own, 8192, 0));
+    is!(c, 712, cuMemHostRegister(at(4096), 64, 0));
+    is!(c, 712, cuMemHostRegister(own, 65_536, 0));
+    is!(c, 712, cuMemHostRegister(at(4096), 65_536, 0));
+    is!(c, 0, cuMemHostRegister(at(8192), 64, 0));
+    is!(c, 1, cuMemFreeHost(own));
+    is!(c, 1, cuMemFree(own as u64));
+    is!(c, 1, cuMemHostUnregister(at(16)));
+    is!(c, 0, cuMemHostUnregister(own));
+    is!(c, 713, cuMemHostUnregister(own));
+    is!(c, 713, cuMemHostUnregister(at(500_000)));
+    is!(c, 1, cuMemHostUnregister(ptr::null_mut()));
+    is!(c, 0, cuMemHostUnregister(at(8192)));
 }

@@ -7,6 +7,7 @@
 mod common;
 
 mod argument_order;
+mod atomics;
 mod blocking;
 mod context_objects;
 mod contexts;
@@ -18,11 +19,13 @@ mod error_names;
 mod events;
 mod faults;
 mod float_arithmetic;
+mod heap;
 mod integer_arithmetic;
 mod jit;
 mod launch_objects;
 mod launches;
 mod libraries;
+mod limit_values;
 mod limits;
 mod linear_algebra;
 mod linker;
@@ -32,11 +35,14 @@ mod memory_spaces;
 mod modules;
 mod no_context;
 mod occupancy;
+mod order;
 mod parameters;
 mod primary_context;
+mod printing;
 mod proc_address;
 #[cfg(unix)]
 mod process_exit;
 mod start;
 mod streams;
 mod usage_counts;
+mod warps;

@@ -54,38 +54,6 @@ fn every_function_at_its_own_version() {
 }
 
 #[test]
-fn the_form_without_a_status() {
-    let version = driver_version();
-    let mut c = Codes::new();
-    let untouched = std::ptr::dangling_mut();
-    let mut pointer = untouched;
-    // SAFETY: the name is terminated, the output valid for the write.
-    let ask = |name: &std::ffi::CStr, version, pointer: &mut *mut c_void| unsafe {
-        legacy::cuGetProcAddress(name.as_ptr(), &raw mut *pointer, version, 0).0
-    };
-    // What the newer form says with a status, this one says with its code.
-    c.is(
-        500,
-        "a name that is none",
-        ask(c"cuNoSuchFunction", version, &mut pointer),
-    );
-    c.is(
-        500,
-        "a version too old",
-        ask(c"cuMemAlloc", 0, &mut pointer),
-    );
-    c.is(
-        1,
-        "a version too new",
-        ask(c"cuInit", version + 10, &mut pointer),
-    );
-    c.that(pointer == untouched, || "the output was written".to_owned());
-    c.is(0, "cuInit", ask(c"cuInit", version, &mut pointer));
-    let (same, _) = super::proc_address::ask(&mut c, c"cuInit", version, 0);
-    c.that(pointer == same, || "another address".to_owned());
-}
-
-#[test]
 fn versions_choose_the_variant() {
     let version = driver_version();
     let mut c = Codes::new();
@@ -204,6 +172,44 @@ fn flags() {
         );
         c.that(pointer == ptr::dangling_mut(), || {
             format!("flags {flags}: the output was written")
+        });
+    }
+}
+
+#[test]
+fn the_first_variant_has_no_status_and_answers_a_code() {
+    let version = driver_version();
+    let mut c = Codes::new();
+    let untouched = ptr::without_provenance_mut(0x77);
+    let first = |name: &CStr, version: i32| {
+        let mut pointer: *mut c_void = untouched;
+        // SAFETY: the name is terminated and the output is valid for the write.
+        let code = unsafe {
+            DEFAULT
+                .legacy()
+                .cuGetProcAddress(name.as_ptr(), &raw mut pointer, version, 0)
+        };
+        (code.0, pointer)
+    };
+    let (found, _) = ask(&mut c, c"cuMemAlloc", version, 0);
+    let (code, pointer) = first(c"cuMemAlloc", version);
+    c.is(0, "cuGetProcAddress of CUDA 11.3, cuMemAlloc", code);
+    c.that(pointer == found, || {
+        "the variants differ on cuMemAlloc".to_owned()
+    });
+    for (name, version) in [
+        (c"cuNoSuchThing", version),
+        (c"cuMemAlloc_v2", version),
+        (c"cuInit", 1000),
+    ] {
+        let (code, pointer) = first(name, version);
+        c.is(
+            500,
+            &format!("cuGetProcAddress of CUDA 11.3, {name:?} at {version}"),
+            code,
+        );
+        c.that(pointer == untouched, || {
+            format!("{name:?}: something was written")
         });
     }
 }

@@ -49,8 +49,19 @@ impl Annotations {
         self.0.get(symbol)?.get("replaced_by")?.as_str()
     }
 
+    /// The result codes that a symbol's own annotation names.
+    pub(crate) fn results(&self, symbol: &str) -> BTreeSet<String> {
+        self.0
+            .get(symbol)
+            .and_then(|annotation| annotation.get("results")?.as_array())
+            .into_iter()
+            .flatten()
+            .filter_map(|code| code.as_str().map(str::to_owned))
+            .collect()
+    }
+
     /// Whether a symbol's own annotation says what it does.
-    fn describes(&self, symbol: &str) -> bool {
+    pub(crate) fn describes(&self, symbol: &str) -> bool {
         self.0
             .get(symbol)
             .is_some_and(|annotation| annotation.get("does").is_some())
@@ -81,8 +92,17 @@ impl Annotations {
 
     /// The manual's group of an export; empty where there is no annotation.
     pub(crate) fn group(&self, symbol: &str) -> &str {
+        self.text(symbol, "group")
+    }
+
+    /// The sentence on what an export does; empty where there is no annotation.
+    pub(crate) fn does(&self, symbol: &str) -> &str {
+        self.text(symbol, "does")
+    }
+
+    fn text(&self, symbol: &str, key: &str) -> &str {
         self.of(symbol)
-            .and_then(|annotation| annotation.get("group"))
+            .and_then(|annotation| annotation.get(key))
             .and_then(toml::Value::as_str)
             .unwrap_or_default()
     }
@@ -247,12 +267,14 @@ fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
         "destroyed" if pointers > 0 => Some("what is behind a pointer is no handle that ends"),
         "destroyed" => None,
         "raw" | "in" | "out" | "new" | "inout" | "str" | "text" | "string" | "bytes" | "buf"
-        | "vec" | "list"
+        | "vec" | "list" | "bool" | "copied"
             if pointers == 0 =>
         {
             Some("it is passed by value")
         }
-        "out" | "new" | "inout" | "string" | "buf" | "vec" | "list" if writes_to_constant => {
+        "out" | "new" | "inout" | "string" | "buf" | "vec" | "list" | "bool" | "copied"
+            if writes_to_constant =>
+        {
             Some("nothing can be written there")
         }
         "text" if !(ty.starts_with("const char") && pointers == 2) => {
@@ -261,7 +283,7 @@ fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
         "str" if !(ty.starts_with("const char") && pointers == 1) => Some("it is no string"),
         "string" if !(ty.starts_with("char") && pointers == 1) => Some("it is no buffer for text"),
         "raw" | "in" | "out" | "new" | "inout" | "str" | "text" | "string" | "bytes" | "buf"
-        | "vec" | "list" => None,
+        | "vec" | "list" | "bool" | "copied" => None,
         _ => Some("there is no such direction"),
     }
 }
@@ -282,6 +304,7 @@ mod tests {
             aliases: Vec::new(),
             legacy: false,
             group: String::new(),
+            does: String::new(),
             parameters: owned.collect(),
         }
     }

@@ -134,12 +134,9 @@ pub(crate) fn registry() -> Result<Vec<Entry>, String> {
         .map(entry)
         .collect::<Result<_, _>>()?;
     let annotations = Annotations::read()?;
-    let groups: Vec<String> = entries
-        .iter()
-        .map(|entry| annotations.group(&entry.symbol).to_owned())
-        .collect();
-    for (entry, group) in entries.iter_mut().zip(groups) {
-        entry.group = group;
+    for entry in &mut entries {
+        entry.group = annotations.group(&entry.symbol).to_owned();
+        entry.does = annotations.does(&entry.symbol).to_owned();
     }
     Ok(entries)
 }
@@ -175,6 +172,7 @@ fn entry(value: &toml::Value) -> Result<Entry, String> {
         aliases: plain.into_iter().filter(|name| *name != symbol).collect(),
         since: since.ok_or_else(|| format!("{symbol} has no version"))?,
         group: String::new(),
+        does: String::new(),
         parameters: parameters(value)?,
         symbol,
         base,

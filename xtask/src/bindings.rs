@@ -1,7 +1,7 @@
 //! `cargo xtask bindings`: `cuda-driver-sys/src/generated/`.
 
 use crate::generate::{self, render};
-use crate::{api, headers, root, write};
+use crate::{api, headers, news, read, root, write};
 
 /// Writes the committed bindings.
 pub(crate) fn run() -> Result<(), String> {
@@ -25,6 +25,7 @@ pub(crate) fn run() -> Result<(), String> {
             model.functions.len()
         ));
     }
+    let header = read(&headers::current()?.join("cuda.h"))?;
     let inputs = format!("cuda.h {}", headers::current_stamp()?);
     for file in render::render(&model, &registry, &inputs) {
         write(
@@ -32,5 +33,5 @@ pub(crate) fn run() -> Result<(), String> {
             &file.text,
         )?;
     }
-    Ok(())
+    news::tell(&model, &registry, &header)
 }

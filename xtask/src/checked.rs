@@ -1,9 +1,9 @@
 //! `cargo xtask checked`: writes `src/checked/generated/` from the registry.
 
-pub(crate) mod directions;
 mod emit;
 mod model;
 mod names;
+mod safety;
 mod trials;
 
 use std::collections::BTreeMap;
@@ -47,10 +47,12 @@ pub(crate) fn run() -> Result<(), String> {
     }
     index.push_str("}\n");
     crate::write(&folder.join("mod.rs"), &index)?;
+    let records = crate::root().join("cuda-driver-sys/src/generated/records.rs");
+    let pointing = safety::Pointing::read(&crate::read(&records)?);
     for (name, calls) in &files {
         crate::write(
             &folder.join(format!("{name}.rs")),
-            &emit::file(HEADER, calls)?,
+            &emit::file(HEADER, calls, &pointing)?,
         )?;
     }
     remove_others(&folder, &files)?;

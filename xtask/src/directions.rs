@@ -252,7 +252,7 @@ fn differences(function: &Function, entry: &Entry, annotation: &toml::Value) -> 
         }
         let ours = match word(kinds.get(name.as_str()).copied().unwrap_or("value")) {
             "value" | "destroyed" | "in" | "str" | "bytes" => "in",
-            "out" | "new" | "text" | "string" | "vec" | "list" => "out",
+            "out" | "new" | "text" | "string" | "vec" | "list" | "bool" | "copied" => "out",
             other => other,
         };
         let theirs = function.direction(name);

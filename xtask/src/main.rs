@@ -15,7 +15,9 @@ mod headers;
 mod kernels;
 #[cfg(test)]
 mod merge_tests;
+mod news;
 mod plain_names;
+mod results;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -50,6 +52,11 @@ const TASKS: &[Task] = &[
         directions::run,
     ),
     (
+        "results",
+        "compare the result codes of annotations.toml with the manual",
+        results::run,
+    ),
+    (
         "bindings",
         "write cuda-driver-sys/src/generated/",
         bindings::run,
@@ -58,11 +65,6 @@ const TASKS: &[Task] = &[
         "checked",
         "write src/checked/generated/ from cuda-driver-sys/api/",
         checked::run,
-    ),
-    (
-        "directions",
-        "compare the annotations with NVIDIA's Python bindings",
-        checked::directions::run,
     ),
     (
         "kernels",

@@ -117,7 +117,7 @@ exports! {
     anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
         let (name, function) = (c.bytes(symbol)?, c.out(function)?);
         let (address, _) = query(&name, version, flags)?;
-        // As recorded: this form, which has no status, says so with its code, and leaves the output alone.
+        // As recorded on 470 to 580: without a status to say it in, and with nothing written.
         if address.is_null() {
             return Err(Error::NOT_FOUND);
         }

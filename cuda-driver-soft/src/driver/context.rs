@@ -352,13 +352,11 @@ impl Context {
     /// Notes what a kernel that is about to be launched takes: as a real driver does, the stack grows to the local memory
     /// that is known to be needed.
     pub(crate) fn note_launch(&self, kernel: &exec::Kernel) {
-        let prints = kernel.calls(&["vprintf"]);
-        let allocates = kernel.calls(&["malloc", "free"]);
         let local = kernel.local_bytes().next_multiple_of(16);
         let mut options = self.options();
         let limits = &mut options.limits;
-        limits.prints |= prints;
-        limits.allocates |= allocates;
+        limits.prints |= kernel.prints();
+        limits.allocates |= kernel.uses_heap();
         limits.stack = limits.stack.max(local);
     }
 

@@ -18,6 +18,8 @@ pub(crate) fn run(
     lane: usize,
 ) -> Result<u64, FaultKind> {
     match builtin {
+        // As the programming guide has it.
+        Builtin::Vprintf if args[0] == 0 => Ok(u64::from(-1i32 as u32)),
         Builtin::Vprintf => {
             let format = text(m, args[0], lane)?;
             let (line, count) = format_values(m, &format, args[1], lane)?;
@@ -255,6 +257,7 @@ impl Spec {
                 )
             }
             b'u' => ("", bits.to_string().into_bytes()),
+            b'o' if self.has(b'#') && bits != 0 => ("", format!("0{bits:o}").into_bytes()),
             b'o' => ("", format!("{bits:o}").into_bytes()),
             b'x' => (
                 if self.has(b'#') && bits != 0 {
@@ -416,6 +419,8 @@ mod tests {
             ("llx", 0xdead_beef_0001, "deadbeef0001"),
             ("#X", 255, "0XFF"),
             ("o", 8, "10"),
+            ("#o", 8, "010"),
+            ("#o", 0, "0"),
             ("c", 65, "A"),
             ("6s", 0, "  text"),
             (".2s", 0, "te"),

@@ -31,6 +31,8 @@ struct Info {
     unsupported: Option<String>,
     spins: bool,
     sees_other_blocks: bool,
+    prints: bool,
+    uses_heap: bool,
 }
 
 /// Where the `.shared` variables of a kernel are in the block's shared memory.
@@ -123,13 +125,14 @@ impl Kernel {
             .min(stack::MOST_LOCAL)
     }
 
-    /// It may call one of these functions that the driver provides.
-    pub(crate) fn calls(&self, names: &[&str]) -> bool {
-        let functions = &self.image.module.functions;
-        let reachable = self.info().functions.iter();
-        reachable
-            .filter_map(|id| functions.get(id.0 as usize))
-            .any(|f| f.body().is_none() && names.contains(&f.name.as_str()))
+    /// It may print.
+    pub(crate) fn prints(&self) -> bool {
+        self.info().prints
+    }
+
+    /// It may allocate from the heap, or free.
+    pub(crate) fn uses_heap(&self) -> bool {
+        self.info().uses_heap
     }
 
     /// Its frames fit into the local memory that a thread can have.
@@ -261,7 +264,17 @@ impl Info {
             .map(|b| b.registers.iter().map(words).sum::<u32>())
             .max()
             .unwrap_or(0);
+        // Functions that the driver provides have no body.
+        let calls = |names: &[&str]| {
+            let reachable = functions
+                .iter()
+                .filter_map(|id| module.functions.get(id.0 as usize));
+            let mut provided = reachable.filter(|f| f.body().is_none());
+            provided.any(|f| names.contains(&f.name.as_str()))
+        };
         Info {
+            prints: calls(&["vprintf"]),
+            uses_heap: calls(&["malloc", "free"]),
             local_bytes: stack::deepest(module, &functions),
             const_bytes: u32::try_from(const_bytes).unwrap_or(u32::MAX),
             // PTX is close to single assignment: about a third of its registers are alive at a time.

@@ -10,7 +10,7 @@ pub(crate) const MOST_LOCAL: u64 = (512 << 10) - 1024;
 const FRAME_ALIGN: u64 = 16;
 
 /// Bytes that the frames of the deepest chain of calls from the first of `functions` take. `functions` are all that it
-/// may reach. A function that calls itself, directly or not, counts once: how deep that goes shows when it runs.
+/// may reach. A multiple of 8, as compilers say it. A function that calls itself, directly or not, counts once: how deep that goes shows when it runs.
 pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
     let Some(&entry) = functions.first() else {
         return 0;
@@ -57,7 +57,7 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         }
         path.pop();
         let Some((_, _, below)) = path.last_mut() else {
-            return depth;
+            return depth.next_multiple_of(8);
         };
         // The base of this frame may have to be moved up.
         let depth = depth.saturating_add(u64::from(align).saturating_sub(FRAME_ALIGN));

@@ -256,6 +256,12 @@ impl AddressSpace {
     fn place(&self, kind: Kind, owner: u64, bytes: u64) -> Option<u64> {
         let length = bytes.checked_add(self.slack)?;
         let backing = Zeroed::new(length, kind.align())?;
+        self.adopt(kind, owner, bytes, backing)
+    }
+
+    /// Makes an allocation of memory that the host gave out just now: `bytes` bytes, and those of the slack.
+    fn adopt(&self, kind: Kind, owner: u64, bytes: u64, backing: Zeroed) -> Option<u64> {
+        let length = bytes + self.slack;
         let host = backing.address() as u64;
         let mut index = self.index();
         let base = if kind.is_host_accessible() {

@@ -23,7 +23,7 @@ struct Family {
 }
 
 /// Types, each with a register that has it.
-const TYPES: &[(&str, &str)] = &[
+pub(crate) const TYPES: &[(&str, &str)] = &[
     ("pred", "pp"),
     ("b8", "rb8"),
     ("b16", "rb16"),
@@ -51,7 +51,7 @@ const TYPES: &[(&str, &str)] = &[
     ("e5m2x2", "rb16"),
 ];
 
-const REGISTERS: &str = ".reg .pred pp,pq; .reg .b8 rb8; .reg .b16 rb16; .reg .b32 rb32; .reg .b64 rb64; \
+pub(crate) const REGISTERS: &str = ".reg .pred pp,pq; .reg .b8 rb8; .reg .b16 rb16; .reg .b32 rb32; .reg .b64 rb64; \
     .reg .b128 rb128; .reg .u16 ru16; .reg .u32 ru32; .reg .u64 ru64; .reg .s16 rs16; .reg .s32 rs32; \
     .reg .s64 rs64; .reg .f16 rf16; .reg .f32 rf32; .reg .f64 rf64;";
 

@@ -8,4 +8,5 @@ mod lowering;
 mod operands;
 mod referee;
 mod robustness;
+mod runs;
 mod verdicts;

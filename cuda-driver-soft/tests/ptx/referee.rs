@@ -17,8 +17,13 @@ pub(crate) const LIMITS: Limits = Limits {
 
 /// What our loader says.
 pub(crate) fn ours(text: &str) -> Verdict {
+    judged(text, &LIMITS)
+}
+
+/// The same within other limits.
+pub(crate) fn judged(text: &str, limits: &Limits) -> Verdict {
     let mut verdict = Verdict::new();
-    if let Err(failure) = ptx::load(text.as_bytes(), &LIMITS) {
+    if let Err(failure) = ptx::load(text.as_bytes(), limits) {
         for diagnostic in &failure.diagnostics {
             if diagnostic.severity != Severity::Warning {
                 let messages = verdict.entry(diagnostic.line).or_default();

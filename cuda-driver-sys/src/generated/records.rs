@@ -4,7 +4,7 @@
 use core::ffi::*;
 
 use super::enumerations::*;
-use crate::enumeration::{anonymous_members, zeroed_default};
+use crate::enumeration::{anonymous_members, records, shown_records};
 
 #[repr(C)]
 #[derive(Debug)]
@@ -117,27 +117,26 @@ pub struct CUgreenCtx_st {
     _unused: [u8; 0],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUuuid_st {
     pub bytes: [c_char; 16usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmemFabricHandle_st {
     pub data: [c_uchar; 64usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUipcEventHandle_st {
     pub reserved: [c_char; 64usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUipcMemHandle_st {
     pub reserved: [c_char; 64usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUstreamBatchMemOpParams_union {
     pub operation: CUstreamBatchMemOpType,
     pub waitValue: CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st,
@@ -148,7 +147,6 @@ pub union CUstreamBatchMemOpParams_union {
     pub pad: [cuuint64_t; 6usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub address: CUdeviceptr,
@@ -157,13 +155,11 @@ pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st {
     pub alias: CUdeviceptr,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1 {
     pub value: cuuint32_t,
     pub value64: cuuint64_t,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub address: CUdeviceptr,
@@ -172,25 +168,24 @@ pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st {
     pub alias: CUdeviceptr,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1 {
     pub value: cuuint32_t,
     pub value64: cuuint64_t,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpFlushRemoteWritesParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpMemoryBarrierParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpAtomicReductionParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub flags: c_uint,
@@ -201,7 +196,7 @@ pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpAtomicReductionParams_st 
     pub alias: CUdeviceptr,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st {
     pub ctx: CUcontext,
     pub count: c_uint,
@@ -209,7 +204,7 @@ pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st {
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
     pub ctx: CUcontext,
     pub count: c_uint,
@@ -217,23 +212,21 @@ pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUasyncNotificationInfo_st {
     pub type_: CUasyncNotificationType,
     pub info: CUasyncNotificationInfo_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUasyncNotificationInfo_st__bindgen_ty_1 {
     pub overBudget: CUasyncNotificationInfo_st__bindgen_ty_1__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUasyncNotificationInfo_st__bindgen_ty_1__bindgen_ty_1 {
     pub bytesOverBudget: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUdevprop_st {
     pub maxThreadsPerBlock: c_int,
     pub maxThreadsDim: [c_int; 3usize],
@@ -252,7 +245,7 @@ pub struct CUlinkState_st {
     _unused: [u8; 0],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUaccessPolicyWindow_st {
     pub base_ptr: *mut c_void,
     pub num_bytes: usize,
@@ -261,7 +254,7 @@ pub struct CUaccessPolicyWindow_st {
     pub missProp: CUaccessProperty,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_KERNEL_NODE_PARAMS_st {
     pub func: CUfunction,
     pub gridDimX: c_uint,
@@ -275,7 +268,7 @@ pub struct CUDA_KERNEL_NODE_PARAMS_st {
     pub extra: *mut *mut c_void,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v2_st {
     pub func: CUfunction,
     pub gridDimX: c_uint,
@@ -291,7 +284,7 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v2_st {
     pub ctx: CUcontext,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v3_st {
     pub func: CUfunction,
     pub gridDimX: c_uint,
@@ -307,7 +300,7 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v3_st {
     pub ctx: CUcontext,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMSET_NODE_PARAMS_st {
     pub dst: CUdeviceptr,
     pub pitch: usize,
@@ -317,7 +310,7 @@ pub struct CUDA_MEMSET_NODE_PARAMS_st {
     pub height: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMSET_NODE_PARAMS_v2_st {
     pub dst: CUdeviceptr,
     pub pitch: usize,
@@ -328,13 +321,12 @@ pub struct CUDA_MEMSET_NODE_PARAMS_v2_st {
     pub ctx: CUcontext,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_HOST_NODE_PARAMS_st {
     pub fn_: CUhostFn,
     pub userData: *mut c_void,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_HOST_NODE_PARAMS_v2_st {
     pub fn_: CUhostFn,
     pub userData: *mut c_void,
@@ -342,13 +334,12 @@ pub struct CUDA_HOST_NODE_PARAMS_v2_st {
     pub anonymous1: CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_CONDITIONAL_NODE_PARAMS {
     pub handle: CUgraphConditionalHandle,
     pub type_: CUgraphConditionalNodeType,
@@ -357,7 +348,7 @@ pub struct CUDA_CONDITIONAL_NODE_PARAMS {
     pub ctx: CUcontext,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUgraphEdgeData_st {
     pub from_port: c_uchar,
     pub to_port: c_uchar,
@@ -365,7 +356,7 @@ pub struct CUgraphEdgeData_st {
     pub reserved: [c_uchar; 5usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
     pub flags: cuuint64_t,
     pub hUploadStream: CUstream,
@@ -373,13 +364,12 @@ pub struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
     pub result_out: CUgraphInstantiateResult,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchMemSyncDomainMap_st {
     pub default_: c_uchar,
     pub remote: c_uchar,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUlaunchAttributeValue_union {
     pub pad: [c_char; 64usize],
     pub accessPolicyWindow: CUaccessPolicyWindow,
@@ -401,47 +391,46 @@ pub union CUlaunchAttributeValue_union {
     pub sharedMemoryMode: CUsharedMemoryMode,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchAttributeValue_union__bindgen_ty_1 {
     pub x: c_uint,
     pub y: c_uint,
     pub z: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchAttributeValue_union__bindgen_ty_2 {
     pub event: CUevent,
     pub flags: c_int,
     pub triggerAtBlockStart: c_int,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchAttributeValue_union__bindgen_ty_3 {
     pub event: CUevent,
     pub flags: c_int,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchAttributeValue_union__bindgen_ty_4 {
     pub x: c_uint,
     pub y: c_uint,
     pub z: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchAttributeValue_union__bindgen_ty_5 {
     pub deviceUpdatable: c_int,
     pub devNode: CUgraphDeviceNode,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUlaunchAttribute_st {
     pub id: CUlaunchAttributeID,
     pub pad: [c_char; 4usize],
     pub value: CUlaunchAttributeValue,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlaunchConfig_st {
     pub gridDimX: c_uint,
     pub gridDimY: c_uint,
@@ -455,47 +444,45 @@ pub struct CUlaunchConfig_st {
     pub numAttrs: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUexecAffinitySmCount_st {
     pub val: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUexecAffinityParam_st {
     pub type_: CUexecAffinityType,
     pub param: CUexecAffinityParam_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUexecAffinityParam_st__bindgen_ty_1 {
     pub smCount: CUexecAffinitySmCount,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUctxCigParam_st {
     pub sharedDataType: CUcigDataType,
     pub sharedData: *mut c_void,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUctxCreateParams_st {
     pub execAffinityParams: *mut CUexecAffinityParam,
     pub numExecAffinityParams: c_int,
     pub cigParams: *mut CUctxCigParam,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUstreamCigParam_st {
     pub streamSharedDataType: CUstreamCigDataType,
     pub streamSharedData: *mut c_void,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUstreamCigCaptureParams_st {
     pub streamCigParams: *mut CUstreamCigParam,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlibraryHostUniversalFunctionAndDataTable_st {
     pub functionTable: *mut c_void,
     pub functionWindowSize: usize,
@@ -503,7 +490,7 @@ pub struct CUlibraryHostUniversalFunctionAndDataTable_st {
     pub dataWindowSize: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMCPY2D_st {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -523,7 +510,7 @@ pub struct CUDA_MEMCPY2D_st {
     pub Height: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMCPY3D_st {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -552,7 +539,7 @@ pub struct CUDA_MEMCPY3D_st {
     pub Depth: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMCPY3D_PEER_st {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -581,7 +568,7 @@ pub struct CUDA_MEMCPY3D_PEER_st {
     pub Depth: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMCPY_NODE_PARAMS_st {
     pub flags: c_int,
     pub reserved: c_int,
@@ -589,7 +576,7 @@ pub struct CUDA_MEMCPY_NODE_PARAMS_st {
     pub copyParams: CUDA_MEMCPY3D,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY_DESCRIPTOR_st {
     pub Width: usize,
     pub Height: usize,
@@ -597,7 +584,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR_st {
     pub NumChannels: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR_st {
     pub Width: usize,
     pub Height: usize,
@@ -607,7 +594,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR_st {
     pub Flags: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
     pub tileExtent: CUDA_ARRAY_SPARSE_PROPERTIES_st__bindgen_ty_1,
     pub miptailFirstLevel: c_uint,
@@ -616,28 +603,26 @@ pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
     pub reserved: [c_uint; 4usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st__bindgen_ty_1 {
     pub width: c_uint,
     pub height: c_uint,
     pub depth: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
     pub size: usize,
     pub alignment: usize,
     pub reserved: [c_uint; 4usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_RESOURCE_DESC_st {
     pub resType: CUresourcetype,
     pub res: CUDA_RESOURCE_DESC_st__bindgen_ty_1,
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_RESOURCE_DESC_st__bindgen_ty_1 {
     pub array: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1,
     pub mipmap: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_2,
@@ -646,17 +631,17 @@ pub union CUDA_RESOURCE_DESC_st__bindgen_ty_1 {
     pub reserved: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1 {
     pub hArray: CUarray,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_2 {
     pub hMipmappedArray: CUmipmappedArray,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3 {
     pub devPtr: CUdeviceptr,
     pub format: CUarray_format,
@@ -664,7 +649,7 @@ pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3 {
     pub sizeInBytes: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4 {
     pub devPtr: CUdeviceptr,
     pub format: CUarray_format,
@@ -674,12 +659,12 @@ pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4 {
     pub pitchInBytes: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5 {
     pub reserved: [c_int; 32usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_TEXTURE_DESC_st {
     pub addressMode: [CUaddress_mode; 3usize],
     pub filterMode: CUfilter_mode,
@@ -693,7 +678,7 @@ pub struct CUDA_TEXTURE_DESC_st {
     pub reserved: [c_int; 12usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_RESOURCE_VIEW_DESC_st {
     pub format: CUresourceViewFormat,
     pub width: usize,
@@ -707,18 +692,18 @@ pub struct CUDA_RESOURCE_VIEW_DESC_st {
 }
 #[repr(C)]
 #[repr(align(128))]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUtensorMap_st {
     pub opaque: [cuuint64_t; 16usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_st {
     pub p2pToken: c_ulonglong,
     pub vaSpaceToken: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_LAUNCH_PARAMS_st {
     pub function: CUfunction,
     pub gridDimX: c_uint,
@@ -732,7 +717,6 @@ pub struct CUDA_LAUNCH_PARAMS_st {
     pub kernelParams: *mut *mut c_void,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
     pub type_: CUexternalMemoryHandleType,
     pub handle: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1,
@@ -741,20 +725,19 @@ pub struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1 {
     pub fd: c_int,
     pub win32: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1,
     pub nvSciBufObject: *const c_void,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1 {
     pub handle: *mut c_void,
     pub name: *const c_void,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
     pub offset: c_ulonglong,
     pub size: c_ulonglong,
@@ -762,7 +745,7 @@ pub struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
     pub offset: c_ulonglong,
     pub arrayDesc: CUDA_ARRAY3D_DESCRIPTOR,
@@ -770,7 +753,6 @@ pub struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
     pub type_: CUexternalSemaphoreHandleType,
     pub handle: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1,
@@ -778,27 +760,24 @@ pub struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1 {
     pub fd: c_int,
     pub win32: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1,
     pub nvSciSyncObj: *const c_void,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1 {
     pub handle: *mut c_void,
     pub name: *const c_void,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
     pub params: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1,
     pub flags: c_uint,
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1 {
     pub fence: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_1,
     pub nvSciSync: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_2,
@@ -806,30 +785,27 @@ pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1 {
     pub reserved: [c_uint; 12usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_1 {
     pub value: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_2 {
     pub fence: *mut c_void,
     pub reserved: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_3 {
     pub key: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
     pub params: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1,
     pub flags: c_uint,
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1 {
     pub fence: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_1,
     pub nvSciSync: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_2,
@@ -837,31 +813,29 @@ pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1 {
     pub reserved: [c_uint; 10usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_1 {
     pub value: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_2 {
     pub fence: *mut c_void,
     pub reserved: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_3 {
     pub key: c_ulonglong,
     pub timeoutMs: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
     pub numExtSems: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
@@ -869,20 +843,18 @@ pub struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
     pub anonymous1: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
     pub numExtSems: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
@@ -890,13 +862,11 @@ pub struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
     pub anonymous1: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUarrayMapInfo_st {
     pub resourceType: CUresourcetype,
     pub resource: CUarrayMapInfo_st__bindgen_ty_1,
@@ -911,19 +881,17 @@ pub struct CUarrayMapInfo_st {
     pub reserved: [c_uint; 2usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUarrayMapInfo_st__bindgen_ty_1 {
     pub mipmap: CUmipmappedArray,
     pub array: CUarray,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUarrayMapInfo_st__bindgen_ty_2 {
     pub sparseLevel: CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1,
     pub miptail: CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_2,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1 {
     pub level: c_uint,
     pub layer: c_uint,
@@ -935,37 +903,33 @@ pub struct CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1 {
     pub extentDepth: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_2 {
     pub layer: c_uint,
     pub offset: c_ulonglong,
     pub size: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUarrayMapInfo_st__bindgen_ty_3 {
     pub memHandle: CUmemGenericAllocationHandle,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemLocation_st {
     pub type_: CUmemLocationType,
     pub anonymous1: CUmemLocation_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUmemLocation_st__bindgen_ty_1 {
     pub id: c_int,
     pub localized: CUmemLocation_st__bindgen_ty_1__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmemLocation_st__bindgen_ty_1__bindgen_ty_1 {
     pub deviceId: c_uchar,
     pub localityDomainId: c_uchar,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemAllocationProp_st {
     pub type_: CUmemAllocationType,
     pub requestedHandleTypes: CUmemAllocationHandleType,
@@ -974,7 +938,7 @@ pub struct CUmemAllocationProp_st {
     pub allocFlags: CUmemAllocationProp_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmemAllocationProp_st__bindgen_ty_1 {
     pub compressionType: c_uchar,
     pub gpuDirectRDMACapable: c_uchar,
@@ -982,7 +946,7 @@ pub struct CUmemAllocationProp_st__bindgen_ty_1 {
     pub reserved: [c_uchar; 4usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmulticastObjectProp_st {
     pub numDevices: c_uint,
     pub size: usize,
@@ -990,20 +954,18 @@ pub struct CUmulticastObjectProp_st {
     pub flags: c_ulonglong,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemAccessDesc_st {
     pub location: CUmemLocation,
     pub flags: CUmemAccess_flags,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUgraphExecUpdateResultInfo_st {
     pub result: CUgraphExecUpdateResult,
     pub errorNode: CUgraphNode,
     pub errorFromNode: CUgraphNode,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemPoolProps_st {
     pub allocType: CUmemAllocationType,
     pub handleTypes: CUmemAllocationHandleType,
@@ -1015,12 +977,11 @@ pub struct CUmemPoolProps_st {
     pub reserved: [c_uchar; 53usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmemPoolPtrExportData_st {
     pub reserved: [c_uchar; 64usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemcpyAttributes_st {
     pub srcAccessOrder: CUmemcpySrcAccessOrder,
     pub srcLocHint: CUmemLocation,
@@ -1028,33 +989,30 @@ pub struct CUmemcpyAttributes_st {
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUoffset3D_st {
     pub x: usize,
     pub y: usize,
     pub z: usize,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUextent3D_st {
     pub width: usize,
     pub height: usize,
     pub depth: usize,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemcpy3DOperand_st {
     pub type_: CUmemcpy3DOperandType,
     pub op: CUmemcpy3DOperand_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUmemcpy3DOperand_st__bindgen_ty_1 {
     pub ptr: CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1,
     pub array: CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_2,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1 {
     pub ptr: CUdeviceptr,
     pub rowLength: usize,
@@ -1062,13 +1020,12 @@ pub struct CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1 {
     pub locHint: CUmemLocation,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_2 {
     pub array: CUarray,
     pub offset: CUoffset3D,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_MEMCPY3D_BATCH_OP_st {
     pub src: CUmemcpy3DOperand,
     pub dst: CUmemcpy3DOperand,
@@ -1077,7 +1034,6 @@ pub struct CUDA_MEMCPY3D_BATCH_OP_st {
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
     pub poolProps: CUmemPoolProps,
     pub accessDescs: *const CUmemAccessDesc,
@@ -1086,7 +1042,6 @@ pub struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
     pub dptr: CUdeviceptr,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
     pub poolProps: CUmemPoolProps,
     pub accessDescs: *const CUmemAccessDesc,
@@ -1095,35 +1050,32 @@ pub struct CUDA_MEM_ALLOC_NODE_PARAMS_v2_st {
     pub dptr: CUdeviceptr,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEM_FREE_NODE_PARAMS_st {
     pub dptr: CUdeviceptr,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
     pub graph: CUgraph,
     pub ownership: CUgraphChildGraphNodeOwnership,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
     pub event: CUevent,
     pub anonymous1: CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_EVENT_WAIT_NODE_PARAMS_st {
     pub event: CUevent,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
     pub count: usize,
     pub dsts: *mut CUdeviceptr,
@@ -1135,13 +1087,11 @@ pub struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
     pub anonymous1: CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st {
     pub numOps: usize,
     pub opList: *mut CUDA_FABRIC_COPY_BATCH_OP,
@@ -1149,13 +1099,11 @@ pub struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st {
     pub anonymous1: CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUgraphNodeParams_st {
     pub type_: CUgraphNodeType,
     pub reserved0: [c_int; 3usize],
@@ -1163,7 +1111,6 @@ pub struct CUgraphNodeParams_st {
     pub reserved2: c_longlong,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUgraphNodeParams_st__bindgen_ty_1 {
     pub reserved1: [c_longlong; 29usize],
     pub kernel: CUDA_KERNEL_NODE_PARAMS_v3,
@@ -1184,7 +1131,7 @@ pub union CUgraphNodeParams_st__bindgen_ty_1 {
     pub asBytes: [c_char; 232usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointCustomStoragePerDeviceData_st {
     pub devPtr: CUdeviceptr,
     pub size: usize,
@@ -1196,33 +1143,33 @@ pub struct CUIcheckpointOperation_st {
     _unused: [u8; 0],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointCustomStorageInfo_st {
     pub handle: CUcheckpointOperationHandle,
     pub perDeviceData: *mut CUcheckpointCustomStoragePerDeviceData,
     pub deviceCount: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointLockArgs_st {
     pub timeoutMs: c_uint,
     pub reserved0: c_uint,
     pub reserved1: [cuuint64_t; 7usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointCheckpointArgs_st {
     pub customStorageInfo_out: *mut *mut CUcheckpointCustomStorageInfo,
     pub reserved: [c_char; 56usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointGpuPair_st {
     pub oldUuid: CUuuid,
     pub newUuid: CUuuid,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointRestoreArgs_st {
     pub gpuPairs: *mut CUcheckpointGpuPair,
     pub gpuPairsCount: c_uint,
@@ -1231,12 +1178,12 @@ pub struct CUcheckpointRestoreArgs_st {
     pub reserved: [c_char; 40usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcheckpointUnlockArgs_st {
     pub reserved: [cuuint64_t; 8usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUmemDecompressParams_st {
     pub srcNumBytes: usize,
     pub dstNumBytes: usize,
@@ -1247,18 +1194,17 @@ pub struct CUmemDecompressParams_st {
     pub padding: [c_uchar; 20usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUcliqueInfo_st {
     pub type_: CUcliqueType,
     pub id: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlogicalEndpointFabricHandle_st {
     pub data: [c_uchar; 64usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUlogicalEndpointProp_struct {
     pub type_: CUlogicalEndpointType,
     pub anonymous1: CUlogicalEndpointProp_struct__bindgen_ty_1,
@@ -1267,47 +1213,42 @@ pub struct CUlogicalEndpointProp_struct {
     pub flags: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUlogicalEndpointProp_struct__bindgen_ty_1 {
     pub unicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1,
     pub multicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1 {
     pub device: CUdevice,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2 {
     pub numDevices: c_uint,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUfabricCpyOperand_st {
     pub type_: CUfabricCpyOperandType,
     pub op: CUfabricCpyOperand_st__bindgen_ty_1,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUfabricCpyOperand_st__bindgen_ty_1 {
     pub ptr: CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_1,
     pub le: CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_2,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_1 {
     pub ptr: CUdeviceptr,
     pub locHint: CUmemLocation,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_2 {
     pub id: CUlogicalEndpointId,
     pub offset: cuuint64_t,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUDA_FABRIC_COPY_BATCH_OP_st {
     pub src: CUfabricCpyOperand,
     pub dst: CUfabricCpyOperand,
@@ -1325,7 +1266,7 @@ pub struct CUdevResourceDesc_st {
     _unused: [u8; 0],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUdevSmResource_st {
     pub smCount: c_uint,
     pub minSmPartitionSize: c_uint,
@@ -1334,19 +1275,19 @@ pub struct CUdevSmResource_st {
     pub localityDomainId: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUdevWorkqueueConfigResource_st {
     pub device: CUdevice,
     pub wqConcurrencyLimit: c_uint,
     pub sharingScope: CUdevWorkqueueConfigScope,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUdevWorkqueueResource_st {
     pub reserved: [c_uchar; 40usize],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
     pub smCount: c_uint,
     pub coscheduledSmCount: c_uint,
@@ -1356,7 +1297,6 @@ pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
     pub reserved: [c_uint; 11usize],
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub struct CUdevResource_st {
     pub type_: CUdevResourceType,
     pub _internal_padding: [c_uchar; 92usize],
@@ -1364,7 +1304,6 @@ pub struct CUdevResource_st {
     pub nextResource: *mut CUdevResource_st,
 }
 #[repr(C)]
-#[derive(Copy, Clone)]
 pub union CUdevResource_st__bindgen_ty_1 {
     pub sm: CUdevSmResource,
     pub wqConfig: CUdevWorkqueueConfigResource,
@@ -1377,7 +1316,7 @@ pub struct CUlogsCallbackEntry_st {
     _unused: [u8; 0],
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMCPY2D_v1_st {
     pub srcXInBytes: c_uint,
     pub srcY: c_uint,
@@ -1397,7 +1336,7 @@ pub struct CUDA_MEMCPY2D_v1_st {
     pub Height: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_MEMCPY3D_v1_st {
     pub srcXInBytes: c_uint,
     pub srcY: c_uint,
@@ -1426,7 +1365,7 @@ pub struct CUDA_MEMCPY3D_v1_st {
     pub Depth: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY_DESCRIPTOR_v1_st {
     pub Width: c_uint,
     pub Height: c_uint,
@@ -1434,7 +1373,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR_v1_st {
     pub NumChannels: c_uint,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
     pub Width: c_uint,
     pub Height: c_uint,
@@ -1675,7 +1614,7 @@ pub type CUDA_ARRAY3D_DESCRIPTOR_v1 = CUDA_ARRAY3D_DESCRIPTOR_v1_st;
 pub type CUkernelNodeAttrID = CUlaunchAttributeID;
 pub type CUstreamAttrID = CUlaunchAttributeID;
 
-zeroed_default! {
+records! {
     CUuuid_st
     CUmemFabricHandle_st
     CUipcEventHandle_st
@@ -1834,6 +1773,12 @@ zeroed_default! {
     CUDA_MEMCPY3D_v1_st
     CUDA_ARRAY_DESCRIPTOR_v1_st
     CUDA_ARRAY3D_DESCRIPTOR_v1_st
+}
+
+shown_records! {
+    CUipcEventHandle_st
+    CUipcMemHandle_st
+    CUmemLocation_st
 }
 
 anonymous_members! {

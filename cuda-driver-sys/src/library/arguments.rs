@@ -18,25 +18,30 @@ impl<'a> Arguments<'a> {
     /// # Safety
     /// The pointers are to the arguments of a call of `function`, one for each, live as long as `'a` says, and nobody
     /// else reads or writes behind them.
+    #[inline]
     pub(crate) const unsafe fn new(function: Function, pointers: &'a [*mut c_void]) -> Self {
         Self { function, pointers }
     }
 
+    #[inline]
     pub(crate) const fn pointers(&self) -> *const *mut c_void {
         self.pointers.as_ptr()
     }
 
+    #[inline]
     pub(crate) fn address(&self, index: usize) -> Option<*mut c_void> {
         self.pointers.get(index).copied()
     }
 
     /// How many there are.
+    #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.pointers.len()
     }
 
     /// Whether the function takes none.
+    #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pointers.is_empty()
@@ -46,6 +51,7 @@ impl<'a> Arguments<'a> {
     ///
     /// # Safety
     /// `T` is the type that `cuda.h` gives this parameter of this function.
+    #[inline]
     #[must_use]
     pub unsafe fn get<T: Copy>(&self, index: usize) -> Option<T> {
         // SAFETY: the pointers are to the caller's copies of the arguments; the caller vouches for the type.
@@ -55,6 +61,7 @@ impl<'a> Arguments<'a> {
 }
 
 impl fmt::Display for Arguments<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters = self.function.parameters();
         for (index, (parameter, argument)) in parameters.iter().zip(self.pointers).enumerate() {
@@ -70,6 +77,7 @@ impl fmt::Display for Arguments<'_> {
 }
 
 impl fmt::Debug for Arguments<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

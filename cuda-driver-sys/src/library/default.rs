@@ -25,6 +25,7 @@ pub fn default_library() -> &'static Library {
 ///
 /// # Errors
 /// The default was set or used before; the error says by whom.
+#[inline]
 #[track_caller]
 pub fn set_default(source: Source) -> Result<(), AlreadySet> {
     set_default_with(source, Options::new())
@@ -34,6 +35,7 @@ pub fn set_default(source: Source) -> Result<(), AlreadySet> {
 ///
 /// # Errors
 /// The default was set or used before; the error says by whom.
+#[inline]
 #[track_caller]
 pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadySet> {
     let claim = Beaten::Set {
@@ -69,6 +71,7 @@ pub enum Beaten {
 
 impl AlreadySet {
     /// What came first.
+    #[inline]
     #[must_use]
     pub const fn by(&self) -> &Beaten {
         &self.by
@@ -76,6 +79,7 @@ impl AlreadySet {
 }
 
 impl fmt::Display for AlreadySet {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the default CUDA library is fixed already: ")?;
         match &self.by {

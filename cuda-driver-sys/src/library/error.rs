@@ -45,6 +45,7 @@ pub(crate) static REENTRANT: LoadError = LoadError {
 };
 
 impl LoadError {
+    #[inline]
     pub(crate) const fn not_found(attempts: Vec<Attempt>) -> Self {
         Self {
             reason: Reason::NotFound,
@@ -52,6 +53,7 @@ impl LoadError {
         }
     }
 
+    #[inline]
     pub(crate) fn one(place: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         Self::not_found(vec![Attempt {
             place: place.into(),
@@ -59,6 +61,7 @@ impl LoadError {
         }])
     }
 
+    #[inline]
     #[cfg(not(feature = "loader"))]
     pub(crate) const fn nowhere() -> Self {
         Self {
@@ -67,6 +70,7 @@ impl LoadError {
         }
     }
 
+    #[inline]
     #[allow(dead_code)] // What is used where depends on system and features.
     pub(crate) const fn unsupported() -> Self {
         Self {
@@ -75,6 +79,7 @@ impl LoadError {
         }
     }
 
+    #[inline]
     pub(crate) const fn panicked() -> Self {
         Self {
             reason: Reason::Panicked,
@@ -82,6 +87,7 @@ impl LoadError {
         }
     }
 
+    #[inline]
     pub(crate) const fn too_many() -> Self {
         Self {
             reason: Reason::TooMany,
@@ -90,6 +96,7 @@ impl LoadError {
     }
 
     /// The places that were tried, in order.
+    #[inline]
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
@@ -97,6 +104,7 @@ impl LoadError {
 }
 
 impl fmt::Display for LoadError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
             Reason::NotFound => {
@@ -146,12 +154,14 @@ pub struct MissingSymbol {
 struct Version(u32);
 
 impl fmt::Display for Version {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
     }
 }
 
 impl fmt::Display for MissingSymbol {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -62,6 +62,7 @@ pub struct ChangeResult<F> {
 
 impl<F: Fn(CUresult) -> CUresult + Send + Sync> ChangeResult<F> {
     /// What the driver returned goes through `change`. The call is made, and its outputs are the driver's.
+    #[inline]
     #[must_use]
     pub const fn of(function: Function, change: F) -> Self {
         Self { function, change }
@@ -69,6 +70,7 @@ impl<F: Fn(CUresult) -> CUresult + Send + Sync> ChangeResult<F> {
 }
 
 impl<F: Fn(CUresult) -> CUresult + Send + Sync> Interposer for ChangeResult<F> {
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         if call.function() == self.function {
             (self.change)(call.forward())

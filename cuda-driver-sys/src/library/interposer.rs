@@ -25,8 +25,12 @@ use crate::{CUresult, Function};
 ///   out. What is hidden is hidden in the first three too, but a pointer that is handed out goes straight to the driver.
 /// - What the driver does in itself, and the callbacks that it makes.
 /// - Calls that a hook makes itself, on its own thread: they go straight to the driver.
+///
+/// Nor does it see a call that the program did not make: where a message will need the driver's version, the library asks
+/// past it.
 pub trait Interposer: Send + Sync {
     /// A call is made; what this returns is what the caller gets. Called on the caller's thread, on many at once.
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         call.forward()
     }
@@ -34,6 +38,7 @@ pub trait Interposer: Send + Sync {
     /// Whether the library shall look as if it did not export this function; `cuGetProcAddress` does not find it then
     /// either. Asked when the function is looked up, which for a function that is not hidden may be only once: the
     /// answer should not change.
+    #[inline]
     fn hides(&self, function: Function) -> bool {
         _ = function;
         false
@@ -42,6 +47,7 @@ pub trait Interposer: Send + Sync {
 
 /// A closure sees every call and hides nothing.
 impl<F: Fn(Call<'_>) -> CUresult + Send + Sync> Interposer for F {
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         self(call)
     }
@@ -61,24 +67,28 @@ pub struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// The function, by the name that the caller used: in a per-thread library the driver's is its twin.
+    #[inline]
     #[must_use]
     pub fn function(&self) -> Function {
         self.function
     }
 
     /// The library that is called.
+    #[inline]
     #[must_use]
     pub fn library(&self) -> &'a Library {
         self.library
     }
 
     /// The arguments. They may be kept beyond [`forward`](Self::forward), to look at what came back.
+    #[inline]
     #[must_use]
     pub fn arguments(&self) -> Arguments<'a> {
         self.arguments
     }
 
     /// How many arguments the function takes.
+    #[inline]
     #[must_use]
     pub fn argument_count(&self) -> usize {
         self.arguments.len()
@@ -88,6 +98,7 @@ impl<'a> Call<'a> {
     ///
     /// # Safety
     /// As [`Arguments::get`].
+    #[inline]
     #[must_use]
     pub unsafe fn argument<T: Copy>(&self, index: usize) -> Option<T> {
         // SAFETY: the caller keeps the contract.
@@ -99,6 +110,7 @@ impl<'a> Call<'a> {
     /// # Safety
     /// `T` is the type that `cuda.h` gives this parameter of this function, and the value one that the function may
     /// be called with.
+    #[inline]
     pub unsafe fn set_argument<T: Copy>(&mut self, index: usize, value: T) -> bool {
         match self.arguments.address(index) {
             // SAFETY: the pointers are to the caller's copies of the arguments; the caller vouches for the type.
@@ -109,6 +121,7 @@ impl<'a> Call<'a> {
     }
 
     /// Makes the call: asks the next interposer, and after the last the driver; 302 if that has no such function.
+    #[inline]
     pub fn forward(mut self) -> CUresult {
         if let Some((next, rest)) = self.rest.split_first() {
             self.rest = rest;
@@ -131,12 +144,14 @@ impl<'a> Call<'a> {
 }
 
 impl fmt::Display for Call<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}({})", self.function, self.arguments)
     }
 }
 
 impl fmt::Debug for Call<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -150,6 +165,7 @@ pub(crate) struct Interposed {
 
 impl Interposed {
     /// The table of a library; `None` without hooks.
+    #[inline]
     pub(crate) fn new(hooks: Vec<Box<dyn Interposer>>) -> Option<Self> {
         (!hooks.is_empty()).then(|| Self {
             hooks: hooks.into_boxed_slice(),

@@ -1,6 +1,5 @@
 //! Opening a source, once, without hanging on itself.
 
-use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::default::Beaten;
@@ -11,6 +10,7 @@ use super::object::Object;
 #[cfg(feature = "loader")]
 use super::search;
 use super::source::{Kind, Options, Source};
+use super::whence::Whence;
 use super::{Library, Resolver};
 use crate::Function;
 
@@ -28,7 +28,7 @@ pub(crate) enum Origin {
 /// An open library.
 pub(crate) struct Opened {
     pub(crate) origin: Origin,
-    pub(crate) path: Option<PathBuf>,
+    pub(crate) whence: Whence,
     pub(crate) name: String,
     pub(crate) per_thread: bool,
     pub(crate) interposed: Option<Interposed>,
@@ -37,16 +37,15 @@ pub(crate) struct Opened {
 impl Opened {
     /// What it is, for messages: its path, or its resolver's name.
     pub(crate) fn description(&self) -> String {
-        self.path
-            .as_ref()
-            .map_or_else(|| self.name.clone(), |path| path.display().to_string())
+        let path = self.whence.path();
+        path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
     }
 }
 
 /// Opens a source.
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
     let name = source.to_string();
-    let (origin, path) = match source.0 {
+    let (origin, whence) = match source.0 {
         #[cfg(feature = "loader")]
         Kind::Search => search::search()?,
         #[cfg(feature = "loader")]
@@ -61,7 +60,7 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             if init.is_null() {
                 return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
             }
-            (Origin::Linked, super::whence::path_of(init))
+            (Origin::Linked, Whence::of(init, None))
         }
         #[cfg(not(feature = "loader"))]
         Kind::Nowhere => return Err(LoadError::nowhere()),
@@ -70,16 +69,16 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             if init.is_null() {
                 return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
             }
-            (Origin::Resolver(resolver), None)
+            (Origin::Resolver(resolver), Whence::nowhere())
         }
         Kind::Library(library) => match library.opened() {
-            Ok(opened) => (Origin::Library(library), opened.path.clone()),
+            Ok(opened) => (Origin::Library(library), opened.whence.clone()),
             Err(error) => return Err(error.clone()),
         },
     };
     Ok(Opened {
         origin,
-        path,
+        whence,
         name,
         per_thread: options.per_thread,
         interposed: Interposed::new(options.interposers),

@@ -67,33 +67,30 @@ pub(crate) unsafe fn hide(
     if given.is_null() {
         return done;
     }
-    let exported = |function: &Function| library.look_up(opened, function.symbol());
-    let variants: Vec<Function> = Function::ALL
-        .iter()
-        .copied()
-        .filter(|function| function.base().as_bytes() == name.to_bytes())
-        .collect();
-    let found = variants
-        .iter()
-        .find(|function| exported(function) == given.cast_const());
-    let Some(found) = found.filter(|found| interposed.hides(**found)) else {
+    let Some(found) = newest_variant(name, |function| {
+        library.look_up(opened, function.symbol()) == given.cast_const()
+    }) else {
         return done;
     };
+    if !interposed.hides(found) {
+        return done;
+    }
 
-    let is_per_thread = |function: &Function| function.stream_mode() == StreamMode::PerThread;
-    let visible: Vec<Function> = variants
-        .iter()
-        .copied()
-        .filter(|function| is_per_thread(function) == is_per_thread(found))
-        .filter(|function| !interposed.hides(*function) && !exported(function).is_null())
-        .collect();
-    let older = visible
-        .iter()
-        .filter(|function| i64::from(function.since()) <= i64::from(version))
-        .max_by_key(|function| function.since());
+    let per_thread = found.stream_mode() == StreamMode::PerThread;
+    let is_left = |function: Function| {
+        (function.stream_mode() == StreamMode::PerThread) == per_thread
+            && !interposed.hides(function)
+            && !library.look_up(opened, function.symbol()).is_null()
+    };
+    let older = newest_variant(name, |function| {
+        i64::from(function.since()) <= i64::from(version) && is_left(function)
+    });
     let (pointer, outcome) = match older {
-        Some(function) => (exported(function), Status::CU_GET_PROC_ADDRESS_SUCCESS),
-        None if visible.is_empty() => (
+        Some(function) => (
+            library.look_up(opened, function.symbol()),
+            Status::CU_GET_PROC_ADDRESS_SUCCESS,
+        ),
+        None if newest_variant(name, is_left).is_none() => (
             core::ptr::null(),
             Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
         ),
@@ -108,10 +105,23 @@ pub(crate) unsafe fn hide(
         match status {
             Some(status) if !status.is_null() => status.write(outcome),
             Some(_) => {}
-            // Without a status, the code says it.
+            // Without a status, the code says it; the driver itself would not have written NULL, but what it wrote is
+            // hidden.
             None if pointer.is_null() => return CUresult::CUDA_ERROR_NOT_FOUND,
             None => {}
         }
     }
     done
+}
+
+/// The newest export of a base name that is as wanted.
+fn newest_variant(base: &CStr, wanted: impl Fn(Function) -> bool) -> Option<Function> {
+    let mut newest: Option<Function> = None;
+    for function in Function::ALL {
+        let is_newer = newest.is_none_or(|newest| newest.since() < function.since());
+        if is_newer && function.base().as_bytes() == base.to_bytes() && wanted(function) {
+            newest = Some(function);
+        }
+    }
+    newest
 }

@@ -48,10 +48,6 @@ impl Library {
             unsafe { proc_address::ask_for_per_thread(arguments) };
         }
         let target = self.find(opened, function);
-        if target.is_null() && function != Function::cuDriverGetVersion {
-            // Whoever says later what is missing can say which version is there, without a call then.
-            _ = self.version();
-        }
         if let Some(interposed) = &opened.interposed {
             if !nested::holds(&INTERPOSING, self) {
                 let call = Call {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Attempt, LoadError};
 use super::object::Object;
 use super::open::Origin;
-use super::whence;
+use super::whence::Whence;
 
 /// Names the driver's file, and is believed.
 const VARIABLE: &str = "CUDA_DRIVER_LIBRARY";
@@ -67,39 +67,33 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
     }
     let mut places = vec![PathBuf::from(surroundings.library)];
     if cfg!(target_os = "linux") {
+        let mut add = |folder: String| {
+            let folder = surroundings.root.join(folder);
+            places.push(folder.join(surroundings.library));
+        };
+        add("usr/lib/wsl/lib".to_owned());
         let target = match std::env::consts::ARCH {
             "x86_64" => "x86_64-linux-gnu",
             "aarch64" => "aarch64-linux-gnu",
             "powerpc64" => "powerpc64le-linux-gnu",
-            _ => "",
+            _ => return places,
         };
-        let mut folders = vec!["usr/lib/wsl/lib".to_owned()];
         if target == "aarch64-linux-gnu" {
-            folders.extend(["tegra", "nvidia"].map(|name| format!("usr/lib/{target}/{name}")));
+            add(format!("usr/lib/{target}/tegra"));
+            add(format!("usr/lib/{target}/nvidia"));
         }
-        if !target.is_empty() {
-            folders.extend([
-                format!("usr/lib/{target}/nvidia/current"),
-                format!("usr/lib/{target}"),
-            ]);
-        }
-        places.extend(
-            folders
-                .iter()
-                .map(|folder| surroundings.root.join(folder).join(surroundings.library)),
-        );
+        add(format!("usr/lib/{target}/nvidia/current"));
+        add(format!("usr/lib/{target}"));
     }
     places
 }
 
 /// Loads the first place that holds a driver.
-pub(crate) fn search() -> Result<(Origin, Option<PathBuf>), LoadError> {
+pub(crate) fn search() -> Result<(Origin, Whence), LoadError> {
     search_in(&Surroundings::here())
 }
 
-pub(crate) fn search_in(
-    surroundings: &Surroundings,
-) -> Result<(Origin, Option<PathBuf>), LoadError> {
+pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence), LoadError> {
     let places = candidates(surroundings);
     let named = places.len() == 1 && surroundings.named.as_deref() == Some(places[0].as_os_str());
     if !named && cfg!(not(any(target_os = "linux", windows))) {
@@ -109,11 +103,13 @@ pub(crate) fn search_in(
     for place in places {
         match load(&place) {
             // A stub may stand in LD_LIBRARY_PATH; who names one gets it.
-            Ok((_, Some(path))) if !named && is_stub(&path) => attempts.push(Attempt {
-                place: path,
-                reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
-            }),
-            Ok(found) => return Ok(found),
+            Ok((origin, whence)) => match whence.path() {
+                Some(path) if !named && is_stub(path) => attempts.push(Attempt {
+                    place: path.to_owned(),
+                    reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
+                }),
+                _ => return Ok((origin, whence)),
+            },
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
     }
@@ -121,18 +117,18 @@ pub(crate) fn search_in(
 }
 
 /// Loads the library at a path.
-pub(crate) fn explicit(path: &Path) -> Result<(Origin, Option<PathBuf>), LoadError> {
+pub(crate) fn explicit(path: &Path) -> Result<(Origin, Whence), LoadError> {
     load(path).map_err(|reason| LoadError::one(path, reason))
 }
 
-fn load(place: &Path) -> Result<(Origin, Option<PathBuf>), String> {
+fn load(place: &Path) -> Result<(Origin, Whence), String> {
     let object = Object::open(place)?;
     let init = object.symbol(c"cuInit");
     if init.is_null() {
         return Err("is a library, but no CUDA driver: it exports no cuInit".to_owned());
     }
-    let path = whence::path_of(init).or_else(|| place.is_absolute().then(|| place.to_owned()));
-    Ok((Origin::Object(object), path))
+    let named = place.is_absolute().then(|| place.to_owned());
+    Ok((Origin::Object(object), Whence::of(init, named)))
 }
 
 /// Toolkits keep the library that programs are linked against in a folder of this name.

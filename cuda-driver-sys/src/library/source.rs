@@ -45,6 +45,7 @@ impl Source {
     ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
     ///
     /// The stub library of a CUDA toolkit is no driver and is passed over.
+    #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
@@ -59,6 +60,7 @@ impl Source {
     /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one.
     ///
     /// [`Function`]: crate::Function
+    #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
@@ -82,6 +84,7 @@ impl Source {
     }
 
     /// Where the default library comes from if nobody says it.
+    #[inline]
     pub(crate) const fn by_default() -> Self {
         #[cfg(feature = "loader")]
         return Self::search();
@@ -99,6 +102,7 @@ impl Source {
     /// # Safety
     /// What the resolver returns for a symbol is null or a function of the type that `cuda.h` declares for that
     /// symbol, for the rest of the process.
+    #[inline]
     #[must_use]
     pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {
         Self(Kind::Resolver { name, resolver })
@@ -107,6 +111,7 @@ impl Source {
     /// The driver of another library, with options of one's own: the other's interposers and its per-thread option
     /// are not taken over. A second [`Library`] over one driver shares everything that is the driver's: contexts,
     /// memory, its initialisation.
+    #[inline]
     #[must_use]
     pub const fn library(library: &'static Library) -> Self {
         Self(Kind::Library(library))
@@ -114,6 +119,7 @@ impl Source {
 }
 
 impl fmt::Display for Source {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             #[cfg(feature = "loader")]
@@ -142,6 +148,7 @@ pub struct Options {
 
 impl Options {
     /// The default stream is the legacy one, and nothing stands between the caller and the driver.
+    #[inline]
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -153,6 +160,7 @@ impl Options {
     /// NULL as a stream means the calling thread's own default stream, as in a C program that is compiled with
     /// `CUDA_API_PER_THREAD_DEFAULT_STREAM`: every unsuffixed function that has a `_ptds` or `_ptsz` twin calls it,
     /// and `cuGetProcAddress` finds the twins.
+    #[inline]
     #[must_use]
     pub const fn per_thread_default_stream(mut self, on: bool) -> Self {
         self.per_thread = on;
@@ -161,6 +169,7 @@ impl Options {
 
     /// Every call through the library is handed to `interposer` first. Given several times, the first sees each call
     /// first and hands it on to the next.
+    #[inline]
     #[must_use]
     pub fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
         self.interposers.push(Box::new(interposer));
@@ -169,6 +178,7 @@ impl Options {
 }
 
 impl fmt::Debug for Options {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Options");
         out.field("per_thread_default_stream", &self.per_thread);

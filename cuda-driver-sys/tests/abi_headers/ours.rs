@@ -168,8 +168,8 @@ fn enumerations() -> Result<Vec<Enumeration>, String> {
     let mut found: Vec<Enumeration> = Vec::new();
     for line in ENUMERATIONS.lines() {
         let head = line
-            .strip_prefix("enumeration! { ")
-            .or_else(|| line.strip_prefix("flags! { "));
+            .strip_prefix("enumeration ")
+            .or_else(|| line.strip_prefix("flags "));
         if let Some(head) = head {
             found.push(Enumeration {
                 name: head.split(' ').next().unwrap_or_default(),

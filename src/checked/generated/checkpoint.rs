@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -29,7 +30,7 @@ pub unsafe fn checkpoint_operation_complete(
 /// [`cuCheckpointProcessCheckpoint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessCheckpoint`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `args` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCheckpointProcessCheckpoint")]
 #[inline]
 #[track_caller]
@@ -47,7 +48,7 @@ pub unsafe fn checkpoint_process_checkpoint(
 /// [`cuCheckpointProcessGetRestoreThreadId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetRestoreThreadId`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessGetRestoreThreadId")]
 #[inline]
 #[track_caller]
@@ -55,9 +56,8 @@ pub unsafe fn checkpoint_process_get_restore_thread_id(pid: i32) -> Result<i32> 
     let mut tid = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCheckpointProcessGetRestoreThreadId(pid, tid.as_mut_ptr()) };
-    check(status, Function::cuCheckpointProcessGetRestoreThreadId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tid, status, Function::cuCheckpointProcessGetRestoreThreadId) }
 }
 
 /// Says whether a process is running, locked or checkpointed.
@@ -65,7 +65,7 @@ pub unsafe fn checkpoint_process_get_restore_thread_id(pid: i32) -> Result<i32> 
 /// [`cuCheckpointProcessGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetState`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessGetState")]
 #[inline]
 #[track_caller]
@@ -73,9 +73,8 @@ pub unsafe fn checkpoint_process_get_state(pid: i32) -> Result<sys::CUprocessSta
     let mut state = MaybeUninit::<sys::CUprocessState>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCheckpointProcessGetState(pid, state.as_mut_ptr()) };
-    check(status, Function::cuCheckpointProcessGetState)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(state, status, Function::cuCheckpointProcessGetState) }
 }
 
 /// Stops a process from making further calls.
@@ -83,7 +82,7 @@ pub unsafe fn checkpoint_process_get_state(pid: i32) -> Result<sys::CUprocessSta
 /// [`cuCheckpointProcessLock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessLock`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessLock")]
 #[inline]
 #[track_caller]
@@ -101,7 +100,7 @@ pub unsafe fn checkpoint_process_lock(
 /// [`cuCheckpointProcessRestore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessRestore`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `args` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCheckpointProcessRestore")]
 #[inline]
 #[track_caller]
@@ -119,7 +118,7 @@ pub unsafe fn checkpoint_process_restore(
 /// [`cuCheckpointProcessUnlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessUnlock`, since CUDA 12.8.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessUnlock")]
 #[inline]
 #[track_caller]

@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{slice_mut};
+use super::super::give::{given, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuDeviceGetCliqueCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueCount`, since CUDA 13.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetCliqueCount")]
 #[inline]
 #[track_caller]
@@ -20,9 +20,8 @@ pub unsafe fn device_get_clique_count(dev: sys::CUdevice) -> Result<usize> {
     let mut count = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetCliqueCount(count.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetCliqueCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuDeviceGetCliqueCount) }
 }
 
 /// Gives the cliques of the fabric that a device is in, as many as there is room for.
@@ -30,7 +29,7 @@ pub unsafe fn device_get_clique_count(dev: sys::CUdevice) -> Result<usize> {
 /// [`cuDeviceGetCliqueInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueInfo`, since CUDA 13.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetCliqueInfo")]
 #[inline]
 #[track_caller]
@@ -50,7 +49,7 @@ pub unsafe fn device_get_clique_info(
 /// [`cuDeviceGetFabricClusterUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetFabricClusterUuid`, since CUDA 13.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetFabricClusterUuid")]
 #[inline]
 #[track_caller]
@@ -58,7 +57,6 @@ pub unsafe fn device_get_fabric_cluster_uuid(dev: sys::CUdevice) -> Result<sys::
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetFabricClusterUuid(uuid.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetFabricClusterUuid)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { uuid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(uuid, status, Function::cuDeviceGetFabricClusterUuid) }
 }

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, slice};
+use super::super::give::{count, given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -15,7 +15,7 @@ use crate::{Result, check};
 /// [`cuCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxCreate")]
 #[doc(alias = "cuCtxCreate_v2")]
 #[inline]
@@ -24,9 +24,8 @@ pub unsafe fn ctx_create(flags: u32, dev: sys::CUdevice) -> Result<sys::CUcontex
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxCreate_v2(pctx.as_mut_ptr(), flags, dev) };
-    check(status, Function::cuCtxCreate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxCreate_v2) }
 }
 
 /// Makes a context with execution affinity and pushes it as the calling thread's current one.
@@ -36,7 +35,7 @@ pub unsafe fn ctx_create(flags: u32, dev: sys::CUdevice) -> Result<sys::CUcontex
 /// [`cuCtxCreate_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v3`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `params_array`, `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxCreate_v3")]
 #[inline]
 #[track_caller]
@@ -57,9 +56,8 @@ pub unsafe fn ctx_create_v3(
             dev,
         )
     };
-    check(status, Function::cuCtxCreate_v3)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxCreate_v3) }
 }
 
 /// Makes a context with further parameters and pushes it as the calling thread's current one.
@@ -69,7 +67,7 @@ pub unsafe fn ctx_create_v3(
 /// [`cuCtxCreate_v4`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v4`, since CUDA 12.5.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `ctx_create_params` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCtxCreate_v4")]
 #[inline]
 #[track_caller]
@@ -88,9 +86,8 @@ pub unsafe fn ctx_create_v4(
             dev,
         )
     };
-    check(status, Function::cuCtxCreate_v4)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxCreate_v4) }
 }
 
 /// Destroys a context, on whichever threads it is current; where it is current on the calling one, it is popped.
@@ -99,6 +96,7 @@ pub unsafe fn ctx_create_v4(
 ///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
+/// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
 #[doc(alias = "cuCtxDestroy")]
 #[doc(alias = "cuCtxDestroy_v2")]
 #[inline]
@@ -122,9 +120,8 @@ pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
     let mut version = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetApiVersion(ctx, version.as_mut_ptr()) };
-    check(status, Function::cuCtxGetApiVersion)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { version.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(version, status, Function::cuCtxGetApiVersion) }
 }
 
 /// Gives how the current context likes to share memory between L1 cache and shared memory.
@@ -132,7 +129,7 @@ pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
 /// [`cuCtxGetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCacheConfig`, since CUDA 3.2.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -140,9 +137,8 @@ pub unsafe fn ctx_get_cache_config() -> Result<sys::CUfunc_cache> {
     let mut pconfig = MaybeUninit::<sys::CUfunc_cache>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetCacheConfig(pconfig.as_mut_ptr()) };
-    check(status, Function::cuCtxGetCacheConfig)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pconfig.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pconfig, status, Function::cuCtxGetCacheConfig) }
 }
 
 /// Gives the calling thread's current context, or null.
@@ -158,9 +154,8 @@ pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetCurrent(pctx.as_mut_ptr()) };
-    check(status, Function::cuCtxGetCurrent)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxGetCurrent) }
 }
 
 /// Gives the device of the current context.
@@ -168,7 +163,7 @@ pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
 /// [`cuCtxGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice`, since CUDA 2.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetDevice")]
 #[inline]
 #[track_caller]
@@ -176,9 +171,8 @@ pub unsafe fn ctx_get_device() -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetDevice(device.as_mut_ptr()) };
-    check(status, Function::cuCtxGetDevice)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuCtxGetDevice) }
 }
 
 /// Gives the device of a context.
@@ -194,9 +188,8 @@ pub unsafe fn ctx_get_device_v2(ctx: sys::CUcontext) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetDevice_v2(device.as_mut_ptr(), ctx) };
-    check(status, Function::cuCtxGetDevice_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuCtxGetDevice_v2) }
 }
 
 /// Gives the execution affinity of the current context.
@@ -204,7 +197,7 @@ pub unsafe fn ctx_get_device_v2(ctx: sys::CUcontext) -> Result<sys::CUdevice> {
 /// [`cuCtxGetExecAffinity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetExecAffinity`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxGetExecAffinity")]
 #[inline]
 #[track_caller]
@@ -214,9 +207,8 @@ pub unsafe fn ctx_get_exec_affinity(
     let mut exec_affinity = MaybeUninit::<sys::CUexecAffinityParam>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetExecAffinity(exec_affinity.as_mut_ptr(), type_) };
-    check(status, Function::cuCtxGetExecAffinity)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { exec_affinity.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(exec_affinity, status, Function::cuCtxGetExecAffinity) }
 }
 
 /// Gives the flags of the current context.
@@ -224,7 +216,7 @@ pub unsafe fn ctx_get_exec_affinity(
 /// [`cuCtxGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetFlags`, since CUDA 7.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetFlags")]
 #[inline]
 #[track_caller]
@@ -232,9 +224,8 @@ pub unsafe fn ctx_get_flags() -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetFlags(flags.as_mut_ptr()) };
-    check(status, Function::cuCtxGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuCtxGetFlags) }
 }
 
 /// Gives a context's number, unique in the process's life; null means the current one.
@@ -250,9 +241,8 @@ pub unsafe fn ctx_get_id(ctx: sys::CUcontext) -> Result<u64> {
     let mut ctx_id = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetId(ctx, ctx_id.as_mut_ptr()) };
-    check(status, Function::cuCtxGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ctx_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ctx_id, status, Function::cuCtxGetId) }
 }
 
 /// Gives a limit of the current context.
@@ -260,7 +250,7 @@ pub unsafe fn ctx_get_id(ctx: sys::CUcontext) -> Result<u64> {
 /// [`cuCtxGetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetLimit`, since CUDA 3.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `limit` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxGetLimit")]
 #[inline]
 #[track_caller]
@@ -268,9 +258,8 @@ pub unsafe fn ctx_get_limit(limit: sys::CUlimit) -> Result<usize> {
     let mut pvalue = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetLimit(pvalue.as_mut_ptr(), limit) };
-    check(status, Function::cuCtxGetLimit)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pvalue.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pvalue, status, Function::cuCtxGetLimit) }
 }
 
 /// What [`ctx_get_stream_priority_range`](crate::checked::ctx_get_stream_priority_range) gives.
@@ -287,7 +276,7 @@ pub struct CtxGetStreamPriorityRange {
 /// [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetStreamPriorityRange`, since CUDA 5.5.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetStreamPriorityRange")]
 #[inline]
 #[track_caller]
@@ -324,9 +313,8 @@ pub unsafe fn ctx_pop_current() -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxPopCurrent_v2(pctx.as_mut_ptr()) };
-    check(status, Function::cuCtxPopCurrent_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxPopCurrent_v2) }
 }
 
 /// Pushes a context onto the calling thread's stack: it becomes the current one.
@@ -365,7 +353,7 @@ pub unsafe fn ctx_record_event(ctx: sys::CUcontext, event: sys::CUevent) -> Resu
 /// [`cuCtxResetPersistingL2Cache`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxResetPersistingL2Cache`, since CUDA 11.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxResetPersistingL2Cache")]
 #[inline]
 #[track_caller]
@@ -380,7 +368,7 @@ pub unsafe fn ctx_reset_persisting_l2_cache() -> Result<()> {
 /// [`cuCtxSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetCacheConfig`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `config` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -410,7 +398,7 @@ pub unsafe fn ctx_set_current(ctx: sys::CUcontext) -> Result<()> {
 /// [`cuCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetFlags`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetFlags")]
 #[inline]
 #[track_caller]
@@ -425,7 +413,7 @@ pub unsafe fn ctx_set_flags(flags: u32) -> Result<()> {
 /// [`cuCtxSetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetLimit`, since CUDA 3.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `limit` and `value` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetLimit")]
 #[inline]
 #[track_caller]
@@ -440,7 +428,7 @@ pub unsafe fn ctx_set_limit(limit: sys::CUlimit, value: usize) -> Result<()> {
 /// [`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize`, since CUDA 2.0.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxSynchronize")]
 #[inline]
 #[track_caller]
@@ -483,6 +471,7 @@ pub unsafe fn ctx_wait_event(ctx: sys::CUcontext, event: sys::CUevent) -> Result
 pub(super) mod legacy {
     use core::mem::MaybeUninit;
 
+    use super::super::super::give::{given};
     use crate::sys;
     use crate::{Result, check};
 
@@ -492,6 +481,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `ctx` must be live, and must not be used again.
+    /// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
     #[doc(alias = "cuCtxDestroy")]
     #[inline]
     #[track_caller]
@@ -514,9 +504,8 @@ pub(super) mod legacy {
         let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxPopCurrent(pctx.as_mut_ptr()) };
-        check(status, sys::legacy::Function::cuCtxPopCurrent)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { pctx.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(pctx, status, sys::legacy::Function::cuCtxPopCurrent) }
     }
 
     /// Pushes a floating context as the calling thread's current one, as drivers before CUDA 4.0 did.

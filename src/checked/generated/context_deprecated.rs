@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -13,7 +14,7 @@ use crate::{Result, check};
 /// [`cuCtxAttach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxAttach`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxAttach")]
 #[inline]
 #[track_caller]
@@ -21,9 +22,8 @@ pub unsafe fn ctx_attach(flags: u32) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxAttach(pctx.as_mut_ptr(), flags) };
-    check(status, Function::cuCtxAttach)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuCtxAttach) }
 }
 
 /// Gives back one use of the current context; the last one destroys it.
@@ -32,6 +32,7 @@ pub unsafe fn ctx_attach(flags: u32) -> Result<sys::CUcontext> {
 ///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
+/// After the last use, nothing that was made in it may be used again.
 #[doc(alias = "cuCtxDetach")]
 #[inline]
 #[track_caller]
@@ -46,7 +47,7 @@ pub unsafe fn ctx_detach(ctx: sys::CUcontext) -> Result<()> {
 /// [`cuCtxGetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxGetSharedMemConfig`, since CUDA 4.2.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetSharedMemConfig")]
 #[inline]
 #[track_caller]
@@ -54,9 +55,8 @@ pub unsafe fn ctx_get_shared_mem_config() -> Result<sys::CUsharedconfig> {
     let mut config = MaybeUninit::<sys::CUsharedconfig>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetSharedMemConfig(config.as_mut_ptr()) };
-    check(status, Function::cuCtxGetSharedMemConfig)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { config.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(config, status, Function::cuCtxGetSharedMemConfig) }
 }
 
 /// Sets the width of the shared memory banks in the current context.
@@ -64,7 +64,7 @@ pub unsafe fn ctx_get_shared_mem_config() -> Result<sys::CUsharedconfig> {
 /// [`cuCtxSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxSetSharedMemConfig`, since CUDA 4.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `config` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCtxSetSharedMemConfig")]
 #[inline]
 #[track_caller]

@@ -3,8 +3,9 @@
 
 use core::ffi::{c_void};
 use core::mem::MaybeUninit;
+use core::ptr;
 
-use super::super::give::{slice_mut};
+use super::super::give::{filled_to, given, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -42,50 +43,58 @@ pub unsafe fn coredump_deregister_start_callback(
     check(status, Function::cuCoredumpDeregisterStartCallback)
 }
 
-/// Gives a setting of the current context's core dumps, and the size of it in bytes; an empty slice asks for the size only.
+/// Gives a setting of the current context's core dumps as bytes: a C `bool`, a number or a string, as the setting is.
 ///
 /// [`cuCoredumpGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttribute`, since CUDA 12.1.
 ///
 /// # Safety
-/// The bytes that come into `value` must be values of its type.
+/// `attrib` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCoredumpGetAttribute")]
 #[inline]
 #[track_caller]
-pub unsafe fn coredump_get_attribute<T>(
-    attrib: sys::CUcoredumpSettings,
-    value: &mut [T],
-) -> Result<usize> {
-    let mut size = size_of_val(value);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuCoredumpGetAttribute(attrib, slice_mut(value).cast::<c_void>(), &raw mut size) };
+pub unsafe fn coredump_get_attribute(attrib: sys::CUcoredumpSettings) -> Result<Vec<u8>> {
+    let mut size = 0;
+    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    let status = unsafe { sys::cuCoredumpGetAttribute(attrib, ptr::null_mut(), &raw mut size) };
     check(status, Function::cuCoredumpGetAttribute)?;
-    Ok(size)
+    let mut value = zeroed::<u8>(size);
+    if size > 0 {
+        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        let status = unsafe { sys::cuCoredumpGetAttribute(attrib, value.as_mut_ptr().cast::<c_void>(), &raw mut size) };
+        check(status, Function::cuCoredumpGetAttribute)?;
+    }
+    // SAFETY: zeroed before the call, and the call succeeded.
+    Ok(unsafe { filled_to(value, size) })
 }
 
-/// Gives a setting of the core dumps of all contexts, and the size of it in bytes; an empty slice asks for the size only.
+/// Gives a setting of the core dumps of all contexts as bytes: a C `bool`, a number or a string, as the setting is.
 ///
 /// [`cuCoredumpGetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttributeGlobal`, since CUDA 12.1.
 ///
 /// # Safety
-/// The bytes that come into `value` must be values of its type.
+/// `attrib` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCoredumpGetAttributeGlobal")]
 #[inline]
 #[track_caller]
-pub unsafe fn coredump_get_attribute_global<T>(
-    attrib: sys::CUcoredumpSettings,
-    value: &mut [T],
-) -> Result<usize> {
-    let mut size = size_of_val(value);
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe {
-        sys::cuCoredumpGetAttributeGlobal(
-            attrib,
-            slice_mut(value).cast::<c_void>(),
-            &raw mut size,
-        )
-    };
+pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> Result<Vec<u8>> {
+    let mut size = 0;
+    // SAFETY: as for the call itself; null arrays only ask how many there are.
+    let status = unsafe { sys::cuCoredumpGetAttributeGlobal(attrib, ptr::null_mut(), &raw mut size) };
     check(status, Function::cuCoredumpGetAttributeGlobal)?;
-    Ok(size)
+    let mut value = zeroed::<u8>(size);
+    if size > 0 {
+        // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
+        let status = unsafe {
+            sys::cuCoredumpGetAttributeGlobal(
+                attrib,
+                value.as_mut_ptr().cast::<c_void>(),
+                &raw mut size,
+            )
+        };
+        check(status, Function::cuCoredumpGetAttributeGlobal)?;
+    }
+    // SAFETY: zeroed before the call, and the call succeeded.
+    Ok(unsafe { filled_to(value, size) })
 }
 
 /// Registers a function that is called when a core dump is done.
@@ -106,9 +115,8 @@ pub unsafe fn coredump_register_complete_callback(
     let mut callback_out = MaybeUninit::<sys::CUcoredumpCallbackHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCoredumpRegisterCompleteCallback(callback, user_data, callback_out.as_mut_ptr()) };
-    check(status, Function::cuCoredumpRegisterCompleteCallback)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback_out.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback_out, status, Function::cuCoredumpRegisterCompleteCallback) }
 }
 
 /// Registers a function that is called when a core dump begins.
@@ -129,9 +137,8 @@ pub unsafe fn coredump_register_start_callback(
     let mut callback_out = MaybeUninit::<sys::CUcoredumpCallbackHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCoredumpRegisterStartCallback(callback, user_data, callback_out.as_mut_ptr()) };
-    check(status, Function::cuCoredumpRegisterStartCallback)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback_out.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback_out, status, Function::cuCoredumpRegisterStartCallback) }
 }
 
 /// Sets a setting of the current context's core dumps.
@@ -139,7 +146,7 @@ pub unsafe fn coredump_register_start_callback(
 /// [`cuCoredumpSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpSetAttribute`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `attrib` and `value` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCoredumpSetAttribute")]
 #[inline]
 #[track_caller]
@@ -165,7 +172,7 @@ pub unsafe fn coredump_set_attribute<T>(
 /// [`cuCoredumpSetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpSetAttributeGlobal`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `attrib` and `value` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCoredumpSetAttributeGlobal")]
 #[inline]
 #[track_caller]

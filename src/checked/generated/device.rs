@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 
-use super::super::give::{TEXT, count, filled, slice, string, zeroed};
+use super::super::give::{TEXT, count, filled, given, slice, string, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -13,7 +13,7 @@ use crate::{Result, check};
 /// [`cuDeviceGet`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGet`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `ordinal` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGet")]
 #[inline]
 #[track_caller]
@@ -21,9 +21,8 @@ pub unsafe fn device_get(ordinal: i32) -> Result<sys::CUdevice> {
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGet(device.as_mut_ptr(), ordinal) };
-    check(status, Function::cuDeviceGet)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuDeviceGet) }
 }
 
 /// Gives one property of a device.
@@ -31,7 +30,7 @@ pub unsafe fn device_get(ordinal: i32) -> Result<sys::CUdevice> {
 /// [`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetAttribute`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `attrib` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetAttribute")]
 #[inline]
 #[track_caller]
@@ -42,9 +41,8 @@ pub unsafe fn device_get_attribute(
     let mut pi = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetAttribute(pi.as_mut_ptr(), attrib, dev) };
-    check(status, Function::cuDeviceGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pi, status, Function::cuDeviceGetAttribute) }
 }
 
 /// Counts the devices that this process may use.
@@ -60,9 +58,8 @@ pub unsafe fn device_get_count() -> Result<i32> {
     let mut count = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetCount(count.as_mut_ptr()) };
-    check(status, Function::cuDeviceGetCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuDeviceGetCount) }
 }
 
 /// Gives the pool that a device was born with.
@@ -70,7 +67,7 @@ pub unsafe fn device_get_count() -> Result<i32> {
 /// [`cuDeviceGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetDefaultMemPool`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetDefaultMemPool")]
 #[inline]
 #[track_caller]
@@ -78,9 +75,8 @@ pub unsafe fn device_get_default_mem_pool(dev: sys::CUdevice) -> Result<sys::CUm
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetDefaultMemPool(pool.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetDefaultMemPool)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuDeviceGetDefaultMemPool) }
 }
 
 /// Says whether a device knows a kind of execution affinity.
@@ -88,20 +84,19 @@ pub unsafe fn device_get_default_mem_pool(dev: sys::CUdevice) -> Result<sys::CUm
 /// [`cuDeviceGetExecAffinitySupport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetExecAffinitySupport`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `type_` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetExecAffinitySupport")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_get_exec_affinity_support(
     type_: sys::CUexecAffinityType,
     dev: sys::CUdevice,
-) -> Result<i32> {
-    let mut pi = MaybeUninit::<i32>::zeroed();
+) -> Result<bool> {
+    let mut pi = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuDeviceGetExecAffinitySupport(pi.as_mut_ptr(), type_, dev) };
+    let status = unsafe { sys::cuDeviceGetExecAffinitySupport(&raw mut pi, type_, dev) };
     check(status, Function::cuDeviceGetExecAffinitySupport)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    Ok(pi != 0)
 }
 
 /// Says, for each operation, which atomics a device can do on the host's memory.
@@ -109,7 +104,7 @@ pub unsafe fn device_get_exec_affinity_support(
 /// [`cuDeviceGetHostAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetHostAtomicCapabilities`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `operations` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetHostAtomicCapabilities")]
 #[inline]
 #[track_caller]
@@ -147,7 +142,7 @@ pub struct DeviceGetLuid {
 /// [`cuDeviceGetLuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetLuid`, since CUDA 10.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetLuid")]
 #[inline]
 #[track_caller]
@@ -176,7 +171,7 @@ pub unsafe fn device_get_luid(dev: sys::CUdevice) -> Result<DeviceGetLuid> {
 /// [`cuDeviceGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetMemPool`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetMemPool")]
 #[inline]
 #[track_caller]
@@ -184,9 +179,8 @@ pub unsafe fn device_get_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPoo
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetMemPool(pool.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetMemPool)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuDeviceGetMemPool) }
 }
 
 /// Gives a device's name.
@@ -194,7 +188,7 @@ pub unsafe fn device_get_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPoo
 /// [`cuDeviceGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetName`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetName")]
 #[inline]
 #[track_caller]
@@ -231,7 +225,7 @@ pub unsafe fn device_get_nv_sci_sync_attributes(
 /// [`cuDeviceGetTexture1DLinearMaxWidth`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetTexture1DLinearMaxWidth`, since CUDA 11.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `format`, `num_channels` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetTexture1DLinearMaxWidth")]
 #[inline]
 #[track_caller]
@@ -250,9 +244,8 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
             dev,
         )
     };
-    check(status, Function::cuDeviceGetTexture1DLinearMaxWidth)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { max_width_in_elements.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(max_width_in_elements, status, Function::cuDeviceGetTexture1DLinearMaxWidth) }
 }
 
 /// Gives a device's 16-byte identifier; with MIG, that of the whole device.
@@ -260,7 +253,7 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
 /// [`cuDeviceGetUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid`, since CUDA 9.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetUuid")]
 #[inline]
 #[track_caller]
@@ -268,9 +261,8 @@ pub unsafe fn device_get_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetUuid(uuid.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetUuid)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { uuid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(uuid, status, Function::cuDeviceGetUuid) }
 }
 
 /// Gives a device's 16-byte identifier; with MIG, that of the instance.
@@ -278,7 +270,7 @@ pub unsafe fn device_get_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
 /// [`cuDeviceGetUuid_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid_v2`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetUuid_v2")]
 #[inline]
 #[track_caller]
@@ -286,9 +278,8 @@ pub unsafe fn device_get_uuid_v2(dev: sys::CUdevice) -> Result<sys::CUuuid> {
     let mut uuid = MaybeUninit::<sys::CUuuid>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetUuid_v2(uuid.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetUuid_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { uuid.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(uuid, status, Function::cuDeviceGetUuid_v2) }
 }
 
 /// Makes a pool the one that stream-ordered allocations on a device come from.
@@ -311,7 +302,7 @@ pub unsafe fn device_set_mem_pool(dev: sys::CUdevice, pool: sys::CUmemoryPool) -
 /// [`cuDeviceTotalMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceTotalMem_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceTotalMem")]
 #[doc(alias = "cuDeviceTotalMem_v2")]
 #[inline]
@@ -320,9 +311,8 @@ pub unsafe fn device_total_mem(dev: sys::CUdevice) -> Result<usize> {
     let mut bytes = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceTotalMem_v2(bytes.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceTotalMem_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { bytes.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(bytes, status, Function::cuDeviceTotalMem_v2) }
 }
 
 /// Makes writes that came by GPUDirect RDMA visible.
@@ -330,7 +320,7 @@ pub unsafe fn device_total_mem(dev: sys::CUdevice) -> Result<usize> {
 /// [`cuFlushGPUDirectRDMAWrites`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuFlushGPUDirectRDMAWrites`, since CUDA 11.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `target` and `scope` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuFlushGPUDirectRDMAWrites")]
 #[inline]
 #[track_caller]

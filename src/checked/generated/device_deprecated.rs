@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -20,7 +21,7 @@ pub struct DeviceComputeCapability {
 /// [`cuDeviceComputeCapability`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceComputeCapability`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceComputeCapability")]
 #[inline]
 #[track_caller]
@@ -43,7 +44,7 @@ pub unsafe fn device_compute_capability(dev: sys::CUdevice) -> Result<DeviceComp
 /// [`cuDeviceGetProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceGetProperties`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetProperties")]
 #[inline]
 #[track_caller]
@@ -51,7 +52,6 @@ pub unsafe fn device_get_properties(dev: sys::CUdevice) -> Result<sys::CUdevprop
     let mut prop = MaybeUninit::<sys::CUdevprop>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetProperties(prop.as_mut_ptr(), dev) };
-    check(status, Function::cuDeviceGetProperties)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { prop.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(prop, status, Function::cuDeviceGetProperties) }
 }

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{or_older};
+use super::super::give::{or_older, given};
 use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
@@ -15,7 +15,7 @@ use crate::{Result, check};
 /// [`cuGetExportTable`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetExportTable`, since CUDA 3.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `export_table_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetExportTable")]
 #[inline]
 #[track_caller]
@@ -23,9 +23,8 @@ pub unsafe fn get_export_table(export_table_id: &sys::CUuuid) -> Result<*const c
     let mut export_table = MaybeUninit::<*const c_void>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGetExportTable(export_table.as_mut_ptr(), ptr::from_ref(export_table_id)) };
-    check(status, Function::cuGetExportTable)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { export_table.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(export_table, status, Function::cuGetExportTable) }
 }
 
 /// What [`get_proc_address`](crate::checked::get_proc_address) gives.
@@ -42,7 +41,7 @@ pub struct GetProcAddress {
 /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress_v2`, since CUDA 12.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetProcAddress")]
 #[doc(alias = "cuGetProcAddress_v2")]
 #[inline]
@@ -83,15 +82,16 @@ pub(super) mod legacy {
     use core::ffi::{CStr, c_void};
     use core::mem::MaybeUninit;
 
+    use super::super::super::give::{given};
     use crate::sys;
-    use crate::{Result, check};
+    use crate::Result;
 
     /// Finds a function of the driver by its base name and CUDA version, in the form of CUDA 11.3.
     ///
     /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress`, since CUDA 11.3.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
     #[doc(alias = "cuGetProcAddress")]
     #[inline]
     #[track_caller]
@@ -103,8 +103,7 @@ pub(super) mod legacy {
         let mut pfn = MaybeUninit::<*mut c_void>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGetProcAddress(symbol.as_ptr(), pfn.as_mut_ptr(), cuda_version, flags) };
-        check(status, sys::legacy::Function::cuGetProcAddress)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { pfn.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(pfn, status, sys::legacy::Function::cuGetProcAddress) }
     }
 }

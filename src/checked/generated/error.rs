@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuGetErrorName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html) in C; the export `cuGetErrorName`, since CUDA 6.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `error` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetErrorName")]
 #[inline]
 #[track_caller]
@@ -30,7 +30,7 @@ pub unsafe fn get_error_name(error: sys::CUresult) -> Result<String> {
 /// [`cuGetErrorString`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html) in C; the export `cuGetErrorString`, since CUDA 6.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `error` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetErrorString")]
 #[inline]
 #[track_caller]

@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -13,7 +14,7 @@ use crate::{Result, check};
 /// [`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventCreate`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuEventCreate")]
 #[inline]
 #[track_caller]
@@ -21,9 +22,8 @@ pub unsafe fn event_create(flags: u32) -> Result<sys::CUevent> {
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuEventCreate(event.as_mut_ptr(), flags) };
-    check(status, Function::cuEventCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { event.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(event, status, Function::cuEventCreate) }
 }
 
 /// Destroys an event, recorded or not, without waiting.
@@ -55,9 +55,8 @@ pub unsafe fn event_elapsed_time(start: sys::CUevent, end: sys::CUevent) -> Resu
     let mut milliseconds = MaybeUninit::<f32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuEventElapsedTime(milliseconds.as_mut_ptr(), start, end) };
-    check(status, Function::cuEventElapsedTime)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { milliseconds.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(milliseconds, status, Function::cuEventElapsedTime) }
 }
 
 /// Gives the time between two recorded events, in milliseconds, to about half a microsecond.
@@ -73,9 +72,8 @@ pub unsafe fn event_elapsed_time_v2(start: sys::CUevent, end: sys::CUevent) -> R
     let mut milliseconds = MaybeUninit::<f32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuEventElapsedTime_v2(milliseconds.as_mut_ptr(), start, end) };
-    check(status, Function::cuEventElapsedTime_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { milliseconds.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(milliseconds, status, Function::cuEventElapsedTime_v2) }
 }
 
 /// Asks whether what an event recorded is done: success, or the code 600 while it is not.

@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{text};
+use super::super::give::{given, text};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -14,20 +14,19 @@ use crate::{Result, check};
 /// [`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetAttribute`, since CUDA 2.2.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncGetAttribute")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_get_attribute(
     attrib: sys::CUfunction_attribute,
-    hfunc: sys::CUfunction,
+    func: sys::CUfunction,
 ) -> Result<i32> {
     let mut pi = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncGetAttribute(pi.as_mut_ptr(), attrib, hfunc) };
-    check(status, Function::cuFuncGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    let status = unsafe { sys::cuFuncGetAttribute(pi.as_mut_ptr(), attrib, func) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pi, status, Function::cuFuncGetAttribute) }
 }
 
 /// Gives the module that a kernel came from.
@@ -35,17 +34,16 @@ pub unsafe fn func_get_attribute(
 /// [`cuFuncGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetModule`, since CUDA 11.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncGetModule")]
 #[inline]
 #[track_caller]
-pub unsafe fn func_get_module(hfunc: sys::CUfunction) -> Result<sys::CUmodule> {
-    let mut hmod = MaybeUninit::<sys::CUmodule>::zeroed();
+pub unsafe fn func_get_module(func: sys::CUfunction) -> Result<sys::CUmodule> {
+    let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncGetModule(hmod.as_mut_ptr(), hfunc) };
-    check(status, Function::cuFuncGetModule)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { hmod.assume_init() })
+    let status = unsafe { sys::cuFuncGetModule(module.as_mut_ptr(), func) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuFuncGetModule) }
 }
 
 /// Gives a kernel's name.
@@ -53,14 +51,14 @@ pub unsafe fn func_get_module(hfunc: sys::CUfunction) -> Result<sys::CUmodule> {
 /// [`cuFuncGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetName`, since CUDA 12.3.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncGetName")]
 #[inline]
 #[track_caller]
-pub unsafe fn func_get_name(hfunc: sys::CUfunction) -> Result<String> {
+pub unsafe fn func_get_name(func: sys::CUfunction) -> Result<String> {
     let mut name = ptr::null();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncGetName(&raw mut name, hfunc) };
+    let status = unsafe { sys::cuFuncGetName(&raw mut name, func) };
     check(status, Function::cuFuncGetName)?;
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { text(name) })
@@ -79,9 +77,8 @@ pub unsafe fn func_get_param_count(func: sys::CUfunction) -> Result<usize> {
     let mut param_count = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuFuncGetParamCount(func, param_count.as_mut_ptr()) };
-    check(status, Function::cuFuncGetParamCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { param_count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(param_count, status, Function::cuFuncGetParamCount) }
 }
 
 /// What [`func_get_param_info`](crate::checked::func_get_param_info) gives.
@@ -139,9 +136,8 @@ pub unsafe fn func_is_loaded(function: sys::CUfunction) -> Result<sys::CUfunctio
     let mut state = MaybeUninit::<sys::CUfunctionLoadingState>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuFuncIsLoaded(state.as_mut_ptr(), function) };
-    check(status, Function::cuFuncIsLoaded)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(state, status, Function::cuFuncIsLoaded) }
 }
 
 /// Loads a kernel now instead of at its first launch.
@@ -164,17 +160,17 @@ pub unsafe fn func_load(function: sys::CUfunction) -> Result<()> {
 /// [`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncSetAttribute`, since CUDA 9.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncSetAttribute")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_set_attribute(
-    hfunc: sys::CUfunction,
+    func: sys::CUfunction,
     attrib: sys::CUfunction_attribute,
     value: i32,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncSetAttribute(hfunc, attrib, value) };
+    let status = unsafe { sys::cuFuncSetAttribute(func, attrib, value) };
     check(status, Function::cuFuncSetAttribute)
 }
 
@@ -183,16 +179,16 @@ pub unsafe fn func_set_attribute(
 /// [`cuFuncSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncSetCacheConfig`, since CUDA 3.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncSetCacheConfig")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_set_cache_config(
-    hfunc: sys::CUfunction,
+    func: sys::CUfunction,
     config: sys::CUfunc_cache,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncSetCacheConfig(hfunc, config) };
+    let status = unsafe { sys::cuFuncSetCacheConfig(func, config) };
     check(status, Function::cuFuncSetCacheConfig)
 }
 
@@ -243,17 +239,17 @@ pub unsafe fn launch_cooperative_kernel(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `fn_` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `function` must not unwind, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuLaunchHostFunc")]
 #[inline]
 #[track_caller]
 pub unsafe fn launch_host_func(
     stream: sys::CUstream,
-    fn_: sys::CUhostFn,
+    function: sys::CUhostFn,
     user_data: *mut c_void,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLaunchHostFunc(stream, fn_, user_data) };
+    let status = unsafe { sys::cuLaunchHostFunc(stream, function, user_data) };
     check(status, Function::cuLaunchHostFunc)
 }
 
@@ -263,18 +259,18 @@ pub unsafe fn launch_host_func(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `fn_` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `function` must not unwind, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuLaunchHostFunc_v2")]
 #[inline]
 #[track_caller]
 pub unsafe fn launch_host_func_v2(
     stream: sys::CUstream,
-    fn_: sys::CUhostFn,
+    function: sys::CUhostFn,
     user_data: *mut c_void,
     sync_mode: u32,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLaunchHostFunc_v2(stream, fn_, user_data, sync_mode) };
+    let status = unsafe { sys::cuLaunchHostFunc_v2(stream, function, user_data, sync_mode) };
     check(status, Function::cuLaunchHostFunc_v2)
 }
 
@@ -327,7 +323,7 @@ pub unsafe fn launch_kernel(
 ///
 /// # Safety
 /// `f` must be live, or null where the driver allows it.
-/// Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled; what the kernel then touches is the caller's promise.
+/// What `config` points to must be there. Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled; what the kernel then touches is the caller's promise.
 #[doc(alias = "cuLaunchKernelEx")]
 #[inline]
 #[track_caller]

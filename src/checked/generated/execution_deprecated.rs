@@ -12,13 +12,13 @@ use crate::{Result, check};
 /// [`cuFuncSetBlockShape`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetBlockShape`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncSetBlockShape")]
 #[inline]
 #[track_caller]
-pub unsafe fn func_set_block_shape(hfunc: sys::CUfunction, x: i32, y: i32, z: i32) -> Result<()> {
+pub unsafe fn func_set_block_shape(func: sys::CUfunction, x: i32, y: i32, z: i32) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncSetBlockShape(hfunc, x, y, z) };
+    let status = unsafe { sys::cuFuncSetBlockShape(func, x, y, z) };
     check(status, Function::cuFuncSetBlockShape)
 }
 
@@ -27,16 +27,16 @@ pub unsafe fn func_set_block_shape(hfunc: sys::CUfunction, x: i32, y: i32, z: i3
 /// [`cuFuncSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetSharedMemConfig`, since CUDA 4.2.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncSetSharedMemConfig")]
 #[inline]
 #[track_caller]
 pub unsafe fn func_set_shared_mem_config(
-    hfunc: sys::CUfunction,
+    func: sys::CUfunction,
     config: sys::CUsharedconfig,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncSetSharedMemConfig(hfunc, config) };
+    let status = unsafe { sys::cuFuncSetSharedMemConfig(func, config) };
     check(status, Function::cuFuncSetSharedMemConfig)
 }
 
@@ -45,13 +45,13 @@ pub unsafe fn func_set_shared_mem_config(
 /// [`cuFuncSetSharedSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetSharedSize`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncSetSharedSize")]
 #[inline]
 #[track_caller]
-pub unsafe fn func_set_shared_size(hfunc: sys::CUfunction, bytes: u32) -> Result<()> {
+pub unsafe fn func_set_shared_size(func: sys::CUfunction, bytes: u32) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuFuncSetSharedSize(hfunc, bytes) };
+    let status = unsafe { sys::cuFuncSetSharedSize(func, bytes) };
     check(status, Function::cuFuncSetSharedSize)
 }
 
@@ -138,13 +138,13 @@ pub unsafe fn launch_grid_async(
 /// [`cuParamSetSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetSize`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuParamSetSize")]
 #[inline]
 #[track_caller]
-pub unsafe fn param_set_size(hfunc: sys::CUfunction, numbytes: u32) -> Result<()> {
+pub unsafe fn param_set_size(func: sys::CUfunction, numbytes: u32) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuParamSetSize(hfunc, numbytes) };
+    let status = unsafe { sys::cuParamSetSize(func, numbytes) };
     check(status, Function::cuParamSetSize)
 }
 
@@ -153,17 +153,17 @@ pub unsafe fn param_set_size(hfunc: sys::CUfunction, numbytes: u32) -> Result<()
 /// [`cuParamSetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetTexRef`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` and `tex_ref` must be live, or null where the driver allows it.
+/// `func` and `tex_ref` must be live, or null where the driver allows it.
 #[doc(alias = "cuParamSetTexRef")]
 #[inline]
 #[track_caller]
 pub unsafe fn param_set_tex_ref(
-    hfunc: sys::CUfunction,
+    func: sys::CUfunction,
     texunit: i32,
     tex_ref: sys::CUtexref,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuParamSetTexRef(hfunc, texunit, tex_ref) };
+    let status = unsafe { sys::cuParamSetTexRef(func, texunit, tex_ref) };
     check(status, Function::cuParamSetTexRef)
 }
 
@@ -172,13 +172,13 @@ pub unsafe fn param_set_tex_ref(
 /// [`cuParamSetf`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetf`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuParamSetf")]
 #[inline]
 #[track_caller]
-pub unsafe fn param_setf(hfunc: sys::CUfunction, offset: i32, value: f32) -> Result<()> {
+pub unsafe fn param_setf(func: sys::CUfunction, offset: i32, value: f32) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuParamSetf(hfunc, offset, value) };
+    let status = unsafe { sys::cuParamSetf(func, offset, value) };
     check(status, Function::cuParamSetf)
 }
 
@@ -187,13 +187,13 @@ pub unsafe fn param_setf(hfunc: sys::CUfunction, offset: i32, value: f32) -> Res
 /// [`cuParamSeti`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSeti`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuParamSeti")]
 #[inline]
 #[track_caller]
-pub unsafe fn param_seti(hfunc: sys::CUfunction, offset: i32, value: u32) -> Result<()> {
+pub unsafe fn param_seti(func: sys::CUfunction, offset: i32, value: u32) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuParamSeti(hfunc, offset, value) };
+    let status = unsafe { sys::cuParamSeti(func, offset, value) };
     check(status, Function::cuParamSeti)
 }
 
@@ -202,13 +202,13 @@ pub unsafe fn param_seti(hfunc: sys::CUfunction, offset: i32, value: u32) -> Res
 /// [`cuParamSetv`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetv`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuParamSetv")]
 #[inline]
 #[track_caller]
-pub unsafe fn param_setv<T>(hfunc: sys::CUfunction, offset: i32, ptr: &[T]) -> Result<()> {
+pub unsafe fn param_setv<T>(func: sys::CUfunction, offset: i32, ptr: &[T]) -> Result<()> {
     let numbytes: u32 = count(size_of_val(ptr), Function::cuParamSetv)?;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuParamSetv(hfunc, offset, ptr.as_ptr().cast::<c_void>().cast_mut(), numbytes) };
+    let status = unsafe { sys::cuParamSetv(func, offset, ptr.as_ptr().cast::<c_void>().cast_mut(), numbytes) };
     check(status, Function::cuParamSetv)
 }

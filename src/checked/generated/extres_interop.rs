@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, same_length, slice};
+use super::super::give::{count, given, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -14,6 +14,7 @@ use crate::{Result, check};
 ///
 /// # Safety
 /// `ext_mem` must be live, and must not be used again.
+/// What was mapped from it must be gone.
 #[doc(alias = "cuDestroyExternalMemory")]
 #[inline]
 #[track_caller]
@@ -62,9 +63,8 @@ pub unsafe fn external_memory_get_mapped_buffer(
             ptr::from_ref(buffer_desc),
         )
     };
-    check(status, Function::cuExternalMemoryGetMappedBuffer)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dev_ptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dev_ptr, status, Function::cuExternalMemoryGetMappedBuffer) }
 }
 
 /// Maps another API's memory as a mipmapped array.
@@ -91,9 +91,8 @@ pub unsafe fn external_memory_get_mapped_mipmapped_array(
             ptr::from_ref(mipmap_desc),
         )
     };
-    check(status, Function::cuExternalMemoryGetMappedMipmappedArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mipmap.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mipmap, status, Function::cuExternalMemoryGetMappedMipmappedArray) }
 }
 
 /// Takes memory of another API.
@@ -113,9 +112,8 @@ pub unsafe fn import_external_memory(
     let mut ext_mem = MaybeUninit::<sys::CUexternalMemory>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuImportExternalMemory(ext_mem.as_mut_ptr(), ptr::from_ref(mem_handle_desc)) };
-    check(status, Function::cuImportExternalMemory)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ext_mem.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ext_mem, status, Function::cuImportExternalMemory) }
 }
 
 /// Takes a semaphore of another API.
@@ -135,9 +133,8 @@ pub unsafe fn import_external_semaphore(
     let mut ext_sem = MaybeUninit::<sys::CUexternalSemaphore>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuImportExternalSemaphore(ext_sem.as_mut_ptr(), ptr::from_ref(sem_handle_desc)) };
-    check(status, Function::cuImportExternalSemaphore)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ext_sem.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ext_sem, status, Function::cuImportExternalSemaphore) }
 }
 
 /// Queues the signalling of semaphores of another API.
@@ -145,7 +142,8 @@ pub unsafe fn import_external_semaphore(
 /// [`cuSignalExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuSignalExternalSemaphoresAsync`, since CUDA 10.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
+/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuSignalExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]
@@ -173,7 +171,8 @@ pub unsafe fn signal_external_semaphores_async(
 /// [`cuWaitExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuWaitExternalSemaphoresAsync`, since CUDA 10.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
+/// Handles and addresses in `params_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuWaitExternalSemaphoresAsync")]
 #[inline]
 #[track_caller]

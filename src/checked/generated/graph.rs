@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{filled_to, or_older, same_length, slice, zeroed};
+use super::super::give::{filled_to, or_older, given, same_length, slice, zeroed};
 use super::super::fallback;
 use crate::sys::{self, Function};
 use crate::{Result, check};
@@ -34,7 +34,7 @@ pub unsafe fn device_get_graph_mem_attribute(
 /// [`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceGraphMemTrim`, since CUDA 11.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `device` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGraphMemTrim")]
 #[inline]
 #[track_caller]
@@ -68,7 +68,8 @@ pub unsafe fn device_set_graph_mem_attribute(
 /// [`cuGraphAddBatchMemOpNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddBatchMemOpNode`, since CUDA 11.7.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddBatchMemOpNode")]
 #[inline]
 #[track_caller]
@@ -89,9 +90,8 @@ pub unsafe fn graph_add_batch_mem_op_node(
             ptr::from_ref(node_params),
         )
     };
-    check(status, Function::cuGraphAddBatchMemOpNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddBatchMemOpNode) }
 }
 
 /// Adds a copy of a graph to a graph as one node.
@@ -99,7 +99,7 @@ pub unsafe fn graph_add_batch_mem_op_node(
 /// [`cuGraphAddChildGraphNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddChildGraphNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` and `child_graph` must be live, or null where the driver allows it.
+/// `graph`, `child_graph` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddChildGraphNode")]
 #[inline]
 #[track_caller]
@@ -120,9 +120,8 @@ pub unsafe fn graph_add_child_graph_node(
             child_graph,
         )
     };
-    check(status, Function::cuGraphAddChildGraphNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddChildGraphNode) }
 }
 
 /// Adds edges to a graph.
@@ -130,7 +129,7 @@ pub unsafe fn graph_add_child_graph_node(
 /// [`cuGraphAddDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddDependencies")]
 #[inline]
 #[track_caller]
@@ -151,7 +150,7 @@ pub unsafe fn graph_add_dependencies(
 /// [`cuGraphAddDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -184,7 +183,7 @@ pub unsafe fn graph_add_dependencies_v2(
 /// [`cuGraphAddEmptyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEmptyNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddEmptyNode")]
 #[inline]
 #[track_caller]
@@ -203,9 +202,8 @@ pub unsafe fn graph_add_empty_node(
             num_dependencies,
         )
     };
-    check(status, Function::cuGraphAddEmptyNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddEmptyNode) }
 }
 
 /// Adds the recording of an event to a graph.
@@ -213,7 +211,7 @@ pub unsafe fn graph_add_empty_node(
 /// [`cuGraphAddEventRecordNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventRecordNode`, since CUDA 11.1.
 ///
 /// # Safety
-/// `graph` and `event` must be live, or null where the driver allows it.
+/// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddEventRecordNode")]
 #[inline]
 #[track_caller]
@@ -234,9 +232,8 @@ pub unsafe fn graph_add_event_record_node(
             event,
         )
     };
-    check(status, Function::cuGraphAddEventRecordNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddEventRecordNode) }
 }
 
 /// Adds the waiting for an event to a graph.
@@ -244,7 +241,7 @@ pub unsafe fn graph_add_event_record_node(
 /// [`cuGraphAddEventWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventWaitNode`, since CUDA 11.1.
 ///
 /// # Safety
-/// `graph` and `event` must be live, or null where the driver allows it.
+/// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphAddEventWaitNode")]
 #[inline]
 #[track_caller]
@@ -265,9 +262,8 @@ pub unsafe fn graph_add_event_wait_node(
             event,
         )
     };
-    check(status, Function::cuGraphAddEventWaitNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddEventWaitNode) }
 }
 
 /// Adds the signalling of another API's semaphores to a graph.
@@ -275,7 +271,8 @@ pub unsafe fn graph_add_event_wait_node(
 /// [`cuGraphAddExternalSemaphoresSignalNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresSignalNode`, since CUDA 11.2.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddExternalSemaphoresSignalNode")]
 #[inline]
 #[track_caller]
@@ -296,9 +293,8 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
             ptr::from_ref(node_params),
         )
     };
-    check(status, Function::cuGraphAddExternalSemaphoresSignalNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddExternalSemaphoresSignalNode) }
 }
 
 /// Adds the waiting for another API's semaphores to a graph.
@@ -306,7 +302,8 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
 /// [`cuGraphAddExternalSemaphoresWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresWaitNode`, since CUDA 11.2.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddExternalSemaphoresWaitNode")]
 #[inline]
 #[track_caller]
@@ -327,9 +324,8 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
             ptr::from_ref(node_params),
         )
     };
-    check(status, Function::cuGraphAddExternalSemaphoresWaitNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddExternalSemaphoresWaitNode) }
 }
 
 /// Adds a call of a host function to a graph.
@@ -337,7 +333,7 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
 /// [`cuGraphAddHostNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddHostNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// The function must not unwind, and its data must be what it expects whenever the graph runs.
 #[doc(alias = "cuGraphAddHostNode")]
 #[inline]
@@ -359,9 +355,8 @@ pub unsafe fn graph_add_host_node(
             ptr::from_ref(node_params),
         )
     };
-    check(status, Function::cuGraphAddHostNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddHostNode) }
 }
 
 /// Adds a kernel to a graph.
@@ -369,7 +364,7 @@ pub unsafe fn graph_add_host_node(
 /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode_v2`, since CUDA 12.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise.
 #[doc(alias = "cuGraphAddKernelNode")]
 #[doc(alias = "cuGraphAddKernelNode_v2")]
@@ -408,7 +403,8 @@ pub unsafe fn graph_add_kernel_node(
 /// [`cuGraphAddMemAllocNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemAllocNode`, since CUDA 11.4.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// What `node_params` points to must be there.
 #[doc(alias = "cuGraphAddMemAllocNode")]
 #[inline]
 #[track_caller]
@@ -429,9 +425,8 @@ pub unsafe fn graph_add_mem_alloc_node(
             ptr::from_mut(node_params),
         )
     };
-    check(status, Function::cuGraphAddMemAllocNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddMemAllocNode) }
 }
 
 /// Adds the freeing of memory to a graph.
@@ -439,8 +434,8 @@ pub unsafe fn graph_add_mem_alloc_node(
 /// [`cuGraphAddMemFreeNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemFreeNode`, since CUDA 11.4.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
+/// `dptr` must be the address that an allocating node gave.
 #[doc(alias = "cuGraphAddMemFreeNode")]
 #[inline]
 #[track_caller]
@@ -461,9 +456,8 @@ pub unsafe fn graph_add_mem_free_node(
             dptr,
         )
     };
-    check(status, Function::cuGraphAddMemFreeNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddMemFreeNode) }
 }
 
 /// Adds a copy to a graph.
@@ -471,7 +465,7 @@ pub unsafe fn graph_add_mem_free_node(
 /// [`cuGraphAddMemcpyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemcpyNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` and `ctx` must be live, or null where the driver allows it.
+/// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
 /// The description must name memory that is valid whenever the graph runs.
 #[doc(alias = "cuGraphAddMemcpyNode")]
 #[inline]
@@ -495,9 +489,8 @@ pub unsafe fn graph_add_memcpy_node(
             ctx,
         )
     };
-    check(status, Function::cuGraphAddMemcpyNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddMemcpyNode) }
 }
 
 /// Adds the setting of memory to a graph.
@@ -505,7 +498,8 @@ pub unsafe fn graph_add_memcpy_node(
 /// [`cuGraphAddMemsetNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemsetNode`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` and `ctx` must be live, or null where the driver allows it.
+/// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
+/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphAddMemsetNode")]
 #[inline]
 #[track_caller]
@@ -528,9 +522,8 @@ pub unsafe fn graph_add_memset_node(
             ctx,
         )
     };
-    check(status, Function::cuGraphAddMemsetNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddMemsetNode) }
 }
 
 /// Adds a node of any kind to a graph; what it makes comes back in the parameters.
@@ -538,7 +531,7 @@ pub unsafe fn graph_add_memset_node(
 /// [`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode`, since CUDA 12.2.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
 #[doc(alias = "cuGraphAddNode")]
 #[inline]
@@ -560,9 +553,8 @@ pub unsafe fn graph_add_node(
             ptr::from_mut(node_params),
         )
     };
-    check(status, Function::cuGraphAddNode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddNode) }
 }
 
 /// Adds a node of any kind to a graph, with the data of its edges; what it makes comes back in the parameters.
@@ -570,7 +562,7 @@ pub unsafe fn graph_add_node(
 /// [`cuGraphAddNode_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
 #[doc(alias = "cuGraphAddNode_v2")]
 #[inline]
@@ -597,9 +589,8 @@ pub unsafe fn graph_add_node_v2(
             ptr::from_mut(node_params),
         )
     };
-    check(status, Function::cuGraphAddNode_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddNode_v2) }
 }
 
 /// Adds a node of any kind to a graph, in the form of CUDA 13.4; what it makes comes back in the parameters.
@@ -607,7 +598,7 @@ pub unsafe fn graph_add_node_v2(
 /// [`cuGraphAddNode_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v3`, since CUDA 13.4.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph` and all of `dependencies` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
 #[doc(alias = "cuGraphAddNode_v3")]
 #[inline]
@@ -634,9 +625,8 @@ pub unsafe fn graph_add_node_v3(
             ptr::from_mut(node_params),
         )
     };
-    check(status, Function::cuGraphAddNode_v3)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_node, status, Function::cuGraphAddNode_v3) }
 }
 
 /// Gives the parameters of a node of waits and writes; what they point to lives as long as the node.
@@ -654,9 +644,8 @@ pub unsafe fn graph_batch_mem_op_node_get_params(
     let mut node_params = MaybeUninit::<sys::CUDA_BATCH_MEM_OP_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphBatchMemOpNodeGetParams(node, node_params.as_mut_ptr()) };
-    check(status, Function::cuGraphBatchMemOpNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node_params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node_params, status, Function::cuGraphBatchMemOpNodeGetParams) }
 }
 
 /// Sets the parameters of a node of waits and writes.
@@ -665,6 +654,7 @@ pub unsafe fn graph_batch_mem_op_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphBatchMemOpNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -690,9 +680,8 @@ pub unsafe fn graph_child_graph_node_get_graph(node: sys::CUgraphNode) -> Result
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphChildGraphNodeGetGraph(node, graph.as_mut_ptr()) };
-    check(status, Function::cuGraphChildGraphNodeGetGraph)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph, status, Function::cuGraphChildGraphNodeGetGraph) }
 }
 
 /// Copies a graph.
@@ -710,9 +699,8 @@ pub unsafe fn graph_clone(original_graph: sys::CUgraph) -> Result<sys::CUgraph> 
     let mut graph_clone = MaybeUninit::<sys::CUgraph>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphClone(graph_clone.as_mut_ptr(), original_graph) };
-    check(status, Function::cuGraphClone)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_clone.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_clone, status, Function::cuGraphClone) }
 }
 
 /// Makes the handle by which kernels decide what a conditional node does.
@@ -741,9 +729,8 @@ pub unsafe fn graph_conditional_handle_create(
             flags,
         )
     };
-    check(status, Function::cuGraphConditionalHandleCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuGraphConditionalHandleCreate) }
 }
 
 /// Makes an empty graph.
@@ -753,7 +740,7 @@ pub unsafe fn graph_conditional_handle_create(
 /// [`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphCreate`, since CUDA 10.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGraphCreate")]
 #[inline]
 #[track_caller]
@@ -761,9 +748,8 @@ pub unsafe fn graph_create(flags: u32) -> Result<sys::CUgraph> {
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphCreate(graph.as_mut_ptr(), flags) };
-    check(status, Function::cuGraphCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph, status, Function::cuGraphCreate) }
 }
 
 /// Writes a graph to a file, in the language of Graphviz.
@@ -787,6 +773,7 @@ pub unsafe fn graph_debug_dot_print(graph: sys::CUgraph, path: &CStr, flags: u32
 ///
 /// # Safety
 /// `graph` must be live, and must not be used again.
+/// Its nodes must not be used again.
 #[doc(alias = "cuGraphDestroy")]
 #[inline]
 #[track_caller]
@@ -824,9 +811,8 @@ pub unsafe fn graph_event_record_node_get_event(node: sys::CUgraphNode) -> Resul
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphEventRecordNodeGetEvent(node, event.as_mut_ptr()) };
-    check(status, Function::cuGraphEventRecordNodeGetEvent)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { event.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(event, status, Function::cuGraphEventRecordNodeGetEvent) }
 }
 
 /// Sets the event of a recording node.
@@ -860,9 +846,8 @@ pub unsafe fn graph_event_wait_node_get_event(node: sys::CUgraphNode) -> Result<
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphEventWaitNodeGetEvent(node, event.as_mut_ptr()) };
-    check(status, Function::cuGraphEventWaitNodeGetEvent)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { event.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(event, status, Function::cuGraphEventWaitNodeGetEvent) }
 }
 
 /// Sets the event of a waiting node.
@@ -889,6 +874,7 @@ pub unsafe fn graph_event_wait_node_set_event(
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecBatchMemOpNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -980,6 +966,7 @@ pub unsafe fn graph_exec_event_wait_node_set_event(
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecExternalSemaphoresSignalNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1005,6 +992,7 @@ pub unsafe fn graph_exec_external_semaphores_signal_node_set_params(
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecExternalSemaphoresWaitNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1037,9 +1025,8 @@ pub unsafe fn graph_exec_get_flags(graph_exec: sys::CUgraphExec) -> Result<u64> 
     let mut flags = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphExecGetFlags(graph_exec, flags.as_mut_ptr()) };
-    check(status, Function::cuGraphExecGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuGraphExecGetFlags) }
 }
 
 /// Gives an instantiated graph's number.
@@ -1055,9 +1042,8 @@ pub unsafe fn graph_exec_get_id(graph_exec: sys::CUgraphExec) -> Result<u32> {
     let mut graph_id = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphExecGetId(graph_exec, graph_id.as_mut_ptr()) };
-    check(status, Function::cuGraphExecGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_id, status, Function::cuGraphExecGetId) }
 }
 
 /// Sets a host node's parameters in an instantiated graph.
@@ -1135,6 +1121,7 @@ pub unsafe fn graph_exec_memcpy_node_set_params(
 ///
 /// # Safety
 /// `graph_exec`, `node` and `ctx` must be live, or null where the driver allows it.
+/// Handles and addresses in `memset_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExecMemsetNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1175,6 +1162,7 @@ pub unsafe fn graph_exec_node_set_params(
 ///
 /// # Safety
 /// `graph_exec` and `graph` must be live, or null where the driver allows it.
+/// What `result_info` holds before the call does not matter.
 #[doc(alias = "cuGraphExecUpdate")]
 #[doc(alias = "cuGraphExecUpdate_v2")]
 #[inline]
@@ -1211,9 +1199,8 @@ pub unsafe fn graph_external_semaphores_signal_node_get_params(
     let mut params = MaybeUninit::<sys::CUDA_EXT_SEM_SIGNAL_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphExternalSemaphoresSignalNodeGetParams(node, params.as_mut_ptr()) };
-    check(status, Function::cuGraphExternalSemaphoresSignalNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(params, status, Function::cuGraphExternalSemaphoresSignalNodeGetParams) }
 }
 
 /// Sets a signalling node's parameters.
@@ -1222,6 +1209,7 @@ pub unsafe fn graph_external_semaphores_signal_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExternalSemaphoresSignalNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1249,9 +1237,8 @@ pub unsafe fn graph_external_semaphores_wait_node_get_params(
     let mut params = MaybeUninit::<sys::CUDA_EXT_SEM_WAIT_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphExternalSemaphoresWaitNodeGetParams(node, params.as_mut_ptr()) };
-    check(status, Function::cuGraphExternalSemaphoresWaitNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(params, status, Function::cuGraphExternalSemaphoresWaitNodeGetParams) }
 }
 
 /// Sets a semaphore-waiting node's parameters.
@@ -1260,6 +1247,7 @@ pub unsafe fn graph_external_semaphores_wait_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphExternalSemaphoresWaitNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1389,9 +1377,8 @@ pub unsafe fn graph_get_id(graph: sys::CUgraph) -> Result<u32> {
     let mut graph_id = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphGetId(graph, graph_id.as_mut_ptr()) };
-    check(status, Function::cuGraphGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_id, status, Function::cuGraphGetId) }
 }
 
 /// Gives the nodes of a graph.
@@ -1469,9 +1456,8 @@ pub unsafe fn graph_host_node_get_params(
     let mut node_params = MaybeUninit::<sys::CUDA_HOST_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphHostNodeGetParams(node, node_params.as_mut_ptr()) };
-    check(status, Function::cuGraphHostNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node_params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node_params, status, Function::cuGraphHostNodeGetParams) }
 }
 
 /// Sets a host node's parameters.
@@ -1502,6 +1488,7 @@ pub unsafe fn graph_host_node_set_params(
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphInstantiateWithFlags")]
+#[doc(alias = "cuGraphInstantiate")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_instantiate_with_flags(
@@ -1511,9 +1498,8 @@ pub unsafe fn graph_instantiate_with_flags(
     let mut graph_exec = MaybeUninit::<sys::CUgraphExec>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphInstantiateWithFlags(graph_exec.as_mut_ptr(), graph, flags) };
-    check(status, Function::cuGraphInstantiateWithFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_exec.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_exec, status, Function::cuGraphInstantiateWithFlags) }
 }
 
 /// Makes a graph ready to run; on failure the parameters say why.
@@ -1524,6 +1510,7 @@ pub unsafe fn graph_instantiate_with_flags(
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
+/// The stream in `instantiate_params` must be live, or null.
 #[doc(alias = "cuGraphInstantiateWithParams")]
 #[inline]
 #[track_caller]
@@ -1540,9 +1527,8 @@ pub unsafe fn graph_instantiate_with_params(
             ptr::from_mut(instantiate_params),
         )
     };
-    check(status, Function::cuGraphInstantiateWithParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_exec.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_exec, status, Function::cuGraphInstantiateWithParams) }
 }
 
 /// Makes a graph ready to run, in the form of CUDA 11.0; on failure the node and the log say why.
@@ -1573,9 +1559,8 @@ pub unsafe fn graph_instantiate_v2(
             buffer_size,
         )
     };
-    check(status, Function::cuGraphInstantiate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph_exec.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph_exec, status, Function::cuGraphInstantiate_v2) }
 }
 
 /// Copies all attributes of a kernel node to another.
@@ -1612,9 +1597,8 @@ pub unsafe fn graph_kernel_node_get_attribute(
     let mut value = MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphKernelNodeGetAttribute(node, attr, value.as_mut_ptr()) };
-    check(status, Function::cuGraphKernelNodeGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { value.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(value, status, Function::cuGraphKernelNodeGetAttribute) }
 }
 
 /// Gives a kernel node's parameters; what they point to lives as long as the node.
@@ -1650,6 +1634,7 @@ pub unsafe fn graph_kernel_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `value` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphKernelNodeSetAttribute")]
 #[inline]
 #[track_caller]
@@ -1721,9 +1706,8 @@ pub unsafe fn graph_mem_alloc_node_get_params(
     let mut params = MaybeUninit::<sys::CUDA_MEM_ALLOC_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphMemAllocNodeGetParams(node, params.as_mut_ptr()) };
-    check(status, Function::cuGraphMemAllocNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(params, status, Function::cuGraphMemAllocNodeGetParams) }
 }
 
 /// Gives the address that a freeing node frees.
@@ -1739,9 +1723,8 @@ pub unsafe fn graph_mem_free_node_get_params(node: sys::CUgraphNode) -> Result<s
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphMemFreeNodeGetParams(node, dptr.as_mut_ptr()) };
-    check(status, Function::cuGraphMemFreeNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dptr, status, Function::cuGraphMemFreeNodeGetParams) }
 }
 
 /// Gives a copy node's parameters.
@@ -1757,9 +1740,8 @@ pub unsafe fn graph_memcpy_node_get_params(node: sys::CUgraphNode) -> Result<sys
     let mut node_params = MaybeUninit::<sys::CUDA_MEMCPY3D>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphMemcpyNodeGetParams(node, node_params.as_mut_ptr()) };
-    check(status, Function::cuGraphMemcpyNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node_params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node_params, status, Function::cuGraphMemcpyNodeGetParams) }
 }
 
 /// Sets a copy node's parameters.
@@ -1796,9 +1778,8 @@ pub unsafe fn graph_memset_node_get_params(
     let mut node_params = MaybeUninit::<sys::CUDA_MEMSET_NODE_PARAMS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphMemsetNodeGetParams(node, node_params.as_mut_ptr()) };
-    check(status, Function::cuGraphMemsetNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node_params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node_params, status, Function::cuGraphMemsetNodeGetParams) }
 }
 
 /// Sets a memory-setting node's parameters.
@@ -1807,6 +1788,7 @@ pub unsafe fn graph_memset_node_get_params(
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
 #[doc(alias = "cuGraphMemsetNodeSetParams")]
 #[inline]
 #[track_caller]
@@ -1835,9 +1817,8 @@ pub unsafe fn graph_node_find_in_clone(
     let mut node = MaybeUninit::<sys::CUgraphNode>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphNodeFindInClone(node.as_mut_ptr(), original_node, cloned_graph) };
-    check(status, Function::cuGraphNodeFindInClone)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node, status, Function::cuGraphNodeFindInClone) }
 }
 
 /// Gives the graph that a node is in.
@@ -1853,9 +1834,8 @@ pub unsafe fn graph_node_get_containing_graph(node: sys::CUgraphNode) -> Result<
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphNodeGetContainingGraph(node, graph.as_mut_ptr()) };
-    check(status, Function::cuGraphNodeGetContainingGraph)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph, status, Function::cuGraphNodeGetContainingGraph) }
 }
 
 /// Gives the nodes that a node depends on.
@@ -2040,13 +2020,12 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
 pub unsafe fn graph_node_get_enabled(
     graph_exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
-) -> Result<u32> {
-    let mut is_enabled = MaybeUninit::<u32>::zeroed();
+) -> Result<bool> {
+    let mut is_enabled = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuGraphNodeGetEnabled(graph_exec, node, is_enabled.as_mut_ptr()) };
+    let status = unsafe { sys::cuGraphNodeGetEnabled(graph_exec, node, &raw mut is_enabled) };
     check(status, Function::cuGraphNodeGetEnabled)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { is_enabled.assume_init() })
+    Ok(is_enabled != 0)
 }
 
 /// Gives a node's number in its graph.
@@ -2062,9 +2041,8 @@ pub unsafe fn graph_node_get_local_id(node: sys::CUgraphNode) -> Result<u32> {
     let mut node_id = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphNodeGetLocalId(node, node_id.as_mut_ptr()) };
-    check(status, Function::cuGraphNodeGetLocalId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node_id, status, Function::cuGraphNodeGetLocalId) }
 }
 
 /// Gives the parameters of a node of any kind; what they point to lives as long as the node.
@@ -2080,9 +2058,8 @@ pub unsafe fn graph_node_get_params(node: sys::CUgraphNode) -> Result<sys::CUgra
     let mut node_params = MaybeUninit::<sys::CUgraphNodeParams>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphNodeGetParams(node, node_params.as_mut_ptr()) };
-    check(status, Function::cuGraphNodeGetParams)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { node_params.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(node_params, status, Function::cuGraphNodeGetParams) }
 }
 
 /// Gives the number by which tools know a node.
@@ -2098,9 +2075,8 @@ pub unsafe fn graph_node_get_tools_id(node: sys::CUgraphNode) -> Result<u64> {
     let mut tools_node_id = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphNodeGetToolsId(node, tools_node_id.as_mut_ptr()) };
-    check(status, Function::cuGraphNodeGetToolsId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tools_node_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tools_node_id, status, Function::cuGraphNodeGetToolsId) }
 }
 
 /// Says what a node does.
@@ -2116,9 +2092,8 @@ pub unsafe fn graph_node_get_type(node: sys::CUgraphNode) -> Result<sys::CUgraph
     let mut type_ = MaybeUninit::<sys::CUgraphNodeType>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphNodeGetType(node, type_.as_mut_ptr()) };
-    check(status, Function::cuGraphNodeGetType)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { type_.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(type_, status, Function::cuGraphNodeGetType) }
 }
 
 /// Says whether a node of an instantiated graph does its work.
@@ -2202,7 +2177,7 @@ pub unsafe fn graph_release_user_object(
 /// [`cuGraphRemoveDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies`, since CUDA 10.0.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphRemoveDependencies")]
 #[inline]
 #[track_caller]
@@ -2223,7 +2198,7 @@ pub unsafe fn graph_remove_dependencies(
 /// [`cuGraphRemoveDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `graph` must be live, or null where the driver allows it.
+/// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphRemoveDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -2306,9 +2281,8 @@ pub unsafe fn user_object_create(
     let mut object = MaybeUninit::<sys::CUuserObject>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuUserObjectCreate(object.as_mut_ptr(), ptr, destroy, initial_refcount, flags) };
-    check(status, Function::cuUserObjectCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { object.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(object, status, Function::cuUserObjectCreate) }
 }
 
 /// Gives back uses of an object that graphs keep alive.
@@ -2346,7 +2320,7 @@ pub(super) mod legacy {
     use core::mem::MaybeUninit;
     use core::ptr;
 
-    use super::super::super::give::{slice};
+    use super::super::super::give::{given, slice};
     use crate::sys;
     use crate::{Result, check};
 
@@ -2355,7 +2329,7 @@ pub(super) mod legacy {
     /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode`, since CUDA 10.0.
     ///
     /// # Safety
-    /// `graph` must be live, or null where the driver allows it.
+    /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
     /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise.
     #[doc(alias = "cuGraphAddKernelNode")]
     #[inline]
@@ -2377,9 +2351,8 @@ pub(super) mod legacy {
                 ptr::from_ref(node_params),
             )
         };
-        check(status, sys::legacy::Function::cuGraphAddKernelNode)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { graph_node.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(graph_node, status, sys::legacy::Function::cuGraphAddKernelNode) }
     }
 
     /// Sets a kernel node's parameters in an instantiated graph, in the form of CUDA 10.1.
@@ -2457,9 +2430,8 @@ pub(super) mod legacy {
                 buffer_size,
             )
         };
-        check(status, sys::legacy::Function::cuGraphInstantiate)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { graph_exec.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(graph_exec, status, sys::legacy::Function::cuGraphInstantiate) }
     }
 
     /// Gives a kernel node's parameters, in the form of CUDA 10.0; what they point to lives as long as the node.
@@ -2477,9 +2449,8 @@ pub(super) mod legacy {
         let mut node_params = MaybeUninit::<sys::CUDA_KERNEL_NODE_PARAMS_v1>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphKernelNodeGetParams(node, node_params.as_mut_ptr()) };
-        check(status, sys::legacy::Function::cuGraphKernelNodeGetParams)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { node_params.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(node_params, status, sys::legacy::Function::cuGraphKernelNodeGetParams) }
     }
 
     /// Sets a kernel node's parameters, in the form of CUDA 10.0.

@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{count, slice};
+use super::super::give::{count, given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuGraphicsMapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsMapResources`, since CUDA 3.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `resources` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphicsMapResources")]
 #[inline]
 #[track_caller]
@@ -41,9 +41,8 @@ pub unsafe fn graphics_resource_get_mapped_mipmapped_array(
     let mut mipmapped_array = MaybeUninit::<sys::CUmipmappedArray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGraphicsResourceGetMappedMipmappedArray(mipmapped_array.as_mut_ptr(), resource) };
-    check(status, Function::cuGraphicsResourceGetMappedMipmappedArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mipmapped_array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mipmapped_array, status, Function::cuGraphicsResourceGetMappedMipmappedArray) }
 }
 
 /// What [`graphics_resource_get_mapped_pointer`](crate::checked::graphics_resource_get_mapped_pointer) gives.
@@ -130,9 +129,8 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
             mip_level,
         )
     };
-    check(status, Function::cuGraphicsSubResourceGetMappedArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(array, status, Function::cuGraphicsSubResourceGetMappedArray) }
 }
 
 /// Ends the mapping of resources of a graphics API.
@@ -140,7 +138,8 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
 /// [`cuGraphicsUnmapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsUnmapResources`, since CUDA 3.0.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `resources` must be live, or null where the driver allows it.
+/// Addresses and arrays that they were mapped to must not be used again.
 #[doc(alias = "cuGraphicsUnmapResources")]
 #[inline]
 #[track_caller]

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, same_length, slice, slice_mut};
+use super::super::give::{count, given, same_length, slice, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -21,9 +21,8 @@ pub unsafe fn ctx_from_green_ctx(ctx: sys::CUgreenCtx) -> Result<sys::CUcontext>
     let mut context = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxFromGreenCtx(context.as_mut_ptr(), ctx) };
-    check(status, Function::cuCtxFromGreenCtx)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { context.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(context, status, Function::cuCtxFromGreenCtx) }
 }
 
 /// Gives a context's resources of a kind.
@@ -42,9 +41,8 @@ pub unsafe fn ctx_get_dev_resource(
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuCtxGetDevResource(ctx, resource.as_mut_ptr(), type_) };
-    check(status, Function::cuCtxGetDevResource)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { resource.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(resource, status, Function::cuCtxGetDevResource) }
 }
 
 /// Puts resources together for the making of a green context.
@@ -52,7 +50,7 @@ pub unsafe fn ctx_get_dev_resource(
 /// [`cuDevResourceGenerateDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevResourceGenerateDesc`, since CUDA 12.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `resources` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevResourceGenerateDesc")]
 #[inline]
 #[track_caller]
@@ -69,9 +67,8 @@ pub unsafe fn dev_resource_generate_desc(
             nb_resources,
         )
     };
-    check(status, Function::cuDevResourceGenerateDesc)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { desc.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(desc, status, Function::cuDevResourceGenerateDesc) }
 }
 
 /// Splits multiprocessors into groups as asked, and gives what remains; without results it only fills in what is possible.
@@ -79,7 +76,7 @@ pub unsafe fn dev_resource_generate_desc(
 /// [`cuDevSmResourceSplit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplit`, since CUDA 13.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `input` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevSmResourceSplit")]
 #[inline]
 #[track_caller]
@@ -105,9 +102,8 @@ pub unsafe fn dev_sm_resource_split(
             slice_mut(group_params),
         )
     };
-    check(status, Function::cuDevSmResourceSplit)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { remainder.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(remainder, status, Function::cuDevSmResourceSplit) }
 }
 
 /// What [`dev_sm_resource_split_by_count`](crate::checked::dev_sm_resource_split_by_count) gives.
@@ -125,7 +121,7 @@ pub struct DevSmResourceSplitByCount {
 /// [`cuDevSmResourceSplitByCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplitByCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `input` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevSmResourceSplitByCount")]
 #[inline]
 #[track_caller]
@@ -161,7 +157,7 @@ pub unsafe fn dev_sm_resource_split_by_count(
 /// [`cuDeviceGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDeviceGetDevResource`, since CUDA 12.4.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `device` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetDevResource")]
 #[inline]
 #[track_caller]
@@ -172,9 +168,8 @@ pub unsafe fn device_get_dev_resource(
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetDevResource(device, resource.as_mut_ptr(), type_) };
-    check(status, Function::cuDeviceGetDevResource)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { resource.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(resource, status, Function::cuDeviceGetDevResource) }
 }
 
 /// Makes a green context: a context with a part of a device's resources.
@@ -196,9 +191,8 @@ pub unsafe fn green_ctx_create(
     let mut ctx = MaybeUninit::<sys::CUgreenCtx>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGreenCtxCreate(ctx.as_mut_ptr(), desc, dev, flags) };
-    check(status, Function::cuGreenCtxCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ctx, status, Function::cuGreenCtxCreate) }
 }
 
 /// Destroys a green context.
@@ -207,6 +201,7 @@ pub unsafe fn green_ctx_create(
 ///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
+/// Nothing that was made in it may be used again.
 #[doc(alias = "cuGreenCtxDestroy")]
 #[inline]
 #[track_caller]
@@ -232,9 +227,8 @@ pub unsafe fn green_ctx_get_dev_resource(
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGreenCtxGetDevResource(ctx, resource.as_mut_ptr(), type_) };
-    check(status, Function::cuGreenCtxGetDevResource)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { resource.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(resource, status, Function::cuGreenCtxGetDevResource) }
 }
 
 /// Gives a green context's number, unique in the process's life.
@@ -250,9 +244,8 @@ pub unsafe fn green_ctx_get_id(green_ctx: sys::CUgreenCtx) -> Result<u64> {
     let mut green_ctx_id = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGreenCtxGetId(green_ctx, green_ctx_id.as_mut_ptr()) };
-    check(status, Function::cuGreenCtxGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { green_ctx_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(green_ctx_id, status, Function::cuGreenCtxGetId) }
 }
 
 /// Records into an event all work that a green context has at this moment.
@@ -289,9 +282,8 @@ pub unsafe fn green_ctx_stream_create(
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuGreenCtxStreamCreate(stream.as_mut_ptr(), green_ctx, flags, priority) };
-    check(status, Function::cuGreenCtxStreamCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream, status, Function::cuGreenCtxStreamCreate) }
 }
 
 /// Makes all future work of a green context wait for an event.
@@ -325,9 +317,8 @@ pub unsafe fn stream_get_dev_resource(
     let mut resource = MaybeUninit::<sys::CUdevResource>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetDevResource(stream, resource.as_mut_ptr(), type_) };
-    check(status, Function::cuStreamGetDevResource)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { resource.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(resource, status, Function::cuStreamGetDevResource) }
 }
 
 /// Gives the green context of a stream, or null.
@@ -343,7 +334,6 @@ pub unsafe fn stream_get_green_ctx(stream: sys::CUstream) -> Result<sys::CUgreen
     let mut ctx = MaybeUninit::<sys::CUgreenCtx>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetGreenCtx(stream, ctx.as_mut_ptr()) };
-    check(status, Function::cuStreamGetGreenCtx)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ctx, status, Function::cuStreamGetGreenCtx) }
 }

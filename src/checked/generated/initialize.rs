@@ -9,7 +9,7 @@ use crate::{Result, check};
 /// [`cuInit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html) in C; the export `cuInit`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuInit")]
 #[inline]
 #[track_caller]

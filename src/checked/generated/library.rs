@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, filled, same_length, slice, slice_mut, text, zeroed};
+use super::super::give::{count, filled, given, same_length, slice, slice_mut, text, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -26,9 +26,8 @@ pub unsafe fn kernel_get_attribute(
     let mut pi = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetAttribute(pi.as_mut_ptr(), attrib, kernel, dev) };
-    check(status, Function::cuKernelGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pi.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pi, status, Function::cuKernelGetAttribute) }
 }
 
 /// Gives the function that a kernel has in the current context.
@@ -44,9 +43,8 @@ pub unsafe fn kernel_get_function(kernel: sys::CUkernel) -> Result<sys::CUfuncti
     let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetFunction(func.as_mut_ptr(), kernel) };
-    check(status, Function::cuKernelGetFunction)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { func.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(func, status, Function::cuKernelGetFunction) }
 }
 
 /// Gives the library that a kernel came from.
@@ -59,12 +57,11 @@ pub unsafe fn kernel_get_function(kernel: sys::CUkernel) -> Result<sys::CUfuncti
 #[inline]
 #[track_caller]
 pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary> {
-    let mut lib = MaybeUninit::<sys::CUlibrary>::zeroed();
+    let mut library = MaybeUninit::<sys::CUlibrary>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuKernelGetLibrary(lib.as_mut_ptr(), kernel) };
-    check(status, Function::cuKernelGetLibrary)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { lib.assume_init() })
+    let status = unsafe { sys::cuKernelGetLibrary(library.as_mut_ptr(), kernel) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(library, status, Function::cuKernelGetLibrary) }
 }
 
 /// Gives a kernel's name.
@@ -72,14 +69,14 @@ pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary
 /// [`cuKernelGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetName`, since CUDA 12.3.
 ///
 /// # Safety
-/// `hfunc` must be live, or null where the driver allows it.
+/// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuKernelGetName")]
 #[inline]
 #[track_caller]
-pub unsafe fn kernel_get_name(hfunc: sys::CUkernel) -> Result<String> {
+pub unsafe fn kernel_get_name(func: sys::CUkernel) -> Result<String> {
     let mut name = ptr::null();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuKernelGetName(&raw mut name, hfunc) };
+    let status = unsafe { sys::cuKernelGetName(&raw mut name, func) };
     check(status, Function::cuKernelGetName)?;
     // SAFETY: zeroed before the call, and the call succeeded.
     Ok(unsafe { text(name) })
@@ -98,9 +95,8 @@ pub unsafe fn kernel_get_param_count(kernel: sys::CUkernel) -> Result<usize> {
     let mut param_count = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuKernelGetParamCount(kernel, param_count.as_mut_ptr()) };
-    check(status, Function::cuKernelGetParamCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { param_count.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(param_count, status, Function::cuKernelGetParamCount) }
 }
 
 /// What [`kernel_get_param_info`](crate::checked::kernel_get_param_info) gives.
@@ -189,13 +185,13 @@ pub unsafe fn kernel_set_cache_config(
 /// [`cuLibraryEnumerateKernels`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryEnumerateKernels`, since CUDA 12.4.
 ///
 /// # Safety
-/// `lib` must be live, or null where the driver allows it.
+/// `library` must be live, or null where the driver allows it.
 #[doc(alias = "cuLibraryEnumerateKernels")]
 #[inline]
 #[track_caller]
 pub unsafe fn library_enumerate_kernels(
     num_kernels: u32,
-    lib: sys::CUlibrary,
+    library: sys::CUlibrary,
 ) -> Result<Vec<sys::CUkernel>> {
     let mut kernels = zeroed::<sys::CUkernel>(num_kernels as usize);
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
@@ -203,7 +199,7 @@ pub unsafe fn library_enumerate_kernels(
         sys::cuLibraryEnumerateKernels(
             kernels.as_mut_ptr().cast::<sys::CUkernel>(),
             num_kernels,
-            lib,
+            library,
         )
     };
     check(status, Function::cuLibraryEnumerateKernels)?;
@@ -256,9 +252,8 @@ pub unsafe fn library_get_kernel(library: sys::CUlibrary, name: &CStr) -> Result
     let mut kernel = MaybeUninit::<sys::CUkernel>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLibraryGetKernel(kernel.as_mut_ptr(), library, name.as_ptr()) };
-    check(status, Function::cuLibraryGetKernel)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { kernel.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(kernel, status, Function::cuLibraryGetKernel) }
 }
 
 /// Counts the kernels of a library.
@@ -266,17 +261,16 @@ pub unsafe fn library_get_kernel(library: sys::CUlibrary, name: &CStr) -> Result
 /// [`cuLibraryGetKernelCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetKernelCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// `lib` must be live, or null where the driver allows it.
+/// `library` must be live, or null where the driver allows it.
 #[doc(alias = "cuLibraryGetKernelCount")]
 #[inline]
 #[track_caller]
-pub unsafe fn library_get_kernel_count(lib: sys::CUlibrary) -> Result<u32> {
+pub unsafe fn library_get_kernel_count(library: sys::CUlibrary) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLibraryGetKernelCount(count.as_mut_ptr(), lib) };
-    check(status, Function::cuLibraryGetKernelCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    let status = unsafe { sys::cuLibraryGetKernelCount(count.as_mut_ptr(), library) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuLibraryGetKernelCount) }
 }
 
 /// What [`library_get_managed`](crate::checked::library_get_managed) gives.
@@ -324,12 +318,11 @@ pub unsafe fn library_get_managed(
 #[inline]
 #[track_caller]
 pub unsafe fn library_get_module(library: sys::CUlibrary) -> Result<sys::CUmodule> {
-    let mut mod_ = MaybeUninit::<sys::CUmodule>::zeroed();
+    let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLibraryGetModule(mod_.as_mut_ptr(), library) };
-    check(status, Function::cuLibraryGetModule)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mod_.assume_init() })
+    let status = unsafe { sys::cuLibraryGetModule(module.as_mut_ptr(), library) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuLibraryGetModule) }
 }
 
 /// Finds a function of a library that host and devices call by one address.
@@ -348,9 +341,8 @@ pub unsafe fn library_get_unified_function(
     let mut fptr = MaybeUninit::<*mut c_void>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLibraryGetUnifiedFunction(fptr.as_mut_ptr(), library, symbol.as_ptr()) };
-    check(status, Function::cuLibraryGetUnifiedFunction)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { fptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(fptr, status, Function::cuLibraryGetUnifiedFunction) }
 }
 
 /// Loads code that every context can use, from memory: zero-terminated PTX, a cubin or a fatbin. Bad code may first be found when a kernel is asked for.
@@ -389,9 +381,8 @@ pub unsafe fn library_load_data(
             num_library_options,
         )
     };
-    check(status, Function::cuLibraryLoadData)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { library.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(library, status, Function::cuLibraryLoadData) }
 }
 
 /// Loads code that every context can use, from a file.
@@ -430,9 +421,8 @@ pub unsafe fn library_load_from_file(
             num_library_options,
         )
     };
-    check(status, Function::cuLibraryLoadFromFile)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { library.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(library, status, Function::cuLibraryLoadFromFile) }
 }
 
 /// Unloads a library; its kernels and variables go with it.
@@ -441,6 +431,7 @@ pub unsafe fn library_load_from_file(
 ///
 /// # Safety
 /// `library` must be live, and must not be used again.
+/// What was found in it must not be used again.
 #[doc(alias = "cuLibraryUnload")]
 #[inline]
 #[track_caller]

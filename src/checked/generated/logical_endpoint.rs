@@ -5,6 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -13,7 +14,7 @@ use crate::{Result, check};
 /// [`cuLogicalEndpointAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointAddDevice`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `le_id` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointAddDevice")]
 #[inline]
 #[track_caller]
@@ -76,7 +77,7 @@ pub unsafe fn logical_endpoint_bind_mem(
 /// [`cuLogicalEndpointCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointCreate`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `le_id` and `prop` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointCreate")]
 #[inline]
 #[track_caller]
@@ -94,7 +95,7 @@ pub unsafe fn logical_endpoint_create(
 /// [`cuLogicalEndpointDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointDestroy`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `le_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointDestroy")]
 #[inline]
 #[track_caller]
@@ -137,7 +138,7 @@ pub struct LogicalEndpointGetLimits {
 /// [`cuLogicalEndpointGetLimits`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointGetLimits`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `prop` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointGetLimits")]
 #[inline]
 #[track_caller]
@@ -168,7 +169,7 @@ pub unsafe fn logical_endpoint_get_limits(
 /// [`cuLogicalEndpointIdRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointIdRelease`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `base_le_id` and `count` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointIdRelease")]
 #[inline]
 #[track_caller]
@@ -186,7 +187,7 @@ pub unsafe fn logical_endpoint_id_release(
 /// [`cuLogicalEndpointIdReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointIdReserve`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `count` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointIdReserve")]
 #[inline]
 #[track_caller]
@@ -194,9 +195,8 @@ pub unsafe fn logical_endpoint_id_reserve(count: u32) -> Result<sys::CUlogicalEn
     let mut base_le_id = MaybeUninit::<sys::CUlogicalEndpointId>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLogicalEndpointIdReserve(base_le_id.as_mut_ptr(), count) };
-    check(status, Function::cuLogicalEndpointIdReserve)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { base_le_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(base_le_id, status, Function::cuLogicalEndpointIdReserve) }
 }
 
 /// Takes a logical endpoint of another process by a handle.
@@ -223,17 +223,16 @@ pub unsafe fn logical_endpoint_import(
 /// [`cuLogicalEndpointQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointQuery`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `le_id` and `count` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointQuery")]
 #[inline]
 #[track_caller]
-pub unsafe fn logical_endpoint_query(le_id: sys::CUlogicalEndpointId, count: u32) -> Result<i32> {
-    let mut query_status = MaybeUninit::<i32>::zeroed();
+pub unsafe fn logical_endpoint_query(le_id: sys::CUlogicalEndpointId, count: u32) -> Result<bool> {
+    let mut query_status = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuLogicalEndpointQuery(le_id, count, query_status.as_mut_ptr()) };
+    let status = unsafe { sys::cuLogicalEndpointQuery(le_id, count, &raw mut query_status) };
     check(status, Function::cuLogicalEndpointQuery)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { query_status.assume_init() })
+    Ok(query_status != 0)
 }
 
 /// Ends the binding of memory to a range of a logical endpoint.
@@ -241,7 +240,7 @@ pub unsafe fn logical_endpoint_query(le_id: sys::CUlogicalEndpointId, count: u32
 /// [`cuLogicalEndpointUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointUnbind`, since CUDA 13.3.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `le_id`, `dev`, `offset` and `size` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointUnbind")]
 #[inline]
 #[track_caller]

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{slice_mut};
+use super::super::give::{given, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -14,7 +14,7 @@ use crate::{Result, check};
 /// [`cuLogsCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsCurrent`, since CUDA 12.9.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsCurrent")]
 #[inline]
 #[track_caller]
@@ -22,9 +22,8 @@ pub unsafe fn logs_current(flags: u32) -> Result<sys::CUlogIterator> {
     let mut iterator = MaybeUninit::<sys::CUlogIterator>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLogsCurrent(iterator.as_mut_ptr(), flags) };
-    check(status, Function::cuLogsCurrent)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { iterator.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(iterator, status, Function::cuLogsCurrent) }
 }
 
 /// Writes the driver's log since a mark to a file, and moves the mark to its end.
@@ -32,7 +31,7 @@ pub unsafe fn logs_current(flags: u32) -> Result<sys::CUlogIterator> {
 /// [`cuLogsDumpToFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToFile`, since CUDA 12.9.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `path_to_file` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsDumpToFile")]
 #[inline]
 #[track_caller]
@@ -57,7 +56,7 @@ pub unsafe fn logs_dump_to_file(
 /// [`cuLogsDumpToMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToMemory`, since CUDA 12.9.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsDumpToMemory")]
 #[inline]
 #[track_caller]
@@ -98,9 +97,8 @@ pub unsafe fn logs_register_callback(
     let mut callback = MaybeUninit::<sys::CUlogsCallbackHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuLogsRegisterCallback(callback_func, user_data, callback.as_mut_ptr()) };
-    check(status, Function::cuLogsRegisterCallback)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback, status, Function::cuLogsRegisterCallback) }
 }
 
 /// Unregisters a function that is given the driver's log.

@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{slice};
+use super::super::give::{given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -24,9 +24,8 @@ pub unsafe fn mem_alloc_async(bytesize: usize, stream: sys::CUstream) -> Result<
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAllocAsync(dptr.as_mut_ptr(), bytesize, stream) };
-    check(status, Function::cuMemAllocAsync)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dptr, status, Function::cuMemAllocAsync) }
 }
 
 /// Queues an allocation of device memory, in bytes, from a pool.
@@ -48,9 +47,8 @@ pub unsafe fn mem_alloc_from_pool_async(
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAllocFromPoolAsync(dptr.as_mut_ptr(), bytesize, pool, stream) };
-    check(status, Function::cuMemAllocFromPoolAsync)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dptr, status, Function::cuMemAllocFromPoolAsync) }
 }
 
 /// Queues the freeing of device memory.
@@ -74,7 +72,7 @@ pub unsafe fn mem_free_async(dptr: sys::CUdeviceptr, stream: sys::CUstream) -> R
 /// [`cuMemGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetDefaultMemPool`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemGetDefaultMemPool")]
 #[inline]
 #[track_caller]
@@ -85,9 +83,8 @@ pub unsafe fn mem_get_default_mem_pool(
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetDefaultMemPool(pool.as_mut_ptr(), ptr::from_ref(location).cast_mut(), type_) };
-    check(status, Function::cuMemGetDefaultMemPool)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuMemGetDefaultMemPool) }
 }
 
 /// Gives the pool that allocations at a place come from.
@@ -95,7 +92,7 @@ pub unsafe fn mem_get_default_mem_pool(
 /// [`cuMemGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetMemPool`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemGetMemPool")]
 #[inline]
 #[track_caller]
@@ -106,9 +103,8 @@ pub unsafe fn mem_get_mem_pool(
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetMemPool(pool.as_mut_ptr(), ptr::from_ref(location).cast_mut(), type_) };
-    check(status, Function::cuMemGetMemPool)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuMemGetMemPool) }
 }
 
 /// Makes a pool for stream-ordered allocations.
@@ -118,7 +114,7 @@ pub unsafe fn mem_get_mem_pool(
 /// [`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolCreate`, since CUDA 11.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `pool_props` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemPoolCreate")]
 #[inline]
 #[track_caller]
@@ -126,9 +122,8 @@ pub unsafe fn mem_pool_create(pool_props: &sys::CUmemPoolProps) -> Result<sys::C
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemPoolCreate(pool.as_mut_ptr(), ptr::from_ref(pool_props)) };
-    check(status, Function::cuMemPoolCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuMemPoolCreate) }
 }
 
 /// Destroys a pool; its memory goes when it is all freed.
@@ -151,7 +146,7 @@ pub unsafe fn mem_pool_destroy(pool: sys::CUmemoryPool) -> Result<()> {
 /// [`cuMemPoolExportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportPointer`, since CUDA 11.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// `ptr` must be an allocation of a pool that can be shared.
 #[doc(alias = "cuMemPoolExportPointer")]
 #[inline]
 #[track_caller]
@@ -161,9 +156,8 @@ pub unsafe fn mem_pool_export_pointer(
     let mut share_data = MaybeUninit::<sys::CUmemPoolPtrExportData>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemPoolExportPointer(share_data.as_mut_ptr(), ptr) };
-    check(status, Function::cuMemPoolExportPointer)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { share_data.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(share_data, status, Function::cuMemPoolExportPointer) }
 }
 
 /// Makes a handle by which another process can use a pool.
@@ -203,9 +197,8 @@ pub unsafe fn mem_pool_get_access(
     let mut flags = MaybeUninit::<sys::CUmemAccess_flags>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemPoolGetAccess(flags.as_mut_ptr(), mem_pool, ptr::from_ref(location).cast_mut()) };
-    check(status, Function::cuMemPoolGetAccess)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuMemPoolGetAccess) }
 }
 
 /// Gives an attribute of a pool.
@@ -247,9 +240,8 @@ pub unsafe fn mem_pool_import_from_shareable_handle(
     let mut pool = MaybeUninit::<sys::CUmemoryPool>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemPoolImportFromShareableHandle(pool.as_mut_ptr(), handle, handle_type, flags) };
-    check(status, Function::cuMemPoolImportFromShareableHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pool.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pool, status, Function::cuMemPoolImportFromShareableHandle) }
 }
 
 /// Takes an allocation of another process's shared pool.
@@ -270,9 +262,8 @@ pub unsafe fn mem_pool_import_pointer(
     let mut ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemPoolImportPointer(ptr.as_mut_ptr(), pool, ptr::from_ref(share_data).cast_mut()) };
-    check(status, Function::cuMemPoolImportPointer)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ptr, status, Function::cuMemPoolImportPointer) }
 }
 
 /// Says which devices may use a pool's memory.

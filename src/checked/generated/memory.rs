@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{TEXT, count, same_length, slice, string};
+use super::super::give::{TEXT, count, given, same_length, slice, string};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -16,7 +16,7 @@ use crate::{Result, check};
 /// [`cuArray3DCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArray3DCreate_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuArray3DCreate")]
 #[doc(alias = "cuArray3DCreate_v2")]
 #[inline]
@@ -27,9 +27,8 @@ pub unsafe fn array_3d_create(
     let mut handle = MaybeUninit::<sys::CUarray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArray3DCreate_v2(handle.as_mut_ptr(), ptr::from_ref(allocate_array)) };
-    check(status, Function::cuArray3DCreate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuArray3DCreate_v2) }
 }
 
 /// Gives the description of an array of up to three dimensions.
@@ -46,9 +45,8 @@ pub unsafe fn array_3d_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_A
     let mut array_descriptor = MaybeUninit::<sys::CUDA_ARRAY3D_DESCRIPTOR>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArray3DGetDescriptor_v2(array_descriptor.as_mut_ptr(), array) };
-    check(status, Function::cuArray3DGetDescriptor_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { array_descriptor.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(array_descriptor, status, Function::cuArray3DGetDescriptor_v2) }
 }
 
 /// Makes a one- or two-dimensional array.
@@ -58,7 +56,7 @@ pub unsafe fn array_3d_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_A
 /// [`cuArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayCreate_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuArrayCreate")]
 #[doc(alias = "cuArrayCreate_v2")]
 #[inline]
@@ -67,9 +65,8 @@ pub unsafe fn array_create(allocate_array: &sys::CUDA_ARRAY_DESCRIPTOR) -> Resul
     let mut handle = MaybeUninit::<sys::CUarray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArrayCreate_v2(handle.as_mut_ptr(), ptr::from_ref(allocate_array)) };
-    check(status, Function::cuArrayCreate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuArrayCreate_v2) }
 }
 
 /// Destroys an array.
@@ -101,9 +98,8 @@ pub unsafe fn array_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_ARRA
     let mut array_descriptor = MaybeUninit::<sys::CUDA_ARRAY_DESCRIPTOR>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArrayGetDescriptor_v2(array_descriptor.as_mut_ptr(), array) };
-    check(status, Function::cuArrayGetDescriptor_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { array_descriptor.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(array_descriptor, status, Function::cuArrayGetDescriptor_v2) }
 }
 
 /// Gives the memory that an array needs on a device.
@@ -122,9 +118,8 @@ pub unsafe fn array_get_memory_requirements(
     let mut memory_requirements = MaybeUninit::<sys::CUDA_ARRAY_MEMORY_REQUIREMENTS>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArrayGetMemoryRequirements(memory_requirements.as_mut_ptr(), array, device) };
-    check(status, Function::cuArrayGetMemoryRequirements)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { memory_requirements.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(memory_requirements, status, Function::cuArrayGetMemoryRequirements) }
 }
 
 /// Gives one plane of an array of several.
@@ -140,9 +135,8 @@ pub unsafe fn array_get_plane(array: sys::CUarray, plane_idx: u32) -> Result<sys
     let mut plane_array = MaybeUninit::<sys::CUarray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArrayGetPlane(plane_array.as_mut_ptr(), array, plane_idx) };
-    check(status, Function::cuArrayGetPlane)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { plane_array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(plane_array, status, Function::cuArrayGetPlane) }
 }
 
 /// Gives how a sparse array is laid out.
@@ -160,9 +154,8 @@ pub unsafe fn array_get_sparse_properties(
     let mut sparse_properties = MaybeUninit::<sys::CUDA_ARRAY_SPARSE_PROPERTIES>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuArrayGetSparseProperties(sparse_properties.as_mut_ptr(), array) };
-    check(status, Function::cuArrayGetSparseProperties)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { sparse_properties.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(sparse_properties, status, Function::cuArrayGetSparseProperties) }
 }
 
 /// Finds a device by its place on the PCI bus.
@@ -170,7 +163,7 @@ pub unsafe fn array_get_sparse_properties(
 /// [`cuDeviceGetByPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetByPCIBusId`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `pci_bus_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetByPCIBusId")]
 #[inline]
 #[track_caller]
@@ -178,9 +171,8 @@ pub unsafe fn device_get_by_pci_bus_id(pci_bus_id: &CStr) -> Result<sys::CUdevic
     let mut dev = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetByPCIBusId(dev.as_mut_ptr(), pci_bus_id.as_ptr()) };
-    check(status, Function::cuDeviceGetByPCIBusId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dev.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dev, status, Function::cuDeviceGetByPCIBusId) }
 }
 
 /// Gives a device's place on the PCI bus, as domain:bus:device.function.
@@ -188,7 +180,7 @@ pub unsafe fn device_get_by_pci_bus_id(pci_bus_id: &CStr) -> Result<sys::CUdevic
 /// [`cuDeviceGetPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetPCIBusId`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetPCIBusId")]
 #[inline]
 #[track_caller]
@@ -227,9 +219,8 @@ pub unsafe fn device_register_async_notification(
             callback.as_mut_ptr(),
         )
     };
-    check(status, Function::cuDeviceRegisterAsyncNotification)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { callback.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(callback, status, Function::cuDeviceRegisterAsyncNotification) }
 }
 
 /// Unregisters a function that was told of a device's events.
@@ -278,9 +269,8 @@ pub unsafe fn ipc_get_event_handle(event: sys::CUevent) -> Result<sys::CUipcEven
     let mut handle = MaybeUninit::<sys::CUipcEventHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuIpcGetEventHandle(handle.as_mut_ptr(), event) };
-    check(status, Function::cuIpcGetEventHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuIpcGetEventHandle) }
 }
 
 /// Gives a handle by which another process can open device memory.
@@ -288,7 +278,7 @@ pub unsafe fn ipc_get_event_handle(event: sys::CUevent) -> Result<sys::CUipcEven
 /// [`cuIpcGetMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetMemHandle`, since CUDA 4.1.
 ///
 /// # Safety
-/// `dptr` must be valid for all that the call reads or writes there.
+/// `dptr` must lie in an allocation of device memory.
 #[doc(alias = "cuIpcGetMemHandle")]
 #[inline]
 #[track_caller]
@@ -296,9 +286,8 @@ pub unsafe fn ipc_get_mem_handle(dptr: sys::CUdeviceptr) -> Result<sys::CUipcMem
     let mut handle = MaybeUninit::<sys::CUipcMemHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuIpcGetMemHandle(handle.as_mut_ptr(), dptr) };
-    check(status, Function::cuIpcGetMemHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuIpcGetMemHandle) }
 }
 
 /// Opens an event of another process.
@@ -308,7 +297,7 @@ pub unsafe fn ipc_get_mem_handle(dptr: sys::CUdeviceptr) -> Result<sys::CUipcMem
 /// [`cuIpcOpenEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenEventHandle`, since CUDA 4.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `handle` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuIpcOpenEventHandle")]
 #[inline]
 #[track_caller]
@@ -316,9 +305,8 @@ pub unsafe fn ipc_open_event_handle(handle: sys::CUipcEventHandle) -> Result<sys
     let mut event = MaybeUninit::<sys::CUevent>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuIpcOpenEventHandle(event.as_mut_ptr(), handle) };
-    check(status, Function::cuIpcOpenEventHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { event.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(event, status, Function::cuIpcOpenEventHandle) }
 }
 
 /// Opens device memory of another process.
@@ -328,7 +316,7 @@ pub unsafe fn ipc_open_event_handle(handle: sys::CUipcEventHandle) -> Result<sys
 /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle_v2`, since CUDA 11.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `handle` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuIpcOpenMemHandle")]
 #[doc(alias = "cuIpcOpenMemHandle_v2")]
 #[inline]
@@ -340,9 +328,8 @@ pub unsafe fn ipc_open_mem_handle(
     let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuIpcOpenMemHandle_v2(pdptr.as_mut_ptr(), handle, flags) };
-    check(status, Function::cuIpcOpenMemHandle_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pdptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pdptr, status, Function::cuIpcOpenMemHandle_v2) }
 }
 
 /// Allocates page-locked host memory, in bytes.
@@ -352,7 +339,7 @@ pub unsafe fn ipc_open_mem_handle(
 /// [`cuMemAllocHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocHost_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocHost")]
 #[doc(alias = "cuMemAllocHost_v2")]
 #[inline]
@@ -361,9 +348,8 @@ pub unsafe fn mem_alloc_host(bytesize: usize) -> Result<*mut c_void> {
     let mut pp = MaybeUninit::<*mut c_void>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAllocHost_v2(pp.as_mut_ptr(), bytesize) };
-    check(status, Function::cuMemAllocHost_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pp.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pp, status, Function::cuMemAllocHost_v2) }
 }
 
 /// Allocates managed memory, in bytes, that the host and the devices share.
@@ -373,7 +359,7 @@ pub unsafe fn mem_alloc_host(bytesize: usize) -> Result<*mut c_void> {
 /// [`cuMemAllocManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocManaged`, since CUDA 6.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocManaged")]
 #[inline]
 #[track_caller]
@@ -381,9 +367,8 @@ pub unsafe fn mem_alloc_managed(bytesize: usize, flags: u32) -> Result<sys::CUde
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAllocManaged(dptr.as_mut_ptr(), bytesize, flags) };
-    check(status, Function::cuMemAllocManaged)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dptr, status, Function::cuMemAllocManaged) }
 }
 
 /// What [`mem_alloc_pitch`](crate::checked::mem_alloc_pitch) gives.
@@ -402,7 +387,7 @@ pub struct MemAllocPitch {
 /// [`cuMemAllocPitch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocPitch_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `width_in_bytes`, `height` and `element_size_bytes` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocPitch")]
 #[doc(alias = "cuMemAllocPitch_v2")]
 #[inline]
@@ -440,7 +425,7 @@ pub unsafe fn mem_alloc_pitch(
 /// [`cuMemAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAlloc_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAlloc")]
 #[doc(alias = "cuMemAlloc_v2")]
 #[inline]
@@ -449,9 +434,8 @@ pub unsafe fn mem_alloc(bytesize: usize) -> Result<sys::CUdeviceptr> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAlloc_v2(dptr.as_mut_ptr(), bytesize) };
-    check(status, Function::cuMemAlloc_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dptr, status, Function::cuMemAlloc_v2) }
 }
 
 /// Queues many decompressions; on failure the index says which one was wrong.
@@ -529,7 +513,7 @@ pub struct MemGetAddressRange {
 /// [`cuMemGetAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetAddressRange_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// `dptr` must be valid for all that the call reads or writes there.
+/// `dptr` may be any address: the driver checks it.
 #[doc(alias = "cuMemGetAddressRange")]
 #[doc(alias = "cuMemGetAddressRange_v2")]
 #[inline]
@@ -583,7 +567,7 @@ pub struct MemGetInfo {
 /// [`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetInfo_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuMemGetInfo")]
 #[doc(alias = "cuMemGetInfo_v2")]
 #[inline]
@@ -602,27 +586,6 @@ pub unsafe fn mem_get_info() -> Result<MemGetInfo> {
     })
 }
 
-/// Says where the pages of a range of memory are.
-///
-/// [`cuMemGetLocationInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetLocationInfo`, since CUDA 13.4.
-///
-/// # Safety
-/// `location` must be valid for as many entries as the range and the granularities give.
-#[doc(alias = "cuMemGetLocationInfo")]
-#[inline]
-#[track_caller]
-pub unsafe fn mem_get_location_info(
-    ptr: sys::CUdeviceptr,
-    size: usize,
-    summary_granularity: usize,
-    sampling_granularity: usize,
-    location: *mut sys::CUmemLocation,
-) -> Result<()> {
-    // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuMemGetLocationInfo(ptr, size, summary_granularity, sampling_granularity, location) };
-    check(status, Function::cuMemGetLocationInfo)
-}
-
 /// Allocates page-locked host memory, in bytes, with flags.
 ///
 /// What it gives is the caller's to destroy.
@@ -630,7 +593,7 @@ pub unsafe fn mem_get_location_info(
 /// [`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostAlloc`, since CUDA 2.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemHostAlloc")]
 #[inline]
 #[track_caller]
@@ -638,9 +601,8 @@ pub unsafe fn mem_host_alloc(bytesize: usize, flags: u32) -> Result<*mut c_void>
     let mut pp = MaybeUninit::<*mut c_void>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemHostAlloc(pp.as_mut_ptr(), bytesize, flags) };
-    check(status, Function::cuMemHostAlloc)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pp.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pp, status, Function::cuMemHostAlloc) }
 }
 
 /// Gives the address by which the device knows mapped host memory.
@@ -657,9 +619,8 @@ pub unsafe fn mem_host_get_device_pointer(p: *mut c_void, flags: u32) -> Result<
     let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemHostGetDevicePointer_v2(pdptr.as_mut_ptr(), p, flags) };
-    check(status, Function::cuMemHostGetDevicePointer_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pdptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pdptr, status, Function::cuMemHostGetDevicePointer_v2) }
 }
 
 /// Gives the flags that page-locked host memory was made with.
@@ -675,9 +636,8 @@ pub unsafe fn mem_host_get_flags(p: *mut c_void) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemHostGetFlags(flags.as_mut_ptr(), p) };
-    check(status, Function::cuMemHostGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuMemHostGetFlags) }
 }
 
 /// Page-locks host memory, in bytes.
@@ -1193,7 +1153,7 @@ pub unsafe fn memcpy_dtod(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dst_host` must stay valid, and not be touched, until the copy is done.
+/// `dst_host` must stay valid and not be touched, and `src_device` be valid for as many bytes, until the copy is done.
 /// The bytes that come into `dst_host` must be values of its type.
 #[doc(alias = "cuMemcpyDtoHAsync")]
 #[doc(alias = "cuMemcpyDtoHAsync_v2")]
@@ -1300,7 +1260,7 @@ pub unsafe fn memcpy_htoa<T>(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `src_host` must stay valid and unchanged until the copy is done.
+/// `src_host` must stay valid and unchanged, and `dst_device` be valid for as many bytes, until the copy is done.
 #[doc(alias = "cuMemcpyHtoDAsync")]
 #[doc(alias = "cuMemcpyHtoDAsync_v2")]
 #[inline]
@@ -1669,7 +1629,7 @@ pub unsafe fn memset_d8(dst_device: sys::CUdeviceptr, uc: u8, n: usize) -> Resul
 /// [`cuMipmappedArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayCreate`, since CUDA 5.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `mipmapped_array_desc` and `num_mipmap_levels` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMipmappedArrayCreate")]
 #[inline]
 #[track_caller]
@@ -1686,9 +1646,8 @@ pub unsafe fn mipmapped_array_create(
             num_mipmap_levels,
         )
     };
-    check(status, Function::cuMipmappedArrayCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMipmappedArrayCreate) }
 }
 
 /// Destroys a mipmapped array.
@@ -1697,6 +1656,7 @@ pub unsafe fn mipmapped_array_create(
 ///
 /// # Safety
 /// `mipmapped_array` must be live, and must not be used again.
+/// Its levels must not be used again.
 #[doc(alias = "cuMipmappedArrayDestroy")]
 #[inline]
 #[track_caller]
@@ -1722,9 +1682,8 @@ pub unsafe fn mipmapped_array_get_level(
     let mut level_array = MaybeUninit::<sys::CUarray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMipmappedArrayGetLevel(level_array.as_mut_ptr(), mipmapped_array, level) };
-    check(status, Function::cuMipmappedArrayGetLevel)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { level_array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(level_array, status, Function::cuMipmappedArrayGetLevel) }
 }
 
 /// Gives the memory that a mipmapped array needs on a device.
@@ -1749,9 +1708,8 @@ pub unsafe fn mipmapped_array_get_memory_requirements(
             device,
         )
     };
-    check(status, Function::cuMipmappedArrayGetMemoryRequirements)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { memory_requirements.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(memory_requirements, status, Function::cuMipmappedArrayGetMemoryRequirements) }
 }
 
 /// Gives how a sparse mipmapped array is laid out.
@@ -1769,15 +1727,15 @@ pub unsafe fn mipmapped_array_get_sparse_properties(
     let mut sparse_properties = MaybeUninit::<sys::CUDA_ARRAY_SPARSE_PROPERTIES>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMipmappedArrayGetSparseProperties(sparse_properties.as_mut_ptr(), mipmap) };
-    check(status, Function::cuMipmappedArrayGetSparseProperties)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { sparse_properties.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(sparse_properties, status, Function::cuMipmappedArrayGetSparseProperties) }
 }
 
 pub(super) mod legacy {
     use core::ffi::{c_void};
     use core::mem::MaybeUninit;
 
+    use super::super::super::give::{given};
     use crate::sys;
     use crate::{Result, check};
 
@@ -1788,7 +1746,7 @@ pub(super) mod legacy {
     /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle`, since CUDA 4.1.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// `handle` and `flags` must be what the manual allows; the driver refuses most of what is not.
     #[doc(alias = "cuIpcOpenMemHandle")]
     #[inline]
     #[track_caller]
@@ -1799,9 +1757,8 @@ pub(super) mod legacy {
         let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuIpcOpenMemHandle(pdptr.as_mut_ptr(), handle, flags) };
-        check(status, sys::legacy::Function::cuIpcOpenMemHandle)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { pdptr.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(pdptr, status, sys::legacy::Function::cuIpcOpenMemHandle) }
     }
 
     /// Page-locks host memory, in the form of CUDA 4.0.

@@ -5,16 +5,17 @@ use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, filled, same_length, slice, slice_mut, zeroed};
+use super::super::give::{count, filled, given, same_length, slice, slice_mut, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Adds an input from memory to a linker; PTX must end in a zero byte.
+/// Adds an input from memory to a linker.
 ///
 /// [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddData_v2`, since CUDA 6.5.
 ///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
+/// PTX in `data` must end in a zero byte. Each option's value must be of that option's kind.
 #[doc(alias = "cuLinkAddData")]
 #[doc(alias = "cuLinkAddData_v2")]
 #[inline]
@@ -52,6 +53,7 @@ pub unsafe fn link_add_data<T>(
 ///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
+/// Each option's value must be of that option's kind.
 #[doc(alias = "cuLinkAddFile")]
 #[doc(alias = "cuLinkAddFile_v2")]
 #[inline]
@@ -139,9 +141,8 @@ pub unsafe fn link_create(
             state_out.as_mut_ptr(),
         )
     };
-    check(status, Function::cuLinkCreate_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { state_out.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(state_out, status, Function::cuLinkCreate_v2) }
 }
 
 /// Destroys a linker and the image that it made.
@@ -150,6 +151,7 @@ pub unsafe fn link_create(
 ///
 /// # Safety
 /// `state` must be live, and must not be used again.
+/// The image that it made must not be used again.
 #[doc(alias = "cuLinkDestroy")]
 #[inline]
 #[track_caller]
@@ -164,13 +166,13 @@ pub unsafe fn link_destroy(state: sys::CUlinkState) -> Result<()> {
 /// [`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleEnumerateFunctions`, since CUDA 12.4.
 ///
 /// # Safety
-/// `mod_` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleEnumerateFunctions")]
 #[inline]
 #[track_caller]
 pub unsafe fn module_enumerate_functions(
     num_functions: u32,
-    mod_: sys::CUmodule,
+    module: sys::CUmodule,
 ) -> Result<Vec<sys::CUfunction>> {
     let mut functions = zeroed::<sys::CUfunction>(num_functions as usize);
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
@@ -178,7 +180,7 @@ pub unsafe fn module_enumerate_functions(
         sys::cuModuleEnumerateFunctions(
             functions.as_mut_ptr().cast::<sys::CUfunction>(),
             num_functions,
-            mod_,
+            module,
         )
     };
     check(status, Function::cuModuleEnumerateFunctions)?;
@@ -191,17 +193,16 @@ pub unsafe fn module_enumerate_functions(
 /// [`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunction`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hmod` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetFunction")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_function(hmod: sys::CUmodule, name: &CStr) -> Result<sys::CUfunction> {
-    let mut hfunc = MaybeUninit::<sys::CUfunction>::zeroed();
+pub unsafe fn module_get_function(module: sys::CUmodule, name: &CStr) -> Result<sys::CUfunction> {
+    let mut func = MaybeUninit::<sys::CUfunction>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetFunction(hfunc.as_mut_ptr(), hmod, name.as_ptr()) };
-    check(status, Function::cuModuleGetFunction)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { hfunc.assume_init() })
+    let status = unsafe { sys::cuModuleGetFunction(func.as_mut_ptr(), module, name.as_ptr()) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(func, status, Function::cuModuleGetFunction) }
 }
 
 /// Counts the kernels of a module.
@@ -209,17 +210,16 @@ pub unsafe fn module_get_function(hmod: sys::CUmodule, name: &CStr) -> Result<sy
 /// [`cuModuleGetFunctionCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunctionCount`, since CUDA 12.4.
 ///
 /// # Safety
-/// `mod_` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetFunctionCount")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_function_count(mod_: sys::CUmodule) -> Result<u32> {
+pub unsafe fn module_get_function_count(module: sys::CUmodule) -> Result<u32> {
     let mut count = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), mod_) };
-    check(status, Function::cuModuleGetFunctionCount)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { count.assume_init() })
+    let status = unsafe { sys::cuModuleGetFunctionCount(count.as_mut_ptr(), module) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(count, status, Function::cuModuleGetFunctionCount) }
 }
 
 /// What [`module_get_global`](crate::checked::module_get_global) gives.
@@ -236,16 +236,16 @@ pub struct ModuleGetGlobal {
 /// [`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetGlobal_v2`, since CUDA 3.2.
 ///
 /// # Safety
-/// `hmod` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetGlobal")]
 #[doc(alias = "cuModuleGetGlobal_v2")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_global(hmod: sys::CUmodule, name: &CStr) -> Result<ModuleGetGlobal> {
+pub unsafe fn module_get_global(module: sys::CUmodule, name: &CStr) -> Result<ModuleGetGlobal> {
     let mut dptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     let mut bytes = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetGlobal_v2(dptr.as_mut_ptr(), bytes.as_mut_ptr(), hmod, name.as_ptr()) };
+    let status = unsafe { sys::cuModuleGetGlobal_v2(dptr.as_mut_ptr(), bytes.as_mut_ptr(), module, name.as_ptr()) };
     check(status, Function::cuModuleGetGlobal_v2)?;
     Ok(ModuleGetGlobal {
         // SAFETY: zeroed before the call, and the call succeeded.
@@ -268,9 +268,8 @@ pub unsafe fn module_get_loading_mode() -> Result<sys::CUmoduleLoadingMode> {
     let mut mode = MaybeUninit::<sys::CUmoduleLoadingMode>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleGetLoadingMode(mode.as_mut_ptr()) };
-    check(status, Function::cuModuleGetLoadingMode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mode.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mode, status, Function::cuModuleGetLoadingMode) }
 }
 
 /// Loads a module into the current context from a file: PTX, cubin or fatbin.
@@ -280,7 +279,7 @@ pub unsafe fn module_get_loading_mode() -> Result<sys::CUmoduleLoadingMode> {
 /// [`cuModuleLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoad`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `fname` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuModuleLoad")]
 #[inline]
 #[track_caller]
@@ -288,9 +287,8 @@ pub unsafe fn module_load(fname: &CStr) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleLoad(module.as_mut_ptr(), fname.as_ptr()) };
-    check(status, Function::cuModuleLoad)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoad) }
 }
 
 /// Loads a module into the current context from memory: zero-terminated PTX, a cubin or a fatbin.
@@ -308,9 +306,8 @@ pub unsafe fn module_load_data(image: *const c_void) -> Result<sys::CUmodule> {
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleLoadData(module.as_mut_ptr(), image) };
-    check(status, Function::cuModuleLoadData)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoadData) }
 }
 
 /// Loads a module into the current context from memory, with options for the compiler.
@@ -342,9 +339,8 @@ pub unsafe fn module_load_data_ex(
             slice_mut(option_values),
         )
     };
-    check(status, Function::cuModuleLoadDataEx)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoadDataEx) }
 }
 
 /// Loads a module into the current context from a fat binary in memory.
@@ -354,7 +350,7 @@ pub unsafe fn module_load_data_ex(
 /// [`cuModuleLoadFatBinary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadFatBinary`, since CUDA 2.0.
 ///
 /// # Safety
-/// `fatCubin` must point to a whole fat binary; its end is found from its own content.
+/// `fat_cubin` must point to a whole fat binary; its end is found from its own content.
 #[doc(alias = "cuModuleLoadFatBinary")]
 #[inline]
 #[track_caller]
@@ -362,9 +358,8 @@ pub unsafe fn module_load_fat_binary(fat_cubin: *const c_void) -> Result<sys::CU
     let mut module = MaybeUninit::<sys::CUmodule>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuModuleLoadFatBinary(module.as_mut_ptr(), fat_cubin) };
-    check(status, Function::cuModuleLoadFatBinary)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { module.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(module, status, Function::cuModuleLoadFatBinary) }
 }
 
 /// Unloads a module; its functions and variables go with it.
@@ -372,13 +367,14 @@ pub unsafe fn module_load_fat_binary(fat_cubin: *const c_void) -> Result<sys::CU
 /// [`cuModuleUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleUnload`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hmod` must be live, and must not be used again.
+/// `module` must be live, and must not be used again.
+/// What was found in it must not be used again.
 #[doc(alias = "cuModuleUnload")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_unload(hmod: sys::CUmodule) -> Result<()> {
+pub unsafe fn module_unload(module: sys::CUmodule) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleUnload(hmod) };
+    let status = unsafe { sys::cuModuleUnload(module) };
     check(status, Function::cuModuleUnload)
 }
 
@@ -387,7 +383,7 @@ pub(super) mod legacy {
     use core::mem::MaybeUninit;
     use core::ptr;
 
-    use super::super::super::give::{count, same_length, slice, slice_mut};
+    use super::super::super::give::{count, given, same_length, slice, slice_mut};
     use crate::sys;
     use crate::{Result, check};
 
@@ -397,6 +393,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `state` must be live, or null where the driver allows it.
+    /// PTX in `data` must end in a zero byte. Each option's value must be of that option's kind.
     #[doc(alias = "cuLinkAddData")]
     #[inline]
     #[track_caller]
@@ -433,6 +430,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `state` must be live, or null where the driver allows it.
+    /// Each option's value must be of that option's kind.
     #[doc(alias = "cuLinkAddFile")]
     #[inline]
     #[track_caller]
@@ -486,8 +484,7 @@ pub(super) mod legacy {
                 state_out.as_mut_ptr(),
             )
         };
-        check(status, sys::legacy::Function::cuLinkCreate)?;
-        // SAFETY: zeroed before the call, and the call succeeded.
-        Ok(unsafe { state_out.assume_init() })
+        // SAFETY: zeroed before the call, which gives a value where it succeeds.
+        unsafe { given(state_out, status, sys::legacy::Function::cuLinkCreate) }
     }
 }

@@ -4,25 +4,25 @@
 use core::ffi::{CStr};
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
-use crate::{Result, check};
+use crate::Result;
 
 /// Finds a surface reference in a module by its name.
 ///
 /// [`cuModuleGetSurfRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html) in C; the export `cuModuleGetSurfRef`, since CUDA 3.0.
 ///
 /// # Safety
-/// `hmod` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetSurfRef")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_surf_ref(hmod: sys::CUmodule, name: &CStr) -> Result<sys::CUsurfref> {
+pub unsafe fn module_get_surf_ref(module: sys::CUmodule, name: &CStr) -> Result<sys::CUsurfref> {
     let mut surf_ref = MaybeUninit::<sys::CUsurfref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetSurfRef(surf_ref.as_mut_ptr(), hmod, name.as_ptr()) };
-    check(status, Function::cuModuleGetSurfRef)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { surf_ref.assume_init() })
+    let status = unsafe { sys::cuModuleGetSurfRef(surf_ref.as_mut_ptr(), module, name.as_ptr()) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(surf_ref, status, Function::cuModuleGetSurfRef) }
 }
 
 /// Finds a texture reference in a module by its name.
@@ -30,15 +30,14 @@ pub unsafe fn module_get_surf_ref(hmod: sys::CUmodule, name: &CStr) -> Result<sy
 /// [`cuModuleGetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html) in C; the export `cuModuleGetTexRef`, since CUDA 2.0.
 ///
 /// # Safety
-/// `hmod` must be live, or null where the driver allows it.
+/// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleGetTexRef")]
 #[inline]
 #[track_caller]
-pub unsafe fn module_get_tex_ref(hmod: sys::CUmodule, name: &CStr) -> Result<sys::CUtexref> {
+pub unsafe fn module_get_tex_ref(module: sys::CUmodule, name: &CStr) -> Result<sys::CUtexref> {
     let mut tex_ref = MaybeUninit::<sys::CUtexref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuModuleGetTexRef(tex_ref.as_mut_ptr(), hmod, name.as_ptr()) };
-    check(status, Function::cuModuleGetTexRef)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tex_ref.assume_init() })
+    let status = unsafe { sys::cuModuleGetTexRef(tex_ref.as_mut_ptr(), module, name.as_ptr()) };
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tex_ref, status, Function::cuModuleGetTexRef) }
 }

@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -31,7 +32,7 @@ pub unsafe fn multicast_add_device(
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
-/// `memptr` must be valid for all that the call reads or writes there.
+/// The range must be mapped, and stay so until it is unbound.
 #[doc(alias = "cuMulticastBindAddr")]
 #[inline]
 #[track_caller]
@@ -53,7 +54,7 @@ pub unsafe fn multicast_bind_addr(
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
-/// `memptr` must be valid for all that the call reads or writes there.
+/// The range must be mapped, and stay so until it is unbound.
 #[doc(alias = "cuMulticastBindAddr_v2")]
 #[inline]
 #[track_caller]
@@ -132,7 +133,7 @@ pub unsafe fn multicast_bind_mem_v2(
 /// [`cuMulticastCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastCreate`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `prop` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMulticastCreate")]
 #[inline]
 #[track_caller]
@@ -142,9 +143,8 @@ pub unsafe fn multicast_create(
     let mut mc_handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMulticastCreate(mc_handle.as_mut_ptr(), ptr::from_ref(prop)) };
-    check(status, Function::cuMulticastCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mc_handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mc_handle, status, Function::cuMulticastCreate) }
 }
 
 /// Gives the unit, in bytes, that sizes and offsets of a multicast object are multiples of.
@@ -152,7 +152,7 @@ pub unsafe fn multicast_create(
 /// [`cuMulticastGetGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastGetGranularity`, since CUDA 12.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `prop` and `option` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMulticastGetGranularity")]
 #[inline]
 #[track_caller]
@@ -163,9 +163,8 @@ pub unsafe fn multicast_get_granularity(
     let mut granularity = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMulticastGetGranularity(granularity.as_mut_ptr(), ptr::from_ref(prop), option) };
-    check(status, Function::cuMulticastGetGranularity)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { granularity.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(granularity, status, Function::cuMulticastGetGranularity) }
 }
 
 /// Ends the binding of a device's memory to a range of a multicast object.

@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -31,9 +32,8 @@ pub unsafe fn occupancy_available_dynamic_smem_per_block(
             block_size,
         )
     };
-    check(status, Function::cuOccupancyAvailableDynamicSMemPerBlock)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { dynamic_smem_size.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(dynamic_smem_size, status, Function::cuOccupancyAvailableDynamicSMemPerBlock) }
 }
 
 /// Computes how many blocks of a kernel fit on a multiprocessor at once.
@@ -60,9 +60,8 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor(
             dynamic_smem_size,
         )
     };
-    check(status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessor)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { num_blocks.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(num_blocks, status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessor) }
 }
 
 /// Computes how many blocks of a kernel fit on a multiprocessor at once, with flags.
@@ -91,9 +90,8 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
             flags,
         )
     };
-    check(status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { num_blocks.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(num_blocks, status, Function::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) }
 }
 
 /// Computes how many clusters of a launch fit on a device at once.
@@ -102,6 +100,7 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// Handles and addresses in `config` must be valid, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxActiveClusters")]
 #[inline]
 #[track_caller]
@@ -112,9 +111,8 @@ pub unsafe fn occupancy_max_active_clusters(
     let mut num_clusters = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuOccupancyMaxActiveClusters(num_clusters.as_mut_ptr(), func, ptr::from_ref(config)) };
-    check(status, Function::cuOccupancyMaxActiveClusters)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { num_clusters.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(num_clusters, status, Function::cuOccupancyMaxActiveClusters) }
 }
 
 /// What [`occupancy_max_potential_block_size`](crate::checked::occupancy_max_potential_block_size) gives.
@@ -132,6 +130,7 @@ pub struct OccupancyMaxPotentialBlockSize {
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSize")]
 #[inline]
 #[track_caller]
@@ -178,6 +177,7 @@ pub struct OccupancyMaxPotentialBlockSizeWithFlags {
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `block_size_to_dynamic_smem_size` must not unwind.
 #[doc(alias = "cuOccupancyMaxPotentialBlockSizeWithFlags")]
 #[inline]
 #[track_caller]
@@ -217,6 +217,7 @@ pub unsafe fn occupancy_max_potential_block_size_with_flags(
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// Handles and addresses in `config` must be valid, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxPotentialClusterSize")]
 #[inline]
 #[track_caller]
@@ -233,7 +234,6 @@ pub unsafe fn occupancy_max_potential_cluster_size(
             ptr::from_ref(config),
         )
     };
-    check(status, Function::cuOccupancyMaxPotentialClusterSize)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { cluster_size.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(cluster_size, status, Function::cuOccupancyMaxPotentialClusterSize) }
 }

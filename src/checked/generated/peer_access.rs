@@ -3,7 +3,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::super::give::{count, filled, slice, zeroed};
+use super::super::give::{count, filled, given, slice, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -42,17 +42,16 @@ pub unsafe fn ctx_enable_peer_access(peer_context: sys::CUcontext, flags: u32) -
 /// [`cuDeviceCanAccessPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceCanAccessPeer`, since CUDA 4.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` and `peer_dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceCanAccessPeer")]
 #[inline]
 #[track_caller]
-pub unsafe fn device_can_access_peer(dev: sys::CUdevice, peer_dev: sys::CUdevice) -> Result<i32> {
-    let mut can_access_peer = MaybeUninit::<i32>::zeroed();
+pub unsafe fn device_can_access_peer(dev: sys::CUdevice, peer_dev: sys::CUdevice) -> Result<bool> {
+    let mut can_access_peer = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuDeviceCanAccessPeer(can_access_peer.as_mut_ptr(), dev, peer_dev) };
+    let status = unsafe { sys::cuDeviceCanAccessPeer(&raw mut can_access_peer, dev, peer_dev) };
     check(status, Function::cuDeviceCanAccessPeer)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { can_access_peer.assume_init() })
+    Ok(can_access_peer != 0)
 }
 
 /// Says, for each operation, which atomics a device can do on another's memory.
@@ -60,7 +59,7 @@ pub unsafe fn device_can_access_peer(dev: sys::CUdevice, peer_dev: sys::CUdevice
 /// [`cuDeviceGetP2PAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceGetP2PAtomicCapabilities`, since CUDA 13.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `operations`, `src_device` and `dst_device` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetP2PAtomicCapabilities")]
 #[inline]
 #[track_caller]
@@ -91,7 +90,7 @@ pub unsafe fn device_get_p2p_atomic_capabilities(
 /// [`cuDeviceGetP2PAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceGetP2PAttribute`, since CUDA 8.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `attrib`, `src_device` and `dst_device` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetP2PAttribute")]
 #[inline]
 #[track_caller]
@@ -103,7 +102,6 @@ pub unsafe fn device_get_p2p_attribute(
     let mut value = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDeviceGetP2PAttribute(value.as_mut_ptr(), attrib, src_device, dst_device) };
-    check(status, Function::cuDeviceGetP2PAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { value.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(value, status, Function::cuDeviceGetP2PAttribute) }
 }

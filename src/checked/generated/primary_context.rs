@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -12,7 +13,7 @@ pub struct DevicePrimaryCtxGetState {
     /// C's `flags`.
     pub flags: u32,
     /// C's `active`.
-    pub active: i32,
+    pub active: bool,
 }
 
 /// Gives the flags of a device's primary context, and whether it is in use.
@@ -20,21 +21,20 @@ pub struct DevicePrimaryCtxGetState {
 /// [`cuDevicePrimaryCtxGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxGetState`, since CUDA 7.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDevicePrimaryCtxGetState")]
 #[inline]
 #[track_caller]
 pub unsafe fn device_primary_ctx_get_state(dev: sys::CUdevice) -> Result<DevicePrimaryCtxGetState> {
     let mut flags = MaybeUninit::<u32>::zeroed();
-    let mut active = MaybeUninit::<i32>::zeroed();
+    let mut active = 0;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuDevicePrimaryCtxGetState(dev, flags.as_mut_ptr(), active.as_mut_ptr()) };
+    let status = unsafe { sys::cuDevicePrimaryCtxGetState(dev, flags.as_mut_ptr(), &raw mut active) };
     check(status, Function::cuDevicePrimaryCtxGetState)?;
     Ok(DevicePrimaryCtxGetState {
         // SAFETY: zeroed before the call, and the call succeeded.
         flags: unsafe { flags.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
-        active: unsafe { active.assume_init() },
+        active: active != 0,
     })
 }
 
@@ -43,7 +43,7 @@ pub unsafe fn device_primary_ctx_get_state(dev: sys::CUdevice) -> Result<DeviceP
 /// [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRelease_v2`, since CUDA 11.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// The use must be one that was retained. After the last one, nothing that was made in the context may be used again.
 #[doc(alias = "cuDevicePrimaryCtxRelease")]
 #[doc(alias = "cuDevicePrimaryCtxRelease_v2")]
 #[inline]
@@ -59,7 +59,7 @@ pub unsafe fn device_primary_ctx_release(dev: sys::CUdevice) -> Result<()> {
 /// [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxReset_v2`, since CUDA 11.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Nothing that anyone in the process made in the primary context may be used again: the driver crashes on what is gone.
 #[doc(alias = "cuDevicePrimaryCtxReset")]
 #[doc(alias = "cuDevicePrimaryCtxReset_v2")]
 #[inline]
@@ -77,7 +77,7 @@ pub unsafe fn device_primary_ctx_reset(dev: sys::CUdevice) -> Result<()> {
 /// [`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRetain`, since CUDA 7.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDevicePrimaryCtxRetain")]
 #[inline]
 #[track_caller]
@@ -85,9 +85,8 @@ pub unsafe fn device_primary_ctx_retain(dev: sys::CUdevice) -> Result<sys::CUcon
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDevicePrimaryCtxRetain(pctx.as_mut_ptr(), dev) };
-    check(status, Function::cuDevicePrimaryCtxRetain)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuDevicePrimaryCtxRetain) }
 }
 
 /// Sets the flags of a device's primary context, in use or not.
@@ -95,7 +94,7 @@ pub unsafe fn device_primary_ctx_retain(dev: sys::CUdevice) -> Result<sys::CUcon
 /// [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxSetFlags_v2`, since CUDA 11.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `dev` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
 #[doc(alias = "cuDevicePrimaryCtxSetFlags_v2")]
 #[inline]
@@ -115,7 +114,7 @@ pub(super) mod legacy {
     /// [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRelease`, since CUDA 7.0.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// The use must be one that was retained. After the last one, nothing that was made in the context may be used again.
     #[doc(alias = "cuDevicePrimaryCtxRelease")]
     #[inline]
     #[track_caller]
@@ -130,7 +129,7 @@ pub(super) mod legacy {
     /// [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxReset`, since CUDA 7.0.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// Nothing that anyone in the process made in the primary context may be used again: the driver crashes on what is gone.
     #[doc(alias = "cuDevicePrimaryCtxReset")]
     #[inline]
     #[track_caller]
@@ -145,7 +144,7 @@ pub(super) mod legacy {
     /// [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxSetFlags`, since CUDA 7.0.
     ///
     /// # Safety
-    /// What it is given must make sense to the driver, which does not check everything.
+    /// `dev` and `flags` must be what the manual allows; the driver refuses most of what is not.
     #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
     #[inline]
     #[track_caller]

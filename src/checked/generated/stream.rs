@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{same_length, slice};
+use super::super::give::{copied, given, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -36,7 +36,7 @@ pub unsafe fn stream_add_callback(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there, until that is done.
+/// `dptr` must be the start of managed memory.
 #[doc(alias = "cuStreamAttachMemAsync")]
 #[inline]
 #[track_caller]
@@ -57,6 +57,7 @@ pub unsafe fn stream_attach_mem_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// Handles and addresses in `stream_cig_capture_params` must be valid, or null where the driver allows it.
 #[doc(alias = "cuStreamBeginCaptureToCig")]
 #[inline]
 #[track_caller]
@@ -79,7 +80,7 @@ pub unsafe fn stream_begin_capture_to_cig(
 /// [`cuStreamBeginCaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCaptureToGraph`, since CUDA 12.3.
 ///
 /// # Safety
-/// `stream` and `graph` must be live, or null where the driver allows it.
+/// `stream`, `graph` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamBeginCaptureToGraph")]
 #[inline]
 #[track_caller]
@@ -174,7 +175,7 @@ pub unsafe fn stream_copy_attributes(
 /// [`cuStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCreate`, since CUDA 2.0.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuStreamCreate")]
 #[inline]
 #[track_caller]
@@ -182,9 +183,8 @@ pub unsafe fn stream_create(flags: u32) -> Result<sys::CUstream> {
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamCreate(stream.as_mut_ptr(), flags) };
-    check(status, Function::cuStreamCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream, status, Function::cuStreamCreate) }
 }
 
 /// Makes a stream with a priority in the current context; a smaller number runs first.
@@ -194,7 +194,7 @@ pub unsafe fn stream_create(flags: u32) -> Result<sys::CUstream> {
 /// [`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCreateWithPriority`, since CUDA 5.5.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// `flags` and `priority` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuStreamCreateWithPriority")]
 #[inline]
 #[track_caller]
@@ -202,9 +202,8 @@ pub unsafe fn stream_create_with_priority(flags: u32, priority: i32) -> Result<s
     let mut stream = MaybeUninit::<sys::CUstream>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamCreateWithPriority(stream.as_mut_ptr(), flags, priority) };
-    check(status, Function::cuStreamCreateWithPriority)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream, status, Function::cuStreamCreateWithPriority) }
 }
 
 /// Destroys a stream; work that it still has is finished first, without waiting here.
@@ -238,9 +237,8 @@ pub unsafe fn stream_end_capture(stream: sys::CUstream) -> Result<sys::CUgraph> 
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamEndCapture(stream, graph.as_mut_ptr()) };
-    check(status, Function::cuStreamEndCapture)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { graph.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(graph, status, Function::cuStreamEndCapture) }
 }
 
 /// Ends the capture of a stream into a command list of a graphics API.
@@ -274,13 +272,12 @@ pub unsafe fn stream_get_attribute(
     let mut value = MaybeUninit::<sys::CUstreamAttrValue>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetAttribute(stream, attr, value.as_mut_ptr()) };
-    check(status, Function::cuStreamGetAttribute)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { value.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(value, status, Function::cuStreamGetAttribute) }
 }
 
 /// What [`stream_get_capture_info`](crate::checked::stream_get_capture_info) gives.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StreamGetCaptureInfo {
     /// C's `captureStatus_out`.
     pub capture_status: sys::CUstreamCaptureStatus,
@@ -289,17 +286,16 @@ pub struct StreamGetCaptureInfo {
     /// C's `graph_out`.
     pub graph: sys::CUgraph,
     /// C's `dependencies_out`.
-    pub dependencies: *const sys::CUgraphNode,
-    /// C's `numDependencies_out`.
-    pub num_dependencies: usize,
+    pub dependencies: Vec<sys::CUgraphNode>,
 }
 
-/// Gives the state of a stream's capture; the nodes may be read until the stream's next call.
+/// Gives the state of a stream's capture, and the nodes that the next one will depend on.
 ///
 /// [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo_v2`, since CUDA 11.3.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// No other thread may make a call about the capture meanwhile: the arrays belong to the driver until they are copied.
 #[doc(alias = "cuStreamGetCaptureInfo")]
 #[doc(alias = "cuStreamGetCaptureInfo_v2")]
 #[inline]
@@ -308,8 +304,8 @@ pub unsafe fn stream_get_capture_info(stream: sys::CUstream) -> Result<StreamGet
     let mut capture_status = MaybeUninit::<sys::CUstreamCaptureStatus>::zeroed();
     let mut id = MaybeUninit::<u64>::zeroed();
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
-    let mut dependencies = MaybeUninit::<*const sys::CUgraphNode>::zeroed();
-    let mut num_dependencies = MaybeUninit::<usize>::zeroed();
+    let mut num_dependencies = 0;
+    let mut dependencies = ptr::null();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuStreamGetCaptureInfo_v2(
@@ -317,8 +313,8 @@ pub unsafe fn stream_get_capture_info(stream: sys::CUstream) -> Result<StreamGet
             capture_status.as_mut_ptr(),
             id.as_mut_ptr(),
             graph.as_mut_ptr(),
-            dependencies.as_mut_ptr(),
-            num_dependencies.as_mut_ptr(),
+            &raw mut dependencies,
+            &raw mut num_dependencies,
         )
     };
     check(status, Function::cuStreamGetCaptureInfo_v2)?;
@@ -329,15 +325,13 @@ pub unsafe fn stream_get_capture_info(stream: sys::CUstream) -> Result<StreamGet
         id: unsafe { id.assume_init() },
         // SAFETY: zeroed before the call, and the call succeeded.
         graph: unsafe { graph.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
-        dependencies: unsafe { dependencies.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
-        num_dependencies: unsafe { num_dependencies.assume_init() },
+        // SAFETY: the driver gave so many, and they are there until its next call.
+        dependencies: unsafe { copied(dependencies, num_dependencies) },
     })
 }
 
 /// What [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3) gives.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StreamGetCaptureInfoV3 {
     /// C's `captureStatus_out`.
     pub capture_status: sys::CUstreamCaptureStatus,
@@ -346,19 +340,18 @@ pub struct StreamGetCaptureInfoV3 {
     /// C's `graph_out`.
     pub graph: sys::CUgraph,
     /// C's `dependencies_out`.
-    pub dependencies: *const sys::CUgraphNode,
+    pub dependencies: Vec<sys::CUgraphNode>,
     /// C's `edgeData_out`.
-    pub edge_data: *const sys::CUgraphEdgeData,
-    /// C's `numDependencies_out`.
-    pub num_dependencies: usize,
+    pub edge_data: Vec<sys::CUgraphEdgeData>,
 }
 
-/// Gives the state of a stream's capture with edge data; the arrays may be read until the stream's next call.
+/// Gives the state of a stream's capture, and the nodes that the next one will depend on, with the data of these edges.
 ///
 /// [`cuStreamGetCaptureInfo_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo_v3`, since CUDA 12.3.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// No other thread may make a call about the capture meanwhile: the arrays belong to the driver until they are copied.
 #[doc(alias = "cuStreamGetCaptureInfo_v3")]
 #[inline]
 #[track_caller]
@@ -366,9 +359,9 @@ pub unsafe fn stream_get_capture_info_v3(stream: sys::CUstream) -> Result<Stream
     let mut capture_status = MaybeUninit::<sys::CUstreamCaptureStatus>::zeroed();
     let mut id = MaybeUninit::<u64>::zeroed();
     let mut graph = MaybeUninit::<sys::CUgraph>::zeroed();
-    let mut dependencies = MaybeUninit::<*const sys::CUgraphNode>::zeroed();
-    let mut edge_data = MaybeUninit::<*const sys::CUgraphEdgeData>::zeroed();
-    let mut num_dependencies = MaybeUninit::<usize>::zeroed();
+    let mut num_dependencies = 0;
+    let mut dependencies = ptr::null();
+    let mut edge_data = ptr::null();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuStreamGetCaptureInfo_v3(
@@ -376,9 +369,9 @@ pub unsafe fn stream_get_capture_info_v3(stream: sys::CUstream) -> Result<Stream
             capture_status.as_mut_ptr(),
             id.as_mut_ptr(),
             graph.as_mut_ptr(),
-            dependencies.as_mut_ptr(),
-            edge_data.as_mut_ptr(),
-            num_dependencies.as_mut_ptr(),
+            &raw mut dependencies,
+            &raw mut edge_data,
+            &raw mut num_dependencies,
         )
     };
     check(status, Function::cuStreamGetCaptureInfo_v3)?;
@@ -389,12 +382,10 @@ pub unsafe fn stream_get_capture_info_v3(stream: sys::CUstream) -> Result<Stream
         id: unsafe { id.assume_init() },
         // SAFETY: zeroed before the call, and the call succeeded.
         graph: unsafe { graph.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
-        dependencies: unsafe { dependencies.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
-        edge_data: unsafe { edge_data.assume_init() },
-        // SAFETY: zeroed before the call, and the call succeeded.
-        num_dependencies: unsafe { num_dependencies.assume_init() },
+        // SAFETY: the driver gave so many, and they are there until its next call.
+        dependencies: unsafe { copied(dependencies, num_dependencies) },
+        // SAFETY: the driver gave so many, and they are there until its next call.
+        edge_data: unsafe { copied(edge_data, num_dependencies) },
     })
 }
 
@@ -411,9 +402,8 @@ pub unsafe fn stream_get_ctx(stream: sys::CUstream) -> Result<sys::CUcontext> {
     let mut pctx = MaybeUninit::<sys::CUcontext>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetCtx(stream, pctx.as_mut_ptr()) };
-    check(status, Function::cuStreamGetCtx)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pctx.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pctx, status, Function::cuStreamGetCtx) }
 }
 
 /// What [`stream_get_ctx_v2`](crate::checked::stream_get_ctx_v2) gives.
@@ -461,9 +451,8 @@ pub unsafe fn stream_get_device(stream: sys::CUstream) -> Result<sys::CUdevice> 
     let mut device = MaybeUninit::<sys::CUdevice>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetDevice(stream, device.as_mut_ptr()) };
-    check(status, Function::cuStreamGetDevice)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { device.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(device, status, Function::cuStreamGetDevice) }
 }
 
 /// Gives the flags that a stream was made with.
@@ -479,9 +468,8 @@ pub unsafe fn stream_get_flags(stream: sys::CUstream) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetFlags(stream, flags.as_mut_ptr()) };
-    check(status, Function::cuStreamGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuStreamGetFlags) }
 }
 
 /// Gives a stream's number, unique in the process's life.
@@ -497,9 +485,8 @@ pub unsafe fn stream_get_id(stream: sys::CUstream) -> Result<u64> {
     let mut stream_id = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetId(stream, stream_id.as_mut_ptr()) };
-    check(status, Function::cuStreamGetId)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { stream_id.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(stream_id, status, Function::cuStreamGetId) }
 }
 
 /// Gives a stream's priority.
@@ -515,9 +502,8 @@ pub unsafe fn stream_get_priority(stream: sys::CUstream) -> Result<i32> {
     let mut priority = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamGetPriority(stream, priority.as_mut_ptr()) };
-    check(status, Function::cuStreamGetPriority)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { priority.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(priority, status, Function::cuStreamGetPriority) }
 }
 
 /// Says whether a stream is being captured.
@@ -533,9 +519,8 @@ pub unsafe fn stream_is_capturing(stream: sys::CUstream) -> Result<sys::CUstream
     let mut capture_status = MaybeUninit::<sys::CUstreamCaptureStatus>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuStreamIsCapturing(stream, capture_status.as_mut_ptr()) };
-    check(status, Function::cuStreamIsCapturing)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { capture_status.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(capture_status, status, Function::cuStreamIsCapturing) }
 }
 
 /// Asks whether all work of a stream is done: success, or the code 600 while it is not.
@@ -559,6 +544,7 @@ pub unsafe fn stream_query(stream: sys::CUstream) -> Result<()> {
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// Handles and addresses in `param` must be valid, or null where the driver allows it.
 #[doc(alias = "cuStreamSetAttribute")]
 #[inline]
 #[track_caller]
@@ -592,7 +578,7 @@ pub unsafe fn stream_synchronize(stream: sys::CUstream) -> Result<()> {
 /// [`cuStreamUpdateCaptureDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamUpdateCaptureDependencies`, since CUDA 11.3.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamUpdateCaptureDependencies")]
 #[inline]
 #[track_caller]
@@ -619,7 +605,7 @@ pub unsafe fn stream_update_capture_dependencies(
 /// [`cuStreamUpdateCaptureDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamUpdateCaptureDependencies_v2`, since CUDA 12.3.
 ///
 /// # Safety
-/// `stream` must be live, or null where the driver allows it.
+/// `stream` and all of `dependencies` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamUpdateCaptureDependencies_v2")]
 #[inline]
 #[track_caller]
@@ -670,7 +656,7 @@ pub unsafe fn stream_wait_event(
 /// [`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuThreadExchangeStreamCaptureMode`, since CUDA 10.1.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuThreadExchangeStreamCaptureMode")]
 #[inline]
 #[track_caller]

@@ -11,6 +11,7 @@ use crate::{Result, check};
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// Handles and addresses in `param_array` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuStreamBatchMemOp")]
 #[doc(alias = "cuStreamBatchMemOp_v2")]
 #[inline]
@@ -125,6 +126,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
+    /// Handles and addresses in `param_array` must be valid until that is done, or null where the driver allows it.
     #[doc(alias = "cuStreamBatchMemOp")]
     #[inline]
     #[track_caller]

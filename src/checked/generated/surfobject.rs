@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -22,9 +23,8 @@ pub unsafe fn surf_object_create(res_desc: &sys::CUDA_RESOURCE_DESC) -> Result<s
     let mut surf_object = MaybeUninit::<sys::CUsurfObject>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuSurfObjectCreate(surf_object.as_mut_ptr(), ptr::from_ref(res_desc)) };
-    check(status, Function::cuSurfObjectCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { surf_object.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(surf_object, status, Function::cuSurfObjectCreate) }
 }
 
 /// Destroys a surface object.
@@ -57,7 +57,6 @@ pub unsafe fn surf_object_get_resource_desc(
     let mut res_desc = MaybeUninit::<sys::CUDA_RESOURCE_DESC>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuSurfObjectGetResourceDesc(res_desc.as_mut_ptr(), surf_object) };
-    check(status, Function::cuSurfObjectGetResourceDesc)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { res_desc.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(res_desc, status, Function::cuSurfObjectGetResourceDesc) }
 }

@@ -3,6 +3,7 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -19,9 +20,8 @@ pub unsafe fn surf_ref_get_array(surf_ref: sys::CUsurfref) -> Result<sys::CUarra
     let mut array = MaybeUninit::<sys::CUarray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuSurfRefGetArray(array.as_mut_ptr(), surf_ref) };
-    check(status, Function::cuSurfRefGetArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(array, status, Function::cuSurfRefGetArray) }
 }
 
 /// Makes a surface reference use an array.

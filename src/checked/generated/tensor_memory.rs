@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, same_length, slice};
+use super::super::give::{count, given, same_length, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -60,9 +60,8 @@ pub unsafe fn tensor_map_encode_im2col(
             oob_fill,
         )
     };
-    check(status, Function::cuTensorMapEncodeIm2col)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tensor_map.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tensor_map, status, Function::cuTensorMapEncodeIm2col) }
 }
 
 /// Describes a tensor in device memory, for copies in the im2col layout along its width.
@@ -116,9 +115,8 @@ pub unsafe fn tensor_map_encode_im2col_wide(
             oob_fill,
         )
     };
-    check(status, Function::cuTensorMapEncodeIm2colWide)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tensor_map.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tensor_map, status, Function::cuTensorMapEncodeIm2colWide) }
 }
 
 /// Describes a tensor in device memory, for copies of tiles.
@@ -165,9 +163,8 @@ pub unsafe fn tensor_map_encode_tiled(
             oob_fill,
         )
     };
-    check(status, Function::cuTensorMapEncodeTiled)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tensor_map.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tensor_map, status, Function::cuTensorMapEncodeTiled) }
 }
 
 /// Sets the address in the description of a tensor.
@@ -210,7 +207,6 @@ pub unsafe fn tensor_map_set_allocation_class(
             out_alloc_class.as_mut_ptr(),
         )
     };
-    check(status, Function::cuTensorMapSetAllocationClass)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { out_alloc_class.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(out_alloc_class, status, Function::cuTensorMapSetAllocationClass) }
 }

@@ -4,6 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -33,9 +34,8 @@ pub unsafe fn tex_object_create(
             res_view_desc.map_or(ptr::null(), ptr::from_ref),
         )
     };
-    check(status, Function::cuTexObjectCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tex_object.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tex_object, status, Function::cuTexObjectCreate) }
 }
 
 /// Destroys a texture object.
@@ -68,9 +68,8 @@ pub unsafe fn tex_object_get_resource_desc(
     let mut res_desc = MaybeUninit::<sys::CUDA_RESOURCE_DESC>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexObjectGetResourceDesc(res_desc.as_mut_ptr(), tex_object) };
-    check(status, Function::cuTexObjectGetResourceDesc)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { res_desc.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(res_desc, status, Function::cuTexObjectGetResourceDesc) }
 }
 
 /// Gives the view that a texture object has of its memory.
@@ -88,9 +87,8 @@ pub unsafe fn tex_object_get_resource_view_desc(
     let mut res_view_desc = MaybeUninit::<sys::CUDA_RESOURCE_VIEW_DESC>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexObjectGetResourceViewDesc(res_view_desc.as_mut_ptr(), tex_object) };
-    check(status, Function::cuTexObjectGetResourceViewDesc)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { res_view_desc.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(res_view_desc, status, Function::cuTexObjectGetResourceViewDesc) }
 }
 
 /// Gives how a texture object reads.
@@ -108,7 +106,6 @@ pub unsafe fn tex_object_get_texture_desc(
     let mut tex_desc = MaybeUninit::<sys::CUDA_TEXTURE_DESC>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexObjectGetTextureDesc(tex_desc.as_mut_ptr(), tex_object) };
-    check(status, Function::cuTexObjectGetTextureDesc)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tex_desc.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tex_desc, status, Function::cuTexObjectGetTextureDesc) }
 }

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{slice};
+use super::super::give::{given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -23,9 +23,8 @@ pub unsafe fn tex_ref_create() -> Result<sys::CUtexref> {
     let mut tex_ref = MaybeUninit::<sys::CUtexref>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefCreate(tex_ref.as_mut_ptr()) };
-    check(status, Function::cuTexRefCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { tex_ref.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(tex_ref, status, Function::cuTexRefCreate) }
 }
 
 /// Destroys a texture reference that belongs to no module.
@@ -59,9 +58,8 @@ pub unsafe fn tex_ref_get_address_mode(
     let mut pam = MaybeUninit::<sys::CUaddress_mode>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetAddressMode(pam.as_mut_ptr(), tex_ref, dim) };
-    check(status, Function::cuTexRefGetAddressMode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pam.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pam, status, Function::cuTexRefGetAddressMode) }
 }
 
 /// Gives the address that a texture reference reads from.
@@ -78,9 +76,8 @@ pub unsafe fn tex_ref_get_address(tex_ref: sys::CUtexref) -> Result<sys::CUdevic
     let mut pdptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetAddress_v2(pdptr.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetAddress_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pdptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pdptr, status, Function::cuTexRefGetAddress_v2) }
 }
 
 /// Gives the array that a texture reference reads from.
@@ -96,9 +93,8 @@ pub unsafe fn tex_ref_get_array(tex_ref: sys::CUtexref) -> Result<sys::CUarray> 
     let mut array = MaybeUninit::<sys::CUarray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetArray(array.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(array, status, Function::cuTexRefGetArray) }
 }
 
 /// Gives the border colour of a texture reference.
@@ -114,9 +110,8 @@ pub unsafe fn tex_ref_get_border_color(tex_ref: sys::CUtexref) -> Result<[f32; 4
     let mut border_color = MaybeUninit::<[f32; 4]>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetBorderColor(border_color.as_mut_ptr().cast::<f32>(), tex_ref) };
-    check(status, Function::cuTexRefGetBorderColor)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { border_color.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(border_color, status, Function::cuTexRefGetBorderColor) }
 }
 
 /// Gives how a texture reference filters.
@@ -132,9 +127,8 @@ pub unsafe fn tex_ref_get_filter_mode(tex_ref: sys::CUtexref) -> Result<sys::CUf
     let mut pfm = MaybeUninit::<sys::CUfilter_mode>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetFilterMode(pfm.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetFilterMode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pfm.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pfm, status, Function::cuTexRefGetFilterMode) }
 }
 
 /// Gives the flags of a texture reference.
@@ -150,9 +144,8 @@ pub unsafe fn tex_ref_get_flags(tex_ref: sys::CUtexref) -> Result<u32> {
     let mut flags = MaybeUninit::<u32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetFlags(flags.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetFlags)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuTexRefGetFlags) }
 }
 
 /// What [`tex_ref_get_format`](crate::checked::tex_ref_get_format) gives.
@@ -200,9 +193,8 @@ pub unsafe fn tex_ref_get_max_anisotropy(tex_ref: sys::CUtexref) -> Result<i32> 
     let mut pmax_aniso = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetMaxAnisotropy(pmax_aniso.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetMaxAnisotropy)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pmax_aniso.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pmax_aniso, status, Function::cuTexRefGetMaxAnisotropy) }
 }
 
 /// Gives how a texture reference filters between mipmap levels.
@@ -218,9 +210,8 @@ pub unsafe fn tex_ref_get_mipmap_filter_mode(tex_ref: sys::CUtexref) -> Result<s
     let mut pfm = MaybeUninit::<sys::CUfilter_mode>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetMipmapFilterMode(pfm.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetMipmapFilterMode)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pfm.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pfm, status, Function::cuTexRefGetMipmapFilterMode) }
 }
 
 /// Gives what a texture reference adds to the mipmap level.
@@ -236,9 +227,8 @@ pub unsafe fn tex_ref_get_mipmap_level_bias(tex_ref: sys::CUtexref) -> Result<f3
     let mut pbias = MaybeUninit::<f32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetMipmapLevelBias(pbias.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetMipmapLevelBias)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { pbias.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(pbias, status, Function::cuTexRefGetMipmapLevelBias) }
 }
 
 /// What [`tex_ref_get_mipmap_level_clamp`](crate::checked::tex_ref_get_mipmap_level_clamp) gives.
@@ -294,9 +284,8 @@ pub unsafe fn tex_ref_get_mipmapped_array(tex_ref: sys::CUtexref) -> Result<sys:
     let mut mipmapped_array = MaybeUninit::<sys::CUmipmappedArray>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefGetMipmappedArray(mipmapped_array.as_mut_ptr(), tex_ref) };
-    check(status, Function::cuTexRefGetMipmappedArray)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { mipmapped_array.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(mipmapped_array, status, Function::cuTexRefGetMipmappedArray) }
 }
 
 /// Makes a texture reference read from pitched memory, in the form of CUDA 3.2.
@@ -305,7 +294,7 @@ pub unsafe fn tex_ref_get_mipmapped_array(tex_ref: sys::CUtexref) -> Result<sys:
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// The memory must be there as long as the texture reference reads from it.
 #[doc(alias = "cuTexRefSetAddress2D_v2")]
 #[inline]
 #[track_caller]
@@ -326,7 +315,7 @@ pub unsafe fn tex_ref_set_address_2d_v2(
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// The memory must be there as long as the texture reference reads from it.
 #[doc(alias = "cuTexRefSetAddress2D")]
 #[doc(alias = "cuTexRefSetAddress2D_v3")]
 #[inline]
@@ -367,7 +356,7 @@ pub unsafe fn tex_ref_set_address_mode(
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
-/// `dptr` must be valid for all that the call reads or writes there.
+/// The memory must be there as long as the texture reference reads from it.
 #[doc(alias = "cuTexRefSetAddress")]
 #[doc(alias = "cuTexRefSetAddress_v2")]
 #[inline]
@@ -380,9 +369,8 @@ pub unsafe fn tex_ref_set_address(
     let mut byte_offset = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuTexRefSetAddress_v2(byte_offset.as_mut_ptr(), tex_ref, dptr, bytes) };
-    check(status, Function::cuTexRefSetAddress_v2)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { byte_offset.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(byte_offset, status, Function::cuTexRefSetAddress_v2) }
 }
 
 /// Makes a texture reference read from an array.

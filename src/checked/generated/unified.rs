@@ -12,7 +12,7 @@ use crate::{Result, check};
 /// [`cuMemAdvise`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise`, since CUDA 8.0.
 ///
 /// # Safety
-/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The range must be managed memory, or memory of the system where devices reach that.
 #[doc(alias = "cuMemAdvise")]
 #[inline]
 #[track_caller]
@@ -32,7 +32,7 @@ pub unsafe fn mem_advise(
 /// [`cuMemAdvise_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise_v2`, since CUDA 12.2.
 ///
 /// # Safety
-/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The range must be managed memory, or memory of the system where devices reach that.
 #[doc(alias = "cuMemAdvise_v2")]
 #[inline]
 #[track_caller]
@@ -53,6 +53,7 @@ pub unsafe fn mem_advise_v2(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemDiscardAndPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -90,6 +91,7 @@ pub unsafe fn mem_discard_and_prefetch_batch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemDiscardBatchAsync")]
 #[inline]
 #[track_caller]
@@ -114,13 +116,34 @@ pub unsafe fn mem_discard_batch_async(
     check(status, Function::cuMemDiscardBatchAsync)
 }
 
+/// Says where the pages of a range of memory are.
+///
+/// [`cuMemGetLocationInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemGetLocationInfo`, since CUDA 13.4.
+///
+/// # Safety
+/// `location` must be valid for as many entries as the range and the granularities give.
+#[doc(alias = "cuMemGetLocationInfo")]
+#[inline]
+#[track_caller]
+pub unsafe fn mem_get_location_info(
+    ptr: sys::CUdeviceptr,
+    size: usize,
+    summary_granularity: usize,
+    sampling_granularity: usize,
+    location: *mut sys::CUmemLocation,
+) -> Result<()> {
+    // SAFETY: the caller keeps the contract; what is passed besides is our own.
+    let status = unsafe { sys::cuMemGetLocationInfo(ptr, size, summary_granularity, sampling_granularity, location) };
+    check(status, Function::cuMemGetLocationInfo)
+}
+
 /// Queues the move of managed memory to a device, or to the host.
 ///
 /// [`cuMemPrefetchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchAsync`, since CUDA 8.0.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dev_ptr` must be valid for all that the call reads or writes there, until that is done.
+/// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
 #[doc(alias = "cuMemPrefetchAsync")]
 #[inline]
 #[track_caller]
@@ -141,7 +164,7 @@ pub unsafe fn mem_prefetch_async(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dev_ptr` must be valid for all that the call reads or writes there, until that is done.
+/// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
 #[doc(alias = "cuMemPrefetchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -163,6 +186,7 @@ pub unsafe fn mem_prefetch_async_v2(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
 #[doc(alias = "cuMemPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -199,7 +223,7 @@ pub unsafe fn mem_prefetch_batch_async(
 /// [`cuMemRangeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttribute`, since CUDA 8.0.
 ///
 /// # Safety
-/// `dev_ptr` must be valid for all that the call reads or writes there.
+/// The range must be managed memory, or memory of the system where devices reach that.
 /// The bytes that come into `data` must be values of its type.
 #[doc(alias = "cuMemRangeGetAttribute")]
 #[inline]

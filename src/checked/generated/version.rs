@@ -3,8 +3,9 @@
 
 use core::mem::MaybeUninit;
 
+use super::super::give::{given};
 use crate::sys::{self, Function};
-use crate::{Result, check};
+use crate::Result;
 
 /// Gives the highest CUDA version that the driver supports, as 1000 × major + 10 × minor; it needs no initialisation.
 ///
@@ -19,7 +20,6 @@ pub unsafe fn driver_get_version() -> Result<i32> {
     let mut driver_version = MaybeUninit::<i32>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuDriverGetVersion(driver_version.as_mut_ptr()) };
-    check(status, Function::cuDriverGetVersion)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { driver_version.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(driver_version, status, Function::cuDriverGetVersion) }
 }

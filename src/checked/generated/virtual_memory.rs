@@ -5,7 +5,7 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, slice};
+use super::super::give::{count, given, slice};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -15,6 +15,7 @@ use crate::{Result, check};
 ///
 /// # Safety
 /// `ptr` must be live, and must not be used again.
+/// The range must be one that was reserved, with nothing mapped there.
 #[doc(alias = "cuMemAddressFree")]
 #[inline]
 #[track_caller]
@@ -31,7 +32,7 @@ pub unsafe fn mem_address_free(ptr: sys::CUdeviceptr, size: usize) -> Result<()>
 /// [`cuMemAddressReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressReserve`, since CUDA 10.2.
 ///
 /// # Safety
-/// `addr` must be valid for all that the call reads or writes there.
+/// `addr` is a wish: any address, or 0 for none.
 #[doc(alias = "cuMemAddressReserve")]
 #[inline]
 #[track_caller]
@@ -44,9 +45,8 @@ pub unsafe fn mem_address_reserve(
     let mut ptr = MaybeUninit::<sys::CUdeviceptr>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemAddressReserve(ptr.as_mut_ptr(), size, alignment, addr, flags) };
-    check(status, Function::cuMemAddressReserve)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { ptr.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(ptr, status, Function::cuMemAddressReserve) }
 }
 
 /// Makes memory that can be mapped at reserved addresses.
@@ -56,7 +56,7 @@ pub unsafe fn mem_address_reserve(
 /// [`cuMemCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemCreate`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `prop` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemCreate")]
 #[inline]
 #[track_caller]
@@ -68,9 +68,8 @@ pub unsafe fn mem_create(
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemCreate(handle.as_mut_ptr(), size, ptr::from_ref(prop), flags) };
-    check(status, Function::cuMemCreate)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMemCreate) }
 }
 
 /// Makes a handle by which another process can use memory that was made for mapping.
@@ -99,7 +98,7 @@ pub unsafe fn mem_export_to_shareable_handle(
 /// [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAccess`, since CUDA 10.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// `ptr` must lie in a mapped range.
 #[doc(alias = "cuMemGetAccess")]
 #[inline]
 #[track_caller]
@@ -107,9 +106,8 @@ pub unsafe fn mem_get_access(location: &sys::CUmemLocation, ptr: sys::CUdevicept
     let mut flags = MaybeUninit::<u64>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetAccess(flags.as_mut_ptr(), ptr::from_ref(location), ptr) };
-    check(status, Function::cuMemGetAccess)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { flags.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(flags, status, Function::cuMemGetAccess) }
 }
 
 /// Gives the unit, in bytes, that sizes and addresses of such memory are multiples of.
@@ -117,7 +115,7 @@ pub unsafe fn mem_get_access(location: &sys::CUmemLocation, ptr: sys::CUdevicept
 /// [`cuMemGetAllocationGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAllocationGranularity`, since CUDA 10.2.
 ///
 /// # Safety
-/// What it is given must make sense to the driver, which does not check everything.
+/// Handles and addresses in `prop` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemGetAllocationGranularity")]
 #[inline]
 #[track_caller]
@@ -128,9 +126,8 @@ pub unsafe fn mem_get_allocation_granularity(
     let mut granularity = MaybeUninit::<usize>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetAllocationGranularity(granularity.as_mut_ptr(), ptr::from_ref(prop), option) };
-    check(status, Function::cuMemGetAllocationGranularity)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { granularity.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(granularity, status, Function::cuMemGetAllocationGranularity) }
 }
 
 /// Gives the properties that memory was made with.
@@ -148,9 +145,8 @@ pub unsafe fn mem_get_allocation_properties_from_handle(
     let mut prop = MaybeUninit::<sys::CUmemAllocationProp>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemGetAllocationPropertiesFromHandle(prop.as_mut_ptr(), handle) };
-    check(status, Function::cuMemGetAllocationPropertiesFromHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { prop.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(prop, status, Function::cuMemGetAllocationPropertiesFromHandle) }
 }
 
 /// Takes memory of another process by a handle.
@@ -171,9 +167,8 @@ pub unsafe fn mem_import_from_shareable_handle(
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemImportFromShareableHandle(handle.as_mut_ptr(), os_handle, sh_handle_type) };
-    check(status, Function::cuMemImportFromShareableHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMemImportFromShareableHandle) }
 }
 
 /// Maps memory at reserved addresses.
@@ -182,7 +177,7 @@ pub unsafe fn mem_import_from_shareable_handle(
 ///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
-/// `ptr` must be valid for all that the call reads or writes there.
+/// The range must be reserved, with nothing mapped there.
 #[doc(alias = "cuMemMap")]
 #[inline]
 #[track_caller]
@@ -204,6 +199,7 @@ pub unsafe fn mem_map(
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
+/// Handles and addresses in `map_info_list` must be valid until that is done, or null where the driver allows it.
 #[doc(alias = "cuMemMapArrayAsync")]
 #[inline]
 #[track_caller]
@@ -249,9 +245,8 @@ pub unsafe fn mem_retain_allocation_handle(
     let mut handle = MaybeUninit::<sys::CUmemGenericAllocationHandle>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe { sys::cuMemRetainAllocationHandle(handle.as_mut_ptr(), addr) };
-    check(status, Function::cuMemRetainAllocationHandle)?;
-    // SAFETY: zeroed before the call, and the call succeeded.
-    Ok(unsafe { handle.assume_init() })
+    // SAFETY: zeroed before the call, which gives a value where it succeeds.
+    unsafe { given(handle, status, Function::cuMemRetainAllocationHandle) }
 }
 
 /// Says which devices may do what with a mapped range.
@@ -259,7 +254,7 @@ pub unsafe fn mem_retain_allocation_handle(
 /// [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemSetAccess`, since CUDA 10.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// The range must be mapped.
 #[doc(alias = "cuMemSetAccess")]
 #[inline]
 #[track_caller]
@@ -279,7 +274,7 @@ pub unsafe fn mem_set_access(
 /// [`cuMemUnmap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemUnmap`, since CUDA 10.2.
 ///
 /// # Safety
-/// `ptr` must be valid for all that the call reads or writes there.
+/// The range must be one that was mapped, and must not be used any more.
 #[doc(alias = "cuMemUnmap")]
 #[inline]
 #[track_caller]

@@ -552,6 +552,40 @@ pub(crate) const TRIALS: &[Entry] = &[
     ("cuWaitExternalSemaphoresAsync", cuWaitExternalSemaphoresAsync),
 ];
 
+/// Those with several slices that must be of one length.
+pub(crate) const SHARED: &[&str] = &[
+    "cuDevSmResourceSplit",
+    "cuGraphAddDependencies",
+    "cuGraphAddDependencies_v2",
+    "cuGraphAddNode_v2",
+    "cuGraphAddNode_v3",
+    "cuGraphRemoveDependencies",
+    "cuGraphRemoveDependencies_v2",
+    "cuLibraryLoadData",
+    "cuLibraryLoadFromFile",
+    "cuLinkAddData",
+    "cuLinkAddData_v2",
+    "cuLinkAddFile",
+    "cuLinkAddFile_v2",
+    "cuLinkCreate",
+    "cuLinkCreate_v2",
+    "cuMemDiscardAndPrefetchBatchAsync",
+    "cuMemDiscardBatchAsync",
+    "cuMemPrefetchBatchAsync",
+    "cuMemRangeGetAttributes",
+    "cuMemcpyBatchAsync",
+    "cuMemcpyBatchAsync_v2",
+    "cuModuleLoadDataEx",
+    "cuPointerGetAttributes",
+    "cuSignalExternalSemaphoresAsync",
+    "cuStreamBeginCaptureToGraph",
+    "cuStreamUpdateCaptureDependencies_v2",
+    "cuTensorMapEncodeIm2col",
+    "cuTensorMapEncodeIm2colWide",
+    "cuTensorMapEncodeTiled",
+    "cuWaitExternalSemaphoresAsync",
+];
+
 fn cuArray3DCreate_v2(t: &mut Trial) {
     t.writes::<sys::CUarray>(0, 1);
     let allocate_array: sys::CUDA_ARRAY3D_DESCRIPTOR = t.value(1);
@@ -724,32 +758,26 @@ fn cuCoredumpDeregisterStartCallback(t: &mut Trial) {
 
 fn cuCoredumpGetAttribute(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
-    let mut value: [u16; 5] = t.value(1);
-    t.writes::<[u16; 5]>(1, 1);
-    t.counts::<usize>(2, 9);
+    t.writes::<u8>(1, 3);
+    t.counts::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::coredump_get_attribute(attrib, &mut value) };
+    let answer = unsafe { checked::coredump_get_attribute(attrib) };
     t.passed(0, &attrib);
-    t.passed_pointer(1, value.as_ptr());
-    t.wrote_through(1, &value);
-    t.saw(2, &[10]);
+    t.saw(2, &[0, 3]);
     let Some(value) = t.settle(answer) else { return };
-    t.counted(value as u64, 2);
+    t.gave_slice(1, &value);
 }
 
 fn cuCoredumpGetAttributeGlobal(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
-    let mut value: [u16; 5] = t.value(1);
-    t.writes::<[u16; 5]>(1, 1);
-    t.counts::<usize>(2, 9);
+    t.writes::<u8>(1, 3);
+    t.counts::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::coredump_get_attribute_global(attrib, &mut value) };
+    let answer = unsafe { checked::coredump_get_attribute_global(attrib) };
     t.passed(0, &attrib);
-    t.passed_pointer(1, value.as_ptr());
-    t.wrote_through(1, &value);
-    t.saw(2, &[10]);
+    t.saw(2, &[0, 3]);
     let Some(value) = t.settle(answer) else { return };
-    t.counted(value as u64, 2);
+    t.gave_slice(1, &value);
 }
 
 fn cuCoredumpRegisterCompleteCallback(t: &mut Trial) {
@@ -1167,7 +1195,10 @@ fn cuDevSmResourceSplit(t: &mut Trial) {
     let mut group_params: [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS; 3] = t.value(5);
     t.writes::<[sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::dev_sm_resource_split(t.present.then_some(&mut result[..]), &input, flags, &mut group_params) };
+    let answer = unsafe { checked::dev_sm_resource_split(t.present.then_some(&mut result[..t.shorter(3)]), &input, flags, &mut group_params) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_if_present(0, result.as_ptr());
     t.wrote_if_present(0, &result);
     t.passed::<u32>(1, &3);
@@ -1201,7 +1232,7 @@ fn cuDevSmResourceSplitByCount(t: &mut Trial) {
 }
 
 fn cuDeviceCanAccessPeer(t: &mut Trial) {
-    t.writes::<i32>(0, 1);
+    t.writes_truth::<i32>(0);
     let dev: sys::CUdevice = t.value(1);
     let peer_dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
@@ -1209,7 +1240,7 @@ fn cuDeviceCanAccessPeer(t: &mut Trial) {
     t.passed(1, &dev);
     t.passed(2, &peer_dev);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(0, &value);
+    t.gave_truth(value, 0);
 }
 
 fn cuDeviceComputeCapability(t: &mut Trial) {
@@ -1312,7 +1343,7 @@ fn cuDeviceGetDevResource(t: &mut Trial) {
 }
 
 fn cuDeviceGetExecAffinitySupport(t: &mut Trial) {
-    t.writes::<i32>(0, 1);
+    t.writes_truth::<i32>(0);
     let type_: sys::CUexecAffinityType = t.value(1);
     let dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
@@ -1320,7 +1351,7 @@ fn cuDeviceGetExecAffinitySupport(t: &mut Trial) {
     t.passed(1, &type_);
     t.passed(2, &dev);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(0, &value);
+    t.gave_truth(value, 0);
 }
 
 fn cuDeviceGetFabricClusterUuid(t: &mut Trial) {
@@ -1498,13 +1529,13 @@ fn cuDeviceGraphMemTrim(t: &mut Trial) {
 fn cuDevicePrimaryCtxGetState(t: &mut Trial) {
     let dev: sys::CUdevice = t.value(0);
     t.writes::<u32>(1, 1);
-    t.writes::<i32>(2, 1);
+    t.writes_truth::<i32>(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::device_primary_ctx_get_state(dev) };
     t.passed(0, &dev);
     let Some(value) = t.settle(answer) else { return };
     t.gave(1, &value.flags);
-    t.gave(2, &value.active);
+    t.gave_truth(value.active, 2);
 }
 
 fn cuDevicePrimaryCtxRelease(t: &mut Trial) {
@@ -1771,31 +1802,31 @@ fn cuFlushGPUDirectRDMAWrites(t: &mut Trial) {
 fn cuFuncGetAttribute(t: &mut Trial) {
     t.writes::<i32>(0, 1);
     let attrib: sys::CUfunction_attribute = t.value(1);
-    let hfunc: sys::CUfunction = t.value(2);
+    let func: sys::CUfunction = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_get_attribute(attrib, hfunc) };
+    let answer = unsafe { checked::func_get_attribute(attrib, func) };
     t.passed(1, &attrib);
-    t.passed(2, &hfunc);
+    t.passed(2, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
 
 fn cuFuncGetModule(t: &mut Trial) {
     t.writes::<sys::CUmodule>(0, 1);
-    let hfunc: sys::CUfunction = t.value(1);
+    let func: sys::CUfunction = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_get_module(hfunc) };
-    t.passed(1, &hfunc);
+    let answer = unsafe { checked::func_get_module(func) };
+    t.passed(1, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
 
 fn cuFuncGetName(t: &mut Trial) {
     t.points_to_text(0);
-    let hfunc: sys::CUfunction = t.value(1);
+    let func: sys::CUfunction = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_get_name(hfunc) };
-    t.passed(1, &hfunc);
+    let answer = unsafe { checked::func_get_name(func) };
+    t.passed(1, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave_text(0, &value);
 }
@@ -1843,25 +1874,25 @@ fn cuFuncLoad(t: &mut Trial) {
 }
 
 fn cuFuncSetAttribute(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let attrib: sys::CUfunction_attribute = t.value(1);
     let value: i32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_attribute(hfunc, attrib, value) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_attribute(func, attrib, value) };
+    t.passed(0, &func);
     t.passed(1, &attrib);
     t.passed(2, &value);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuFuncSetBlockShape(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let x: i32 = t.value(1);
     let y: i32 = t.value(2);
     let z: i32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_block_shape(hfunc, x, y, z) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_block_shape(func, x, y, z) };
+    t.passed(0, &func);
     t.passed(1, &x);
     t.passed(2, &y);
     t.passed(3, &z);
@@ -1869,31 +1900,31 @@ fn cuFuncSetBlockShape(t: &mut Trial) {
 }
 
 fn cuFuncSetCacheConfig(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let config: sys::CUfunc_cache = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_cache_config(hfunc, config) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_cache_config(func, config) };
+    t.passed(0, &func);
     t.passed(1, &config);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuFuncSetSharedMemConfig(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let config: sys::CUsharedconfig = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_shared_mem_config(hfunc, config) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_shared_mem_config(func, config) };
+    t.passed(0, &func);
     t.passed(1, &config);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuFuncSetSharedSize(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let bytes: u32 = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::func_set_shared_size(hfunc, bytes) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::func_set_shared_size(func, bytes) };
+    t.passed(0, &func);
     t.passed(1, &bytes);
     let _: Option<()> = t.settle(answer);
 }
@@ -1993,7 +2024,10 @@ fn cuGraphAddDependencies(t: &mut Trial) {
     let from: [sys::CUgraphNode; 3] = t.value(1);
     let to: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_dependencies(graph, &from, &to) };
+    let answer = unsafe { checked::graph_add_dependencies(graph, &from, &to[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -2007,7 +2041,10 @@ fn cuGraphAddDependencies_v2(t: &mut Trial) {
     let to: [sys::CUgraphNode; 3] = t.value(2);
     let edge_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_dependencies_v2(graph, &from, &to, t.present.then_some(&edge_data[..])) };
+    let answer = unsafe { checked::graph_add_dependencies_v2(graph, &from, &to[..t.shorter(3)], t.present.then_some(&edge_data[..t.shorter(3)])) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -2225,7 +2262,10 @@ fn cuGraphAddNode_v2(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(5);
     t.writes::<sys::CUgraphNodeParams>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node_v2(graph, &dependencies, t.present.then_some(&dependency_data[..]), &mut node_params) };
+    let answer = unsafe { checked::graph_add_node_v2(graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), &mut node_params) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &graph);
     t.passed_pointer(2, dependencies.as_ptr());
     t.passed_if_present(3, dependency_data.as_ptr());
@@ -2244,7 +2284,10 @@ fn cuGraphAddNode_v3(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(5);
     t.writes::<sys::CUgraphNodeParams>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node_v3(graph, &dependencies, t.present.then_some(&dependency_data[..]), &mut node_params) };
+    let answer = unsafe { checked::graph_add_node_v3(graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), &mut node_params) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &graph);
     t.passed_pointer(2, dependencies.as_ptr());
     t.passed_if_present(3, dependency_data.as_ptr());
@@ -3008,13 +3051,13 @@ fn cuGraphNodeGetDependentNodes_v2(t: &mut Trial) {
 fn cuGraphNodeGetEnabled(t: &mut Trial) {
     let graph_exec: sys::CUgraphExec = t.value(0);
     let node: sys::CUgraphNode = t.value(1);
-    t.writes::<u32>(2, 1);
+    t.writes_truth::<u32>(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_get_enabled(graph_exec, node) };
     t.passed(0, &graph_exec);
     t.passed(1, &node);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(2, &value);
+    t.gave_truth(value, 2);
 }
 
 fn cuGraphNodeGetLocalId(t: &mut Trial) {
@@ -3110,7 +3153,10 @@ fn cuGraphRemoveDependencies(t: &mut Trial) {
     let from: [sys::CUgraphNode; 3] = t.value(1);
     let to: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_remove_dependencies(graph, &from, &to) };
+    let answer = unsafe { checked::graph_remove_dependencies(graph, &from, &to[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -3124,7 +3170,10 @@ fn cuGraphRemoveDependencies_v2(t: &mut Trial) {
     let to: [sys::CUgraphNode; 3] = t.value(2);
     let edge_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_remove_dependencies_v2(graph, &from, &to, t.present.then_some(&edge_data[..])) };
+    let answer = unsafe { checked::graph_remove_dependencies_v2(graph, &from, &to[..t.shorter(3)], t.present.then_some(&edge_data[..t.shorter(3)])) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &graph);
     t.passed_pointer(1, from.as_ptr());
     t.passed_pointer(2, to.as_ptr());
@@ -3447,10 +3496,10 @@ fn cuKernelGetLibrary(t: &mut Trial) {
 
 fn cuKernelGetName(t: &mut Trial) {
     t.points_to_text(0);
-    let hfunc: sys::CUkernel = t.value(1);
+    let func: sys::CUkernel = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::kernel_get_name(hfunc) };
-    t.passed(1, &hfunc);
+    let answer = unsafe { checked::kernel_get_name(func) };
+    t.passed(1, &func);
     let Some(value) = t.settle(answer) else { return };
     t.gave_text(0, &value);
 }
@@ -3578,25 +3627,25 @@ fn cuLaunchGridAsync(t: &mut Trial) {
 
 fn cuLaunchHostFunc(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let fn_: sys::CUhostFn = t.value(1);
+    let function: sys::CUhostFn = t.value(1);
     let user_data: *mut c_void = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_host_func(stream, fn_, user_data) };
+    let answer = unsafe { checked::launch_host_func(stream, function, user_data) };
     t.passed(0, &stream);
-    t.passed(1, &fn_);
+    t.passed(1, &function);
     t.passed(2, &user_data);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuLaunchHostFunc_v2(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let fn_: sys::CUhostFn = t.value(1);
+    let function: sys::CUhostFn = t.value(1);
     let user_data: *mut c_void = t.value(2);
     let sync_mode: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_host_func_v2(stream, fn_, user_data, sync_mode) };
+    let answer = unsafe { checked::launch_host_func_v2(stream, function, user_data, sync_mode) };
     t.passed(0, &stream);
-    t.passed(1, &fn_);
+    t.passed(1, &function);
     t.passed(2, &user_data);
     t.passed(3, &sync_mode);
     let _: Option<()> = t.settle(answer);
@@ -3647,11 +3696,11 @@ fn cuLaunchKernelEx(t: &mut Trial) {
 fn cuLibraryEnumerateKernels(t: &mut Trial) {
     t.writes::<sys::CUkernel>(0, 3);
     let num_kernels: u32 = 3;
-    let lib: sys::CUlibrary = t.value(2);
+    let library: sys::CUlibrary = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_enumerate_kernels(num_kernels, lib) };
+    let answer = unsafe { checked::library_enumerate_kernels(num_kernels, library) };
     t.passed(1, &num_kernels);
-    t.passed(2, &lib);
+    t.passed(2, &library);
     let Some(value) = t.settle(answer) else { return };
     t.gave_slice(0, &value);
 }
@@ -3684,10 +3733,10 @@ fn cuLibraryGetKernel(t: &mut Trial) {
 
 fn cuLibraryGetKernelCount(t: &mut Trial) {
     t.writes::<u32>(0, 1);
-    let lib: sys::CUlibrary = t.value(1);
+    let library: sys::CUlibrary = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_get_kernel_count(lib) };
-    t.passed(1, &lib);
+    let answer = unsafe { checked::library_get_kernel_count(library) };
+    t.passed(1, &library);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -3738,7 +3787,10 @@ fn cuLibraryLoadData(t: &mut Trial) {
     let mut library_option_values: [*mut c_void; 3] = t.value(6);
     t.writes::<[*mut c_void; 3]>(6, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_load_data(code, &jit_options, &mut jit_options_values, &library_options, &mut library_option_values) };
+    let answer = unsafe { checked::library_load_data(code, &jit_options, &mut jit_options_values[..t.shorter(3)], &library_options, &mut library_option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &code);
     t.passed_pointer(2, jit_options.as_ptr());
     t.passed_pointer(3, jit_options_values.as_ptr());
@@ -3762,7 +3814,10 @@ fn cuLibraryLoadFromFile(t: &mut Trial) {
     let mut library_option_values: [*mut c_void; 3] = t.value(6);
     t.writes::<[*mut c_void; 3]>(6, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_load_from_file(file_name, &jit_options, &mut jit_options_values, &library_options, &mut library_option_values) };
+    let answer = unsafe { checked::library_load_from_file(file_name, &jit_options, &mut jit_options_values[..t.shorter(3)], &library_options, &mut library_option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(1, file_name.as_ptr());
     t.passed_pointer(2, jit_options.as_ptr());
     t.passed_pointer(3, jit_options_values.as_ptr());
@@ -3793,7 +3848,10 @@ fn cuLinkAddData(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(7);
     t.writes::<[*mut c_void; 3]>(7, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values) };
+    let answer = unsafe { checked::legacy::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, data.as_ptr());
@@ -3815,7 +3873,10 @@ fn cuLinkAddData_v2(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(7);
     t.writes::<[*mut c_void; 3]>(7, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values) };
+    let answer = unsafe { checked::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, data.as_ptr());
@@ -3836,7 +3897,10 @@ fn cuLinkAddFile(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(5);
     t.writes::<[*mut c_void; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_add_file(state, type_, path, &options, &mut option_values) };
+    let answer = unsafe { checked::legacy::link_add_file(state, type_, path, &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, path.as_ptr());
@@ -3855,7 +3919,10 @@ fn cuLinkAddFile_v2(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(5);
     t.writes::<[*mut c_void; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_add_file(state, type_, path, &options, &mut option_values) };
+    let answer = unsafe { checked::link_add_file(state, type_, path, &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, path.as_ptr());
@@ -3884,7 +3951,10 @@ fn cuLinkCreate(t: &mut Trial) {
     t.writes::<[*mut c_void; 3]>(2, 1);
     t.writes::<sys::CUlinkState>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_create(&options, &mut option_values) };
+    let answer = unsafe { checked::legacy::link_create(&options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed::<u32>(0, &3);
     t.passed_pointer(1, options.as_ptr());
     t.passed_pointer(2, option_values.as_ptr());
@@ -3899,7 +3969,10 @@ fn cuLinkCreate_v2(t: &mut Trial) {
     t.writes::<[*mut c_void; 3]>(2, 1);
     t.writes::<sys::CUlinkState>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_create(&options, &mut option_values) };
+    let answer = unsafe { checked::link_create(&options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed::<u32>(0, &3);
     t.passed_pointer(1, options.as_ptr());
     t.passed_pointer(2, option_values.as_ptr());
@@ -4041,13 +4114,13 @@ fn cuLogicalEndpointImport(t: &mut Trial) {
 fn cuLogicalEndpointQuery(t: &mut Trial) {
     let le_id: sys::CUlogicalEndpointId = t.value(0);
     let count: u32 = t.value(1);
-    t.writes::<i32>(2, 1);
+    t.writes_truth::<i32>(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::logical_endpoint_query(le_id, count) };
     t.passed(0, &le_id);
     t.passed(1, &count);
     let Some(value) = t.settle(answer) else { return };
-    t.gave(2, &value);
+    t.gave_truth(value, 2);
 }
 
 fn cuLogicalEndpointUnbind(t: &mut Trial) {
@@ -4294,7 +4367,10 @@ fn cuMemDiscardAndPrefetchBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(6);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_discard_and_prefetch_batch_async(&dptrs, &sizes, &prefetch_locs, &prefetch_loc_idxs, flags, stream) };
+    let answer = unsafe { checked::mem_discard_and_prefetch_batch_async(&dptrs, &sizes[..t.shorter(3)], &prefetch_locs, &prefetch_loc_idxs[..t.shorter(3)], flags, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dptrs.as_ptr());
     t.passed_pointer(1, sizes.as_ptr());
     t.passed::<usize>(2, &3);
@@ -4312,7 +4388,10 @@ fn cuMemDiscardBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(3);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_discard_batch_async(&dptrs, &sizes, flags, stream) };
+    let answer = unsafe { checked::mem_discard_batch_async(&dptrs, &sizes[..t.shorter(3)], flags, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dptrs.as_ptr());
     t.passed_pointer(1, sizes.as_ptr());
     t.passed::<usize>(2, &3);
@@ -4741,7 +4820,10 @@ fn cuMemPrefetchBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(6);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_prefetch_batch_async(&dptrs, &sizes, &prefetch_locs, &prefetch_loc_idxs, flags, stream) };
+    let answer = unsafe { checked::mem_prefetch_batch_async(&dptrs, &sizes[..t.shorter(3)], &prefetch_locs, &prefetch_loc_idxs[..t.shorter(3)], flags, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dptrs.as_ptr());
     t.passed_pointer(1, sizes.as_ptr());
     t.passed::<usize>(2, &3);
@@ -4777,7 +4859,10 @@ fn cuMemRangeGetAttributes(t: &mut Trial) {
     let dev_ptr: sys::CUdeviceptr = t.value(4);
     let count: usize = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_range_get_attributes(&data, &data_sizes, &attributes, dev_ptr, count) };
+    let answer = unsafe { checked::mem_range_get_attributes(&data, &data_sizes[..t.shorter(3)], &attributes[..t.shorter(3)], dev_ptr, count) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, data.as_ptr());
     t.passed_pointer(1, data_sizes.as_ptr());
     t.passed_pointer(2, attributes.as_ptr());
@@ -5042,7 +5127,10 @@ fn cuMemcpyBatchAsync(t: &mut Trial) {
     t.writes::<usize>(7, 1);
     let stream: sys::CUstream = t.value(8);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_batch_async(&dsts, &srcs, &sizes, &attrs, &attrs_idxs, &mut fail_idx, stream) };
+    let answer = unsafe { checked::memcpy_batch_async(&dsts, &srcs[..t.shorter(3)], &sizes[..t.shorter(3)], &attrs, &attrs_idxs[..t.shorter(3)], &mut fail_idx, stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dsts.as_ptr());
     t.passed_pointer(1, srcs.as_ptr());
     t.passed_pointer(2, sizes.as_ptr());
@@ -5064,7 +5152,10 @@ fn cuMemcpyBatchAsync_v2(t: &mut Trial) {
     let attrs_idxs: [usize; 3] = t.value(5);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_batch_async_v2(&dsts, &srcs, &sizes, &attrs, &attrs_idxs, stream) };
+    let answer = unsafe { checked::memcpy_batch_async_v2(&dsts, &srcs[..t.shorter(3)], &sizes[..t.shorter(3)], &attrs, &attrs_idxs[..t.shorter(3)], stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, dsts.as_ptr());
     t.passed_pointer(1, srcs.as_ptr());
     t.passed_pointer(2, sizes.as_ptr());
@@ -5483,22 +5574,22 @@ fn cuMipmappedArrayGetSparseProperties(t: &mut Trial) {
 fn cuModuleEnumerateFunctions(t: &mut Trial) {
     t.writes::<sys::CUfunction>(0, 3);
     let num_functions: u32 = 3;
-    let mod_: sys::CUmodule = t.value(2);
+    let module: sys::CUmodule = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_enumerate_functions(num_functions, mod_) };
+    let answer = unsafe { checked::module_enumerate_functions(num_functions, module) };
     t.passed(1, &num_functions);
-    t.passed(2, &mod_);
+    t.passed(2, &module);
     let Some(value) = t.settle(answer) else { return };
     t.gave_slice(0, &value);
 }
 
 fn cuModuleGetFunction(t: &mut Trial) {
     t.writes::<sys::CUfunction>(0, 1);
-    let hmod: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_function(hmod, name) };
-    t.passed(1, &hmod);
+    let answer = unsafe { checked::module_get_function(module, name) };
+    t.passed(1, &module);
     t.passed_pointer(2, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -5506,10 +5597,10 @@ fn cuModuleGetFunction(t: &mut Trial) {
 
 fn cuModuleGetFunctionCount(t: &mut Trial) {
     t.writes::<u32>(0, 1);
-    let mod_: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_function_count(mod_) };
-    t.passed(1, &mod_);
+    let answer = unsafe { checked::module_get_function_count(module) };
+    t.passed(1, &module);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -5517,11 +5608,11 @@ fn cuModuleGetFunctionCount(t: &mut Trial) {
 fn cuModuleGetGlobal_v2(t: &mut Trial) {
     t.writes::<sys::CUdeviceptr>(0, 1);
     t.writes::<usize>(1, 1);
-    let hmod: sys::CUmodule = t.value(2);
+    let module: sys::CUmodule = t.value(2);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_global(hmod, name) };
-    t.passed(2, &hmod);
+    let answer = unsafe { checked::module_get_global(module, name) };
+    t.passed(2, &module);
     t.passed_pointer(3, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value.dptr);
@@ -5538,11 +5629,11 @@ fn cuModuleGetLoadingMode(t: &mut Trial) {
 
 fn cuModuleGetSurfRef(t: &mut Trial) {
     t.writes::<sys::CUsurfref>(0, 1);
-    let hmod: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_surf_ref(hmod, name) };
-    t.passed(1, &hmod);
+    let answer = unsafe { checked::module_get_surf_ref(module, name) };
+    t.passed(1, &module);
     t.passed_pointer(2, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -5550,11 +5641,11 @@ fn cuModuleGetSurfRef(t: &mut Trial) {
 
 fn cuModuleGetTexRef(t: &mut Trial) {
     t.writes::<sys::CUtexref>(0, 1);
-    let hmod: sys::CUmodule = t.value(1);
+    let module: sys::CUmodule = t.value(1);
     let name = c"name";
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_get_tex_ref(hmod, name) };
-    t.passed(1, &hmod);
+    let answer = unsafe { checked::module_get_tex_ref(module, name) };
+    t.passed(1, &module);
     t.passed_pointer(2, name.as_ptr());
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -5587,7 +5678,10 @@ fn cuModuleLoadDataEx(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(4);
     t.writes::<[*mut c_void; 3]>(4, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_load_data_ex(image, &options, &mut option_values) };
+    let answer = unsafe { checked::module_load_data_ex(image, &options, &mut option_values[..t.shorter(3)]) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &image);
     t.passed::<u32>(2, &3);
     t.passed_pointer(3, options.as_ptr());
@@ -5608,10 +5702,10 @@ fn cuModuleLoadFatBinary(t: &mut Trial) {
 }
 
 fn cuModuleUnload(t: &mut Trial) {
-    let hmod: sys::CUmodule = t.value(0);
+    let module: sys::CUmodule = t.value(0);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_unload(hmod) };
-    t.passed(0, &hmod);
+    let answer = unsafe { checked::module_unload(module) };
+    t.passed(0, &module);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -5840,58 +5934,58 @@ fn cuOccupancyMaxPotentialClusterSize(t: &mut Trial) {
 }
 
 fn cuParamSetSize(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let numbytes: u32 = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_set_size(hfunc, numbytes) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_set_size(func, numbytes) };
+    t.passed(0, &func);
     t.passed(1, &numbytes);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSetTexRef(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let texunit: i32 = t.value(1);
     let tex_ref: sys::CUtexref = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_set_tex_ref(hfunc, texunit, tex_ref) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_set_tex_ref(func, texunit, tex_ref) };
+    t.passed(0, &func);
     t.passed(1, &texunit);
     t.passed(2, &tex_ref);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSetf(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let offset: i32 = t.value(1);
     let value: f32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_setf(hfunc, offset, value) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_setf(func, offset, value) };
+    t.passed(0, &func);
     t.passed(1, &offset);
     t.passed(2, &value);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSeti(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let offset: i32 = t.value(1);
     let value: u32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_seti(hfunc, offset, value) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_seti(func, offset, value) };
+    t.passed(0, &func);
     t.passed(1, &offset);
     t.passed(2, &value);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuParamSetv(t: &mut Trial) {
-    let hfunc: sys::CUfunction = t.value(0);
+    let func: sys::CUfunction = t.value(0);
     let offset: i32 = t.value(1);
     let ptr: [u16; 5] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_setv(hfunc, offset, &ptr) };
-    t.passed(0, &hfunc);
+    let answer = unsafe { checked::param_setv(func, offset, &ptr) };
+    t.passed(0, &func);
     t.passed(1, &offset);
     t.passed_pointer(2, ptr.as_ptr());
     t.passed::<u32>(3, &10);
@@ -5915,7 +6009,10 @@ fn cuPointerGetAttributes(t: &mut Trial) {
     let data: [*mut c_void; 3] = t.value(2);
     let ptr: sys::CUdeviceptr = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::pointer_get_attributes(&attributes, &data, ptr) };
+    let answer = unsafe { checked::pointer_get_attributes(&attributes, &data[..t.shorter(3)], ptr) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed::<u32>(0, &3);
     t.passed_pointer(1, attributes.as_ptr());
     t.passed_pointer(2, data.as_ptr());
@@ -5940,7 +6037,10 @@ fn cuSignalExternalSemaphoresAsync(t: &mut Trial) {
     let params_array: [sys::CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS; 3] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::signal_external_semaphores_async(&ext_sem_array, &params_array, stream) };
+    let answer = unsafe { checked::signal_external_semaphores_async(&ext_sem_array, &params_array[..t.shorter(3)], stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, ext_sem_array.as_ptr());
     t.passed_pointer(1, params_array.as_ptr());
     t.passed::<u32>(2, &3);
@@ -6027,7 +6127,10 @@ fn cuStreamBeginCaptureToGraph(t: &mut Trial) {
     let dependency_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     let mode: sys::CUstreamCaptureMode = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_begin_capture_to_graph(stream, graph, &dependencies, t.present.then_some(&dependency_data[..]), mode) };
+    let answer = unsafe { checked::stream_begin_capture_to_graph(stream, graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), mode) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &stream);
     t.passed(1, &graph);
     t.passed_pointer(2, dependencies.as_ptr());
@@ -6158,17 +6261,17 @@ fn cuStreamGetCaptureInfo_v2(t: &mut Trial) {
     t.writes::<sys::CUstreamCaptureStatus>(1, 1);
     t.writes::<u64>(2, 1);
     t.writes::<sys::CUgraph>(3, 1);
-    t.writes::<*const sys::CUgraphNode>(4, 1);
-    t.writes::<usize>(5, 1);
+    t.points_to::<sys::CUgraphNode>(4, 3);
+    t.counts::<usize>(5, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::stream_get_capture_info(stream) };
     t.passed(0, &stream);
+    t.saw(5, &[0]);
     let Some(value) = t.settle(answer) else { return };
     t.gave(1, &value.capture_status);
     t.gave(2, &value.id);
     t.gave(3, &value.graph);
-    t.gave(4, &value.dependencies);
-    t.gave(5, &value.num_dependencies);
+    t.gave_slice(4, &value.dependencies);
 }
 
 fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
@@ -6176,19 +6279,19 @@ fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
     t.writes::<sys::CUstreamCaptureStatus>(1, 1);
     t.writes::<u64>(2, 1);
     t.writes::<sys::CUgraph>(3, 1);
-    t.writes::<*const sys::CUgraphNode>(4, 1);
-    t.writes::<*const sys::CUgraphEdgeData>(5, 1);
-    t.writes::<usize>(6, 1);
+    t.points_to::<sys::CUgraphNode>(4, 3);
+    t.points_to::<sys::CUgraphEdgeData>(5, 3);
+    t.counts::<usize>(6, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::stream_get_capture_info_v3(stream) };
     t.passed(0, &stream);
+    t.saw(6, &[0]);
     let Some(value) = t.settle(answer) else { return };
     t.gave(1, &value.capture_status);
     t.gave(2, &value.id);
     t.gave(3, &value.graph);
-    t.gave(4, &value.dependencies);
-    t.gave(5, &value.edge_data);
-    t.gave(6, &value.num_dependencies);
+    t.gave_slice(4, &value.dependencies);
+    t.gave_slice(5, &value.edge_data);
 }
 
 fn cuStreamGetCtx(t: &mut Trial) {
@@ -6332,7 +6435,10 @@ fn cuStreamUpdateCaptureDependencies_v2(t: &mut Trial) {
     let dependency_data: [sys::CUgraphEdgeData; 3] = t.value(2);
     let flags: u32 = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_update_capture_dependencies_v2(stream, &dependencies, t.present.then_some(&dependency_data[..]), flags) };
+    let answer = unsafe { checked::stream_update_capture_dependencies_v2(stream, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), flags) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(0, &stream);
     t.passed_pointer(1, dependencies.as_ptr());
     t.passed_if_present(2, dependency_data.as_ptr());
@@ -6531,7 +6637,10 @@ fn cuTensorMapEncodeIm2col(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(13);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(14);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_im2col(tensor_data_type, global_address, &global_dim, &global_strides, &pixel_box_lower_corner, &pixel_box_upper_corner, channels_per_pixel, pixels_per_column, &element_strides, interleave, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_im2col(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], &pixel_box_lower_corner[..t.shorter(1)], &pixel_box_upper_corner[..t.shorter(1)], channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3)], interleave, swizzle, l2_promotion, oob_fill) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &tensor_data_type);
     t.passed::<u32>(2, &3);
     t.passed(3, &global_address);
@@ -6567,7 +6676,10 @@ fn cuTensorMapEncodeIm2colWide(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(14);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(15);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_im2col_wide(tensor_data_type, global_address, &global_dim, &global_strides, pixel_box_lower_corner_width, pixel_box_upper_corner_width, channels_per_pixel, pixels_per_column, &element_strides, interleave, mode, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_im2col_wide(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], pixel_box_lower_corner_width, pixel_box_upper_corner_width, channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3)], interleave, mode, swizzle, l2_promotion, oob_fill) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &tensor_data_type);
     t.passed::<u32>(2, &3);
     t.passed(3, &global_address);
@@ -6600,7 +6712,10 @@ fn cuTensorMapEncodeTiled(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(10);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(11);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_tiled(tensor_data_type, global_address, &global_dim, &global_strides, &box_dim, &element_strides, interleave, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_tiled(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], &box_dim[..t.shorter(3)], &element_strides[..t.shorter(3)], interleave, swizzle, l2_promotion, oob_fill) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed(1, &tensor_data_type);
     t.passed::<u32>(2, &3);
     t.passed(3, &global_address);
@@ -7049,7 +7164,10 @@ fn cuWaitExternalSemaphoresAsync(t: &mut Trial) {
     let params_array: [sys::CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS; 3] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::wait_external_semaphores_async(&ext_sem_array, &params_array, stream) };
+    let answer = unsafe { checked::wait_external_semaphores_async(&ext_sem_array, &params_array[..t.shorter(3)], stream) };
+    if t.uneven {
+        return t.refused(answer);
+    }
     t.passed_pointer(0, ext_sem_array.as_ptr());
     t.passed_pointer(1, params_array.as_ptr());
     t.passed::<u32>(2, &3);

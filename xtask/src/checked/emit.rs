@@ -4,21 +4,22 @@ use std::fmt::Write as _;
 
 use super::model::{Call, Count, Kind, Parameter};
 use super::names;
+use super::safety::{self, Pointing};
 
 /// One group's file.
-pub(super) fn file(header: &str, calls: &[&Call]) -> Result<String, String> {
+pub(super) fn file(header: &str, calls: &[&Call], pointing: &Pointing) -> Result<String, String> {
     let group = calls
         .first()
         .map(|call| call.group.as_str())
         .unwrap_or_default();
     let mut out = format!("{header}\n//! The group `{group}` of the manual.\n\n");
     let (legacy, own): (Vec<&Call>, Vec<&Call>) = calls.iter().partition(|call| call.legacy);
-    let own = texts(&own)?;
+    let own = texts(&own, pointing)?;
     out.push_str(&imports(&own, "super::super"));
     out.push_str(&own);
     if !legacy.is_empty() {
         out.push_str("\npub(super) mod legacy {\n");
-        let legacy = texts(&legacy)?;
+        let legacy = texts(&legacy, pointing)?;
         let imports = imports(&legacy, "super::super::super");
         for line in imports.lines().chain(legacy.lines()) {
             if line.is_empty() {
@@ -32,11 +33,11 @@ pub(super) fn file(header: &str, calls: &[&Call]) -> Result<String, String> {
     Ok(out)
 }
 
-fn texts(calls: &[&Call]) -> Result<String, String> {
+fn texts(calls: &[&Call], pointing: &Pointing) -> Result<String, String> {
     let mut out = String::new();
     for call in calls {
         out.push('\n');
-        out.push_str(&Emitter::new(call)?.text());
+        out.push_str(&Emitter::new(call, pointing)?.text());
     }
     Ok(out)
 }
@@ -46,10 +47,12 @@ fn imports(text: &str, checked: &str) -> String {
     const FFI: &[&str] = &["CStr", "c_char", "c_void"];
     const GIVE: &[&str] = &[
         "TEXT",
+        "copied",
         "count",
         "filled",
         "filled_to",
         "or_older",
+        "given",
         "same_length",
         "slice",
         "slice_mut",
@@ -106,9 +109,14 @@ fn imports(text: &str, checked: &str) -> String {
     if text.contains("fallback::") {
         let _ = writeln!(out, "use {checked}::fallback;");
     }
+    let check = if uses("check") {
+        "{Result, check}"
+    } else {
+        "Result"
+    };
     let _ = writeln!(
         out,
-        "use crate::sys::{{self, Function}};\nuse crate::{{Result, check}};"
+        "use crate::sys::{{self, Function}};\nuse crate::{check};"
     );
     if !text.contains(" Function::") {
         out = out.replace("sys::{self, Function}", "sys");
@@ -123,6 +131,24 @@ struct Output {
     value: String,
 }
 
+impl Output {
+    /// The variable that holds it, if that is all there is to it.
+    fn variable(&self) -> Option<&str> {
+        self.value
+            .strip_prefix("unsafe { ")?
+            .strip_suffix(".assume_init() }")
+    }
+
+    /// Why taking the value is sound, where that takes `unsafe`.
+    fn safety(&self) -> &'static str {
+        if self.value.starts_with("unsafe { copied(") {
+            "the driver gave so many, and they are there until its next call"
+        } else {
+            "zeroed before the call, and the call succeeded"
+        }
+    }
+}
+
 struct Emitter<'a> {
     call: &'a Call,
     rust_name: String,
@@ -132,19 +158,13 @@ struct Emitter<'a> {
     before: Vec<String>,
     arguments: Vec<String>,
     outputs: Vec<Output>,
-    /// Handles that must be live, handles that end, pointers that the caller answers for.
-    handles: Vec<String>,
-    destroyed: Vec<String>,
-    raw: Vec<String>,
-    /// Device addresses, and slices of any type that the driver writes.
-    addresses: Vec<String>,
-    written: Vec<String>,
+    pointing: &'a Pointing,
     /// For the first call of a two-call idiom: arguments, and the count.
     query: Option<(Vec<String>, String)>,
 }
 
 impl<'a> Emitter<'a> {
-    fn new(call: &'a Call) -> Result<Self, String> {
+    fn new(call: &'a Call, pointing: &'a Pointing) -> Result<Self, String> {
         let mut emitter = Self {
             call,
             rust_name: names::call(&call.name),
@@ -153,11 +173,7 @@ impl<'a> Emitter<'a> {
             before: Vec::new(),
             arguments: Vec::new(),
             outputs: Vec::new(),
-            handles: Vec::new(),
-            destroyed: Vec::new(),
-            raw: Vec::new(),
-            addresses: Vec::new(),
-            written: Vec::new(),
+            pointing,
             query: None,
         };
         emitter.counts()?;
@@ -288,22 +304,7 @@ impl<'a> Emitter<'a> {
                     self.arguments.push(name);
                 }
             }
-            Kind::Value => {
-                if ty.is_handle() {
-                    self.handles.push(name.clone());
-                } else if ty.base == "CUdeviceptr" && ty.pointers == 0 {
-                    self.addresses.push(name.clone());
-                }
-                self.signature.push(format!("{name}: {}", ty.rust()));
-                self.arguments.push(name);
-            }
-            Kind::Destroyed => {
-                self.destroyed.push(name.clone());
-                self.signature.push(format!("{name}: {}", ty.rust()));
-                self.arguments.push(name);
-            }
-            Kind::Raw => {
-                self.raw.push(name.clone());
+            Kind::Value | Kind::Destroyed | Kind::Raw => {
                 self.signature.push(format!("{name}: {}", ty.rust()));
                 self.arguments.push(name);
             }
@@ -367,7 +368,6 @@ impl<'a> Emitter<'a> {
                     "u8"
                 } else {
                     self.generic = true;
-                    self.written.push(name.clone());
                     "T"
                 };
                 self.signature.push(format!("{name}: &mut [{element}]"));
@@ -390,6 +390,28 @@ impl<'a> Emitter<'a> {
                     ty: ty.pointee(),
                     // SAFETY is said once, where the value is built.
                     value: format!("unsafe {{ {name}.assume_init() }}"),
+                });
+            }
+            Kind::Truth => {
+                self.before.push(format!("let mut {name} = 0;"));
+                self.arguments.push(format!("&raw mut {name}"));
+                self.outputs.push(Output {
+                    field: name.clone(),
+                    ty: "bool".to_owned(),
+                    value: format!("{name} != 0"),
+                });
+            }
+            Kind::Copied { count } => {
+                let counter = format!("let mut {} = 0;", names::parameter(count));
+                if !self.before.contains(&counter) {
+                    self.before.push(counter);
+                }
+                self.before.push(format!("let mut {name} = ptr::null();"));
+                self.arguments.push(format!("&raw mut {name}"));
+                self.outputs.push(Output {
+                    field: name.clone(),
+                    ty: format!("Vec<{}>", ty.base()),
+                    value: format!("unsafe {{ copied({name}, {}) }}", self.as_usize(count)),
                 });
             }
             Kind::OutArray(count) => {
@@ -447,7 +469,7 @@ impl<'a> Emitter<'a> {
                     .push(format!("{name}.as_mut_ptr().cast::<{}>()", ty.pointee()));
                 self.outputs.push(Output {
                     field: name.clone(),
-                    ty: format!("Vec<{}>", ty.pointee()),
+                    ty: format!("Vec<{}>", ty.element()),
                     value: format!("unsafe {{ filled_to({name}, {count}) }}"),
                 });
             }
@@ -588,7 +610,7 @@ impl<'a> Emitter<'a> {
                     let _ = writeln!(
                         out,
                         "    let mut {name} = zeroed::<{}>({});",
-                        parameter.ty.pointee(),
+                        parameter.ty.element(),
                         self.as_usize(c_count)
                     );
                 }
@@ -624,6 +646,16 @@ impl<'a> Emitter<'a> {
                 return;
             }
             if self.call.fallback.is_none() {
+                if let [one] = self.outputs.as_slice()
+                    && let Some(variable) = one.variable()
+                {
+                    let _ = writeln!(
+                        out,
+                        "    // SAFETY: zeroed before the call, which gives a value where it succeeds.\n    \
+                             unsafe {{ given({variable}, status, {function}) }}"
+                    );
+                    return;
+                }
                 let _ = writeln!(out, "    check(status, {function})?;");
             }
         }
@@ -633,10 +665,7 @@ impl<'a> Emitter<'a> {
             .any(|output| output.value.starts_with("unsafe"));
         if let [one] = self.outputs.as_slice() {
             if unsafe_value {
-                let _ = writeln!(
-                    out,
-                    "    // SAFETY: zeroed before the call, and the call succeeded."
-                );
+                let _ = writeln!(out, "    // SAFETY: {}.", one.safety());
             }
             let _ = writeln!(out, "    Ok({})", one.value);
             return;
@@ -644,10 +673,7 @@ impl<'a> Emitter<'a> {
         let _ = writeln!(out, "    Ok({} {{", self.struct_name());
         for output in &self.outputs {
             if output.value.starts_with("unsafe") {
-                let _ = writeln!(
-                    out,
-                    "        // SAFETY: zeroed before the call, and the call succeeded."
-                );
+                let _ = writeln!(out, "        // SAFETY: {}.", output.safety());
             }
             if output.field == output.value {
                 let _ = writeln!(out, "        {},", output.field);
@@ -753,75 +779,15 @@ impl<'a> Emitter<'a> {
             call.since % 1000 / 10
         );
         out.push_str("///\n/// # Safety\n");
-        let mut said = false;
-        if !self.handles.is_empty() {
-            let _ = writeln!(
-                out,
-                "/// {} must be live, or null where the driver allows it.",
-                list(&self.handles)
-            );
-            said = true;
+        for sentence in safety::sentences(call, self.pointing) {
+            let _ = writeln!(out, "/// {sentence}");
         }
-        if !self.destroyed.is_empty() {
-            let _ = writeln!(
-                out,
-                "/// {} must be live, and must not be used again.",
-                list(&self.destroyed)
-            );
-            said = true;
+        let mut names = call.plain.clone();
+        if !names.contains(&call.symbol) {
+            names.push(call.symbol.clone());
         }
-        if let Some(safety) = &call.safety {
-            let _ = writeln!(out, "/// {safety}");
-            said = true;
-        } else if !self.raw.is_empty() {
-            let _ = writeln!(
-                out,
-                "/// {} must be what the manual asks for.",
-                list(&self.raw)
-            );
-            said = true;
-        } else if !self.addresses.is_empty() {
-            let queued = call
-                .parameters
-                .iter()
-                .any(|parameter| parameter.ty.base == "CUstream");
-            let until = if queued { ", until that is done" } else { "" };
-            let _ = writeln!(
-                out,
-                "/// {} must be valid for all that the call reads or writes there{until}.",
-                list(&self.addresses)
-            );
-            said = true;
+        for name in names {
+            let _ = writeln!(out, "#[doc(alias = \"{name}\")]");
         }
-        if !self.written.is_empty() {
-            let _ = writeln!(
-                out,
-                "/// The bytes that come into {} must be values of its type.",
-                list(&self.written)
-            );
-            said = true;
-        }
-        if !said {
-            out.push_str(if self.signature.is_empty() {
-                "/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.\n"
-            } else {
-                "/// What it is given must make sense to the driver, which does not check everything.\n"
-            });
-        }
-        if !call.legacy {
-            let _ = writeln!(out, "#[doc(alias = \"{}\")]", call.name);
-        }
-        if call.name != call.symbol || call.legacy {
-            let _ = writeln!(out, "#[doc(alias = \"{}\")]", call.symbol);
-        }
-    }
-}
-
-/// Names as prose.
-fn list(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => names.concat(),
     }
 }

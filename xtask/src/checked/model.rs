@@ -12,8 +12,8 @@ pub(super) struct Call {
     pub(super) symbol: String,
     /// The name that the sys crate has it under, `cuMemAlloc`.
     pub(super) name: String,
-    /// What `cuGetProcAddress` knows it by.
-    pub(super) base: String,
+    /// Every name that C programs call it by.
+    pub(super) plain: Vec<String>,
     /// Whether the sys crate has it in `legacy` only.
     pub(super) legacy: bool,
     pub(super) since: u32,
@@ -65,6 +65,7 @@ pub(super) enum Kind {
     In { optional: bool },
     InOut { optional: bool },
     Out { name: Option<String>, created: bool },
+    Truth,
     OutArray(usize),
     Text,
     String { count: String },
@@ -75,6 +76,7 @@ pub(super) enum Kind {
     Buffer { count: Count },
     Vector { count: String },
     List { count: String },
+    Copied { count: String },
 }
 
 /// The calls that both files describe, in the order of `annotations.toml`'s groups and then of names.
@@ -221,7 +223,7 @@ fn read(
     let call = Call {
         symbol: symbol.to_owned(),
         name,
-        base: text(function, "base")?,
+        plain: own_plain,
         legacy,
         since,
         group: text(annotation, "group")?,
@@ -246,7 +248,9 @@ impl Call {
         self.parameters
             .iter()
             .any(|parameter| match &parameter.kind {
-                Kind::String { count } | Kind::List { count } => count == name,
+                Kind::String { count } | Kind::List { count } | Kind::Copied { count } => {
+                    count == name
+                }
                 Kind::Slice { count, .. }
                 | Kind::SliceMut { count, .. }
                 | Kind::Bytes { count }
@@ -272,10 +276,14 @@ impl Call {
                 Kind::Destroyed => ty.pointers == 0,
                 Kind::Raw => ty.pointers > 0,
                 Kind::In { .. } => ty.pointers == 1 && ty.base != "void",
-                Kind::InOut { .. }
-                | Kind::OutArray(_)
-                | Kind::List { .. }
-                | Kind::Vector { .. } => ty.pointers == 1 && !ty.constant && ty.base != "void",
+                Kind::InOut { .. } | Kind::OutArray(_) | Kind::Vector { .. } => {
+                    ty.pointers == 1 && !ty.constant && ty.base != "void"
+                }
+                Kind::List { .. } => ty.pointers == 1 && !ty.constant,
+                Kind::Truth => {
+                    ty.pointers == 1 && ["int", "unsigned int"].contains(&ty.base.as_str())
+                }
+                Kind::Copied { .. } => ty.pointers == 2 && ty.constant && ty.base != "void",
                 // `const T **` gives a pointer to constant data.
                 Kind::Out { .. } => {
                     (ty.pointers == 1 && !ty.constant && ty.base != "void") || ty.pointers == 2
@@ -299,6 +307,32 @@ impl Call {
             };
             if !fits {
                 return Err(format!("{name}: {kind:?} does not fit the type {ty:?}"));
+            }
+        }
+        self.check_safety()?;
+        Ok(())
+    }
+}
+
+impl Call {
+    /// What a caller must promise can only be of what is there.
+    fn check_safety(&self) -> Result<(), String> {
+        let names: Vec<String> = self
+            .parameters
+            .iter()
+            .map(|parameter| super::names::parameter(&parameter.name))
+            .collect();
+        for word in self
+            .safety
+            .iter()
+            .flat_map(|text| text.split('`'))
+            .skip(1)
+            .step_by(2)
+        {
+            if !names.iter().any(|name| name == word) {
+                return Err(format!(
+                    "`safety` speaks of `{word}`, which is no parameter"
+                ));
             }
         }
         Ok(())
@@ -358,6 +392,14 @@ impl CType {
         out
     }
 
+    /// An element of an array of these, as Rust has it: bytes where C does not say.
+    pub(super) fn element(&self) -> String {
+        match self.base.as_str() {
+            "void" if self.pointers == 1 => "u8".to_owned(),
+            _ => self.pointee(),
+        }
+    }
+
     /// A handle or an address: something that must be live.
     pub(super) fn is_handle(&self) -> bool {
         const HANDLES: &[&str] = &[
@@ -412,6 +454,7 @@ impl Kind {
             ("in", None) => Self::In { optional },
             ("inout", None) => Self::InOut { optional },
             ("text", None) => Self::Text,
+            ("bool", None) => Self::Truth,
             ("str", None) => Self::Str { optional },
             ("string", Some(count)) => Self::String {
                 count: count.to_owned(),
@@ -420,6 +463,9 @@ impl Kind {
                 count: count.to_owned(),
             },
             ("list", Some(count)) => Self::List {
+                count: count.to_owned(),
+            },
+            ("copied", Some(count)) => Self::Copied {
                 count: count.to_owned(),
             },
             ("bytes", Some(count)) => Self::Bytes {

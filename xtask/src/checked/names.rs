@@ -80,7 +80,12 @@ pub(super) fn parameter(name: &str) -> String {
     let bare = bare.unwrap_or(name);
     let name = snake(bare.strip_suffix("_out").unwrap_or(bare));
     match name.as_str() {
-        "type" | "fn" | "mod" | "struct" | "move" | "in" | "ref" => format!("{name}_"),
+        // Handles that C shortens beyond its own rule.
+        "hfunc" => "func".to_owned(),
+        "hmod" | "mod" | "mod_" => "module".to_owned(),
+        "lib" => "library".to_owned(),
+        "fn_" => "function".to_owned(),
+        "type" | "fn" | "struct" | "move" | "in" | "ref" => format!("{name}_"),
         _ => name,
     }
 }

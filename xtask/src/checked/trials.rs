@@ -23,6 +23,12 @@ pub(super) fn file(header: &str, calls: &[Call]) -> String {
     for call in calls {
         let _ = writeln!(out, "    (\"{0}\", {0}),", call.symbol);
     }
+    out.push_str(
+        "];\n\n/// Those with several slices that must be of one length.\npub(crate) const SHARED: &[&str] = &[\n",
+    );
+    for call in calls.iter().filter(|call| shares_lengths(call)) {
+        let _ = writeln!(out, "    \"{}\",", call.symbol);
+    }
     out.push_str("];\n");
     for call in calls {
         out.push('\n');
@@ -41,6 +47,7 @@ fn trial(call: &Call) -> String {
         if parameter.ty.pointers > 0
             && call.is_counted(&parameter.name)
             && !is_list(call, &parameter.name)
+            && !is_copied(call, &parameter.name)
         {
             let name = names::parameter(&parameter.name);
             outputs.push((name, format!("t.counted(VALUE as u64, {index})")));
@@ -76,6 +83,9 @@ fn trial(call: &Call) -> String {
         "    let answer = unsafe {{ {function}({}) }};",
         arguments.join(", ")
     );
+    if shares_lengths(call) {
+        out.push_str("    if t.uneven {\n        return t.refused(answer);\n    }\n");
+    }
     for line in after {
         let _ = writeln!(out, "    {line}");
     }
@@ -96,11 +106,45 @@ fn trial(call: &Call) -> String {
     out
 }
 
+/// The count of a slice that may be absent or not.
+fn slice_count(parameter: &Parameter) -> Option<(&Count, bool)> {
+    match &parameter.kind {
+        Kind::Slice { count, optional } | Kind::SliceMut { count, optional } => {
+            Some((count, *optional))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a slice must be as long as another one, which is always there.
+fn must_be_as_long(call: &Call, index: usize) -> bool {
+    let Some((Count::Parameter { name, .. } | Count::Pointer { name }, _)) =
+        call.parameters.get(index).and_then(slice_count)
+    else {
+        return false;
+    };
+    let first = call.parameters.iter().position(|other| {
+        slice_count(other).is_some_and(|(count, optional)| count.is(name) && !optional)
+    });
+    first.is_some_and(|first| first != index)
+}
+
+fn shares_lengths(call: &Call) -> bool {
+    (0..call.parameters.len()).any(|index| must_be_as_long(call, index))
+}
+
 /// Whether a list is counted by this parameter.
 fn is_list(call: &Call, counter: &str) -> bool {
     call.parameters
         .iter()
         .any(|parameter| matches!(&parameter.kind, Kind::List { count } if count == counter))
+}
+
+/// Whether an array of the driver's is counted by this parameter.
+fn is_copied(call: &Call, counter: &str) -> bool {
+    call.parameters
+        .iter()
+        .any(|parameter| matches!(&parameter.kind, Kind::Copied { count } if count == counter))
 }
 
 /// What a counter says in a trial.
@@ -150,6 +194,9 @@ fn one(
             } else if is_list(call, c_name) {
                 before.push(format!("t.counts::<{base}>({index}, {LENGTH});"));
                 after.push(format!("t.saw({index}, &[0, {LENGTH}]);"));
+            } else if is_copied(call, c_name) {
+                before.push(format!("t.counts::<{base}>({index}, {LENGTH});"));
+                after.push(format!("t.saw({index}, &[0]);"));
             } else {
                 before.push(format!(
                     "t.counts::<{base}>({index}, {});",
@@ -210,11 +257,21 @@ fn one(
                 "let {name}: [{pointee}; {}] = t.value({index});",
                 length(count)
             ));
-            if *optional {
+            if must_be_as_long(call, index) {
+                let shorter = format!("&{name}[..t.shorter({})]", length(count));
+                arguments.push(if *optional {
+                    format!("t.present.then_some({shorter})")
+                } else {
+                    shorter
+                });
+            } else if *optional {
                 arguments.push(format!("t.present.then_some(&{name}[..])"));
-                after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
             } else {
                 arguments.push(format!("&{name}"));
+            }
+            if *optional {
+                after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
+            } else {
                 after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
             }
         }
@@ -222,12 +279,22 @@ fn one(
             let whole = format!("[{pointee}; {}]", length(count));
             before.push(format!("let mut {name}: {whole} = t.value({index});"));
             before.push(format!("t.writes::<{whole}>({index}, 1);"));
-            if *optional {
+            if must_be_as_long(call, index) {
+                let shorter = format!("&mut {name}[..t.shorter({})]", length(count));
+                arguments.push(if *optional {
+                    format!("t.present.then_some({shorter})")
+                } else {
+                    shorter
+                });
+            } else if *optional {
                 arguments.push(format!("t.present.then_some(&mut {name}[..])"));
+            } else {
+                arguments.push(format!("&mut {name}"));
+            }
+            if *optional {
                 after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
                 after.push(format!("t.wrote_if_present({index}, &{name});"));
             } else {
-                arguments.push(format!("&mut {name}"));
                 after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
                 after.push(format!("t.wrote_through({index}, &{name});"));
             }
@@ -271,8 +338,16 @@ fn one(
             before.push(format!("t.writes_text({index});"));
             outputs.push((name, format!("t.gave_text({index}, &VALUE)")));
         }
+        Kind::Truth => {
+            before.push(format!("t.writes_truth::<{pointee}>({index});"));
+            outputs.push((name, format!("t.gave_truth(VALUE, {index})")));
+        }
         Kind::Vector { .. } | Kind::List { .. } => {
-            before.push(format!("t.writes::<{pointee}>({index}, {LENGTH});"));
+            before.push(format!("t.writes::<{}>({index}, {LENGTH});", ty.element()));
+            outputs.push((name, format!("t.gave_slice({index}, &VALUE)")));
+        }
+        Kind::Copied { .. } => {
+            before.push(format!("t.points_to::<{}>({index}, {LENGTH});", ty.base()));
             outputs.push((name, format!("t.gave_slice({index}, &VALUE)")));
         }
     }

@@ -3,14 +3,14 @@
 use super::super::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
 use super::super::ops::collective::{self, Collective, Operands};
 use super::super::ops::memory::{self, Access};
-use super::super::ops::{self, Form, atomic, control, mov};
+use super::super::ops::{self, Form, atomic, control, logic, mov};
 use super::super::registers::Slot;
 use super::super::window;
 use super::builder::Builder;
 use super::{CannotRun, is_control};
 use crate::ir::{
-    Address, AtomOp, BarOp, CallSlot, Callee, Inst, MemMods, Op, Operand, Reg, RegClass, Space,
-    Type,
+    Address, AtomOp, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg,
+    RegClass, Space, Type,
 };
 
 /// Adds the instructions for `inst`.
@@ -88,6 +88,10 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             carry_out,
             ..
         } => carry(b, inst, 3, *carry_in, *carry_out)?,
+        Op::Lop3 {
+            lut,
+            bool_op: Some(op),
+        } => lop3(b, inst, *lut, *op)?,
         Op::Pack { .. } => pack(b, inst)?,
         Op::Unpack { .. } => unpack(b, inst)?,
         Op::Cvta { space, to, ty } => {
@@ -198,10 +202,62 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         return None;
     }
     let mut srcs = Vec::with_capacity(wanted);
-    for (operand, class) in inst.srcs.iter().zip(form.srcs.iter().flatten()) {
-        srcs.push(source(b, operand, *class, inst.line)?);
+    for (i, (operand, class)) in (0..).zip(inst.srcs.iter().zip(form.srcs.iter().flatten())) {
+        let mut slot = source(b, operand, *class, inst.line)?;
+        // Comparisons negate their predicate themselves.
+        let compares = matches!(inst.op, Op::Setp { .. } | Op::Set { .. });
+        if matches!(operand, Operand::NotReg(_)) && !compares {
+            let negation = logic::negation();
+            let negated = b.scratch(RegClass::Pred, i);
+            b.push_form(&negation, [negated, Slot(0)], &[slot], inst.line);
+            slot = negated;
+        }
+        srcs.push(slot);
     }
     b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// `lop3.and.b32 d|p, a, b, c, lut, q`: whether the result is not zero, with `q`, is `p`.
+fn lop3(b: &mut Builder<'_>, inst: &Inst, lut: u8, bool_op: BoolOp) -> Option<()> {
+    let class = RegClass::B32;
+    let ([a, y, c, q], [d, p]) = (inst.srcs.as_slice(), inst.dsts.as_slice()) else {
+        return None;
+    };
+    let plain = Inst {
+        op: Op::Lop3 { lut, bool_op: None },
+        ..inst.clone()
+    };
+    let mut srcs = Vec::with_capacity(3);
+    for operand in [a, y, c] {
+        srcs.push(source(b, operand, class, inst.line)?);
+    }
+    let d = match d {
+        Some(d) => b.register(*d),
+        None => b.scratch(class, 10),
+    };
+    b.push_form(
+        &ops::form(&plain, class, class)?,
+        [d, Slot(0)],
+        &srcs,
+        inst.line,
+    );
+    let compare = Inst {
+        op: Op::Setp {
+            cmp: Compare::Ne,
+            ty: Type::U32,
+            ftz: false,
+            bool_op: Some(bool_op),
+        },
+        dsts: vec![*p],
+        srcs: vec![Operand::Imm(0), Operand::Imm(0), *q],
+        ..inst.clone()
+    };
+    let form = ops::form(&compare, class, RegClass::Pred)?;
+    let zero = b.constant(Constant::Bits(0), class);
+    let q = source(b, q, RegClass::Pred, inst.line)?;
+    let p = b.destination(*p, RegClass::Pred);
+    b.push_form(&form, [p, Slot(0)], &[d, zero, q], inst.line);
     Some(())
 }
 
@@ -392,7 +448,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         slots.extend(rows(b.destination(*d, class), class));
     }
     for (i, part) in slots.chunks(4).enumerate() {
-        let access = Access::new(m, element, part.len() as u32, wide, class);
+        let access = part_of(m, element, i, part.len(), wide, class);
         let aux = b.image.new_cache();
         let handlers = memory::load(&access);
         let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
@@ -432,6 +488,23 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     Some(())
 }
 
+/// Part `i` of an access, of up to four elements.
+fn part_of(
+    m: &MemMods,
+    element: u32,
+    i: usize,
+    count: usize,
+    wide: bool,
+    class: RegClass,
+) -> Access {
+    let mut access = Access::new(m, element, count as u32, wide, class);
+    if i > 0 {
+        // The first has seen to the alignment of the whole.
+        access.align = element;
+    }
+    access
+}
+
 fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
     let values = &inst.srcs[1..];
@@ -442,7 +515,7 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         slots.extend(rows(source(b, value, class, inst.line)?, class));
     }
     for (i, part) in slots.chunks(4).enumerate() {
-        let access = Access::new(m, element, part.len() as u32, wide, class);
+        let access = part_of(m, element, i, part.len(), wide, class);
         let aux = b.image.new_cache();
         let handlers = memory::store(&access);
         let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
@@ -463,25 +536,33 @@ fn atom(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: b
         8 => RegClass::B64,
         _ => return None,
     };
-    let access = Access::new(m, m.ty.size(), u32::from(m.vec), wide, class);
-    let d = inst.dsts.first().copied().flatten();
-    if d.is_some_and(|d| b.class(d) != class) {
-        return None;
+    // Each element of a vector is atomic by itself.
+    for k in 0..usize::from(m.vec) {
+        let mut access = Access::new(m, m.ty.size(), 1, wide, class);
+        if k > 0 {
+            // The first has seen to the alignment of the whole.
+            access.align = access.element;
+        }
+        let d = inst.dsts.get(k).copied().flatten();
+        if d.is_some_and(|d| b.class(d) != class) {
+            return None;
+        }
+        let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
+        let first = source(b, inst.srcs.get(1 + k)?, class, inst.line)?;
+        let second = match inst.srcs.get(2).filter(|_| op == AtomOp::Cas) {
+            // `source` may use a scratch row, which the other operand may be in.
+            Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,
+            Some(operand) => source(b, operand, class, inst.line)?,
+            None => first,
+        };
+        let d = b.destination(d, class);
+        let aux = b.image.new_cache();
+        b.push(handlers, inst.line, |inst| {
+            (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
+            (inst.aux, inst.mods) = (aux, mods);
+            inst.imm = offset.wrapping_add(k as u64 * u64::from(access.element));
+        });
     }
-    let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
-    let first = source(b, inst.srcs.get(1)?, class, inst.line)?;
-    let second = match inst.srcs.get(2) {
-        // `source` may use a scratch row, which the other operand may be in.
-        Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,
-        Some(operand) => source(b, operand, class, inst.line)?,
-        None => first,
-    };
-    let d = b.destination(d, class);
-    let aux = b.image.new_cache();
-    b.push(handlers, inst.line, |inst| {
-        (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
-        (inst.aux, inst.mods, inst.imm) = (aux, mods, offset);
-    });
     Some(())
 }
 

@@ -10,7 +10,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::And { ty: Pred } => masks(2, |a, b, _| a & b),
         Op::Or { ty: Pred } => masks(2, |a, b, _| a | b),
         Op::Xor { ty: Pred } => masks(2, |a, b, _| a ^ b),
-        Op::Not { ty: Pred } => masks(1, |a, _, _| !a),
+        Op::Not { ty: Pred } => negation(),
         Op::And { ty: B16 } => binary_once(logic::and::<u16>),
         Op::And { ty: B32 } => binary_hot(logic::and::<u32>),
         Op::And { ty: B64 } => binary(logic::and::<u64>),
@@ -37,4 +37,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::Shr { ty: S64 } => binary_once(logic::shr::<i64>),
         _ => return None,
     })
+}
+
+/// `not.pred`: what `!p` as an operand is.
+pub(crate) fn negation() -> Form {
+    masks(1, |a, _, _| !a)
 }

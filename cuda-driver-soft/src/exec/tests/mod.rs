@@ -2,6 +2,7 @@
 
 mod faults;
 mod kernels;
+mod operands;
 mod scheduling;
 mod waiting;
 
@@ -27,8 +28,11 @@ enum Arg {
 
 impl Bench {
     fn text(ptx: &str, isa: Isa) -> Self {
-        let loaded = ptx::load(ptx.as_bytes(), &ptx::Limits::default())
-            .unwrap_or_else(|f| panic!("{}", f.log));
+        let limits = ptx::Limits {
+            sm: 120,
+            ..ptx::Limits::default()
+        };
+        let loaded = ptx::load(ptx.as_bytes(), &limits).unwrap_or_else(|f| panic!("{}", f.log));
         Bench {
             program: Program::load(loaded.module, 77).unwrap(),
             isa,

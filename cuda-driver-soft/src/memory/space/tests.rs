@@ -191,35 +191,33 @@ fn a_quota_counts_by_pool_and_owner() {
     assert_eq!(space.device_bytes(&[1, 2]), 0);
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_stale_registration_ends_where_its_memory_is_given_out_again() {
     let space = leak(0);
-    // The allocator asks the system for what is as large as this, and gives it back at once.
-    const LARGE: u64 = 640 * PAGE;
-    const AGAIN: u64 = 528 * PAGE;
-    for _ in 0..100 {
-        let gone = Zeroed::new(LARGE, PAGE).unwrap();
-        let base = gone.address() as u64;
-        // SAFETY: nothing accesses it before it is gone.
-        unsafe { space.register_host(gone.address(), LARGE, 1, false) }.unwrap();
-        let work = space.enter();
-        let old = work.lookup(base + LARGE / 2).unwrap();
-        drop(gone);
-        let pinned = space.alloc(Kind::Pinned, 1, AGAIN).unwrap();
-        if pinned < base + LARGE && pinned + AGAIN > base {
-            let outside = if pinned > base { base } else { pinned + AGAIN };
-            assert_eq!(old.length(), 0);
-            assert!(work.lookup(outside).is_none());
-            assert_eq!(space.find(outside), None);
-            assert_eq!(space.find(pinned).map(|a| a.bytes), Some(AGAIN));
-            return;
-        }
-        drop(work);
-        space.free(pinned).unwrap();
-        space.unregister(base as usize as *mut u8).unwrap();
+    let backing = Zeroed::new(2 * PAGE, PAGE).unwrap();
+    let given = backing.address() as u64;
+    let (start, end) = (given - 3 * PAGE, given + 5 * PAGE);
+    // SAFETY: nothing accesses the memory.
+    unsafe { space.register_host(start as usize as *mut u8, end - start, 1, false) }.unwrap();
+    let neighbour = end as usize as *mut u8;
+    // SAFETY: as above.
+    unsafe { space.register_host(neighbour, PAGE, 1, false) }.unwrap();
+    let work = space.enter();
+    let old = work.lookup(start + 1).unwrap();
+    assert_eq!(old.length(), end - start);
+    let pinned = space.adopt(Kind::Pinned, 1, 2 * PAGE, backing);
+    assert_eq!(pinned, Some(given));
+    assert_eq!(old.length(), 0, "work in flight finds nothing there");
+    for outside in [start, given - 1, given + 2 * PAGE, end - 1] {
+        assert!(work.lookup(outside).is_none());
+        assert_eq!(space.find(outside), None);
     }
-    panic!("the allocator never gave the same memory again: the test has shown nothing");
+    assert_eq!(space.find(given).map(|a| a.kind), Some(Kind::Pinned));
+    assert!(work.lookup(end).is_some(), "the neighbour stays");
+    drop(work);
+    assert!(space.unregister(start as usize as *mut u8).is_err());
+    space.unregister(neighbour).unwrap();
+    space.free(given).unwrap();
 }
 
 #[test]

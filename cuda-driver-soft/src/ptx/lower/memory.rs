@@ -194,8 +194,11 @@ impl Walker<'_> {
         let (mem, values) = match &mut op {
             Op::Ld(mem) => (mem, 0),
             Op::St(mem) => (&mut *mem, 1),
-            Op::Atom { mem, .. } => (mem, 2),
-            Op::Red { mem, .. } => (mem, 2),
+            Op::Atom {
+                op: AtomOp::Cas,
+                mem,
+            } => (mem, 2),
+            Op::Atom { mem, .. } | Op::Red { mem, .. } => (mem, 1),
             _ => return,
         };
         let Some(place) = self.address(mem.space, address) else {

@@ -21,24 +21,28 @@ struct Count {
 
 impl Counter {
     /// All counts are 0.
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self((0..Function::COUNT).map(|_| Count::default()).collect())
     }
 
     /// How often a function was called, by the name that the caller used. Calls that are under way do not count yet.
+    #[inline]
     #[must_use]
     pub fn calls(&self, function: Function) -> u64 {
         self.0[function.index()].calls.load(Ordering::Relaxed)
     }
 
     /// How long the calls of a function took together, in nanoseconds.
+    #[inline]
     #[must_use]
     pub fn nanoseconds(&self, function: Function) -> u64 {
         self.0[function.index()].nanoseconds.load(Ordering::Relaxed)
     }
 
     /// How often any function was called.
+    #[inline]
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0
@@ -48,12 +52,14 @@ impl Counter {
     }
 
     /// The functions that were called.
+    #[inline]
     pub fn called(&self) -> impl Iterator<Item = Function> + '_ {
         let all = Function::ALL.iter().copied();
         all.filter(|function| self.calls(*function) > 0)
     }
 
     /// Sets all counts to 0.
+    #[inline]
     pub fn reset(&self) {
         for count in self.0.iter() {
             count.calls.store(0, Ordering::Relaxed);
@@ -63,12 +69,14 @@ impl Counter {
 }
 
 impl Default for Counter {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl Interposer for Counter {
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         let count = &self.0[call.function().index()];
         let start = Instant::now();
@@ -81,6 +89,7 @@ impl Interposer for Counter {
 }
 
 impl fmt::Debug for Counter {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self
             .called()

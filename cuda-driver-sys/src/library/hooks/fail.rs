@@ -22,6 +22,7 @@ pub struct Fail {
 }
 
 impl Fail {
+    #[inline]
     fn new(function: Option<Function>, first: u64, last: u64, code: CUresult) -> Self {
         Self {
             function,
@@ -33,30 +34,35 @@ impl Fail {
     }
 
     /// The `n`-th call of a function fails with `code`. The first is 1; with 0 none fails.
+    #[inline]
     #[must_use]
     pub fn nth(function: Function, n: u64, code: CUresult) -> Self {
         Self::new(Some(function), n, n, code)
     }
 
     /// The `n`-th call of a function fails with `code`, and so does every later one, as after a fault on the device.
+    #[inline]
     #[must_use]
     pub fn from_nth(function: Function, n: u64, code: CUresult) -> Self {
         Self::new(Some(function), n, u64::MAX, code)
     }
 
     /// Every call of a function fails with `code`.
+    #[inline]
     #[must_use]
     pub fn always(function: Function, code: CUresult) -> Self {
         Self::from_nth(function, 1, code)
     }
 
     /// The `n`-th call of all fails with `code`, whichever function it is of.
+    #[inline]
     #[must_use]
     pub fn nth_of_all(n: u64, code: CUresult) -> Self {
         Self::new(None, n, n, code)
     }
 
     /// How many calls failed so far.
+    #[inline]
     #[must_use]
     pub fn failed(&self) -> u64 {
         let seen = self.seen.load(Ordering::Relaxed);
@@ -68,6 +74,7 @@ impl Fail {
 }
 
 impl Interposer for Fail {
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         if self
             .function

@@ -17,6 +17,7 @@ pub struct Hide(Box<[bool; Function::COUNT]>);
 
 impl Hide {
     /// Hides these functions.
+    #[inline]
     #[must_use]
     pub fn functions(functions: impl IntoIterator<Item = Function>) -> Self {
         let mut hidden = Box::new([false; Function::COUNT]);
@@ -30,6 +31,7 @@ impl Hide {
     }
 
     /// Hides every function that is newer than a CUDA version, 12020 for 12.2.
+    #[inline]
     #[must_use]
     pub fn newer_than(version: u32) -> Self {
         let all = Function::ALL.iter().copied();
@@ -38,12 +40,14 @@ impl Hide {
 }
 
 impl Interposer for Hide {
+    #[inline]
     fn hides(&self, function: Function) -> bool {
         self.0[function.index()]
     }
 }
 
 impl fmt::Debug for Hide {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hidden = self.0.iter().filter(|hidden| **hidden).count();
         write!(f, "Hide({hidden} functions)")
@@ -59,6 +63,7 @@ pub struct DriverVersion(u32);
 
 impl DriverVersion {
     /// The version as `cuDriverGetVersion` gives it: 12020 for 12.2.
+    #[inline]
     #[must_use]
     pub const fn claim(version: u32) -> Self {
         Self(version)
@@ -66,6 +71,7 @@ impl DriverVersion {
 }
 
 impl Interposer for DriverVersion {
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         if call.function() != Function::cuDriverGetVersion {
             return call.forward();
@@ -83,6 +89,7 @@ impl Interposer for DriverVersion {
         result
     }
 
+    #[inline]
     fn hides(&self, function: Function) -> bool {
         function.since() > self.0
     }

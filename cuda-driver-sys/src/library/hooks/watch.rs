@@ -12,6 +12,7 @@ pub struct Watch<F>(F);
 
 impl<F: Fn(&Observed<'_>) + Send + Sync> Watch<F> {
     /// `watcher` is called on the thread of the call, on many at once. Calls that it makes itself are not watched.
+    #[inline]
     #[must_use]
     pub const fn new(watcher: F) -> Self {
         Self(watcher)
@@ -19,6 +20,7 @@ impl<F: Fn(&Observed<'_>) + Send + Sync> Watch<F> {
 }
 
 impl<F: Fn(&Observed<'_>) + Send + Sync> Interposer for Watch<F> {
+    #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         let (function, library, arguments) = (call.function(), call.library(), call.arguments());
         let start = Instant::now();
@@ -36,6 +38,7 @@ impl<F: Fn(&Observed<'_>) + Send + Sync> Interposer for Watch<F> {
 }
 
 impl<F> fmt::Debug for Watch<F> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").finish_non_exhaustive()
     }
@@ -59,6 +62,7 @@ pub struct Observed<'a> {
 }
 
 impl fmt::Display for Observed<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanoseconds = self.elapsed.as_nanos();
         let Self {

@@ -1,0 +1,138 @@
+//! Operands that the instruction itself does not know of: negated predicates, cache policies, elements of long vectors.
+
+use super::{Arg, Bench, on_each_isa};
+
+/// Runs `kernel(u64 out)` with one warp, and gives back what lane `i` put at `out + 16 * i`.
+fn run(body: &str) -> Vec<[u32; 4]> {
+    let mut results = Vec::new();
+    on_each_isa(|isa| {
+        let text = format!(
+            ".version 8.8\n.target sm_100\n.address_size 64
+            .global .align 128 .b8 room[2048];
+            .visible .entry k(.param .u64 out) {{
+                .reg .b64 %rd<8>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .b16 %h<9>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r0, %tid.x;
+                mul.wide.u32 %rd2, %r0, 16;
+                add.u64 %rd2, %rd1, %rd2;
+                {body}
+                st.global.v4.u32 [%rd2], {{%r10, %r11, %r12, %r13}};
+                ret;
+            }}"
+        );
+        let mut bench = Bench::text(&text, isa);
+        let out = bench.bytes(32 * 16);
+        bench.run_well("k", 1, 32, &[Arg::U64(out)]);
+        let words = bench.get(out, 128, u32::from_le_bytes);
+        results.push(
+            words
+                .chunks(4)
+                .map(|w| [w[0], w[1], w[2], w[3]])
+                .collect::<Vec<_>>(),
+        );
+    });
+    assert!(results.windows(2).all(|r| r[0] == r[1]));
+    results.swap_remove(0)
+}
+
+#[test]
+fn negated_predicates() {
+    let got = run("and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 1;
+        and.b32 %r2, %r0, 2; setp.eq.u32 %p2, %r2, 2;
+        and.pred %p3, !%p1, %p2;
+        or.pred %p4, %p1, !%p2;
+        xor.pred %p5, !%p1, !%p2;
+        not.pred %p6, !%p1;
+        selp.u32 %r10, 7, 8, !%p1;
+        selp.u32 %r11, 1, 0, %p3; selp.u32 %r12, 2, 0, %p4; add.u32 %r11, %r11, %r12;
+        selp.u32 %r12, 4, 0, %p5; add.u32 %r11, %r11, %r12;
+        selp.u32 %r12, 8, 0, %p6; add.u32 %r11, %r11, %r12;
+        setp.ge.and.u32 %p7, %r0, 16, !%p1;
+        selp.u32 %r12, 1, 0, %p7;
+        mov.u32 %r13, 0;
+        @%p2 and.pred %p1, !%p1, !%p2;
+        selp.u32 %r13, 1, 0, !%p1;");
+    for (i, words) in got.iter().enumerate() {
+        let (p, q) = (i & 1 == 1, i & 2 == 2);
+        let bits = [!p && q, p || !q, p ^ q, p];
+        let bits = (0..4).map(|k| u32::from(bits[k]) << k).sum();
+        let last = if q { true } else { !p };
+        let expected = [
+            if p { 8 } else { 7 },
+            bits,
+            u32::from(i >= 16 && !p),
+            u32::from(last),
+        ];
+        assert_eq!(*words, expected, "lane {i}");
+    }
+}
+
+#[test]
+fn lop3_with_a_predicate() {
+    let got = run("and.b32 %r1, %r0, 1; setp.eq.u32 %p1, %r1, 1;
+        lop3.and.b32 %r10|%p2, %r0, 12, 0, 0xc0, %p1;
+        lop3.or.b32 _|%p3, %r0, 12, 0, 0xc0, !%p1;
+        selp.u32 %r11, 1, 0, %p2;
+        selp.u32 %r12, 1, 0, %p3;
+        mov.u32 %r13, %r0;");
+    for (i, words) in got.iter().enumerate() {
+        let (both, p) = (i as u32 & 12, i & 1 == 1);
+        let expected = [
+            both,
+            u32::from(both != 0 && p),
+            u32::from(both != 0 || !p),
+            i as u32,
+        ];
+        assert_eq!(*words, expected, "lane {i}");
+    }
+}
+
+#[test]
+fn a_cache_policy_is_no_value() {
+    let got = run("mov.u64 %rd5, 0x1234567812345678;
+        add.u32 %r1, %r0, 100;
+        st.global.L2::cache_hint.u32 [%rd2], %r1, %rd5;
+        atom.global.add.L2::cache_hint.u32 %r10, [%rd2], 5, %rd5;
+        red.global.max.L2::cache_hint.u32 [%rd2], 120, %rd5;
+        atom.global.cas.L2::cache_hint.b32 %r11, [%rd2], 120, 9, %rd5;
+        ld.global.L2::cache_hint.u32 %r12, [%rd2], %rd5;
+        st.global.L2::cache_hint.u64 [%rd2], %rd5, %rd5;
+        ld.global.u32 %r13, [%rd2+8];");
+    for (i, words) in (0..).zip(&got) {
+        let grown = (i + 105u32).max(120);
+        let left = if grown == 120 { 9 } else { grown };
+        assert_eq!(*words, [i + 100, grown, left, 0], "lane {i}");
+    }
+}
+
+#[test]
+fn vectors_of_eight() {
+    let got = run(
+        "mul.wide.u32 %rd3, %r0, 64; mov.u64 %rd4, room; add.u64 %rd3, %rd3, %rd4;
+        mov.u32 %r20, %r0; add.u32 %r21, %r0, 1; add.u32 %r22, %r0, 2; add.u32 %r23, %r0, 3;
+        add.u32 %r24, %r0, 4; add.u32 %r25, %r0, 5; add.u32 %r26, %r0, 6; add.u32 %r27, %r0, 7;
+        st.global.v8.b16 [%rd3+16], {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27};
+        ld.global.v8.u16 {%r30, %r31, %r32, %r33, %r34, %r35, %r36, %r37}, [%rd3+16];
+        ld.global.u16 %r10, [%rd3+30];
+        mov.u32 %r11, %r30; mov.u32 %r12, %r35; mov.u32 %r13, %r37;",
+    );
+    for (i, words) in (0..).zip(&got) {
+        assert_eq!(*words, [i + 7, i, i + 5, i + 7u32], "lane {i}");
+    }
+}
+
+#[test]
+fn atomic_operations_on_vectors() {
+    let got = run(
+        "mov.u32 %r1, 0x3F800000; mov.u32 %r2, 0x40000000; mov.u32 %r3, 0x40400000;
+        add.u64 %rd3, %rd1, 0;
+        mov.u32 %r10, 0; mov.u32 %r11, 0; mov.u32 %r12, 0; mov.u32 %r13, 0;
+        setp.eq.u32 %p1, %r0, 0;
+        @%p1 atom.global.add.v4.f32 {%r10, %r11, %r12, %r13}, [%rd2], {%r1, %r2, %r3, %r1};
+        @%p1 atom.global.add.v2.f32 {%r10, _}, [%rd2+8], {%r1, %r2};
+        @%p1 red.global.add.v2.f32 [%rd2+8], {%r1, %r2};
+        @%p1 ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd2];",
+    );
+    let floats = got[0].map(f32::from_bits);
+    assert_eq!(floats, [1.0, 2.0, 3.0 + 1.0 + 1.0, 1.0 + 2.0 + 2.0]);
+}

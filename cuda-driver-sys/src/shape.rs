@@ -1,0 +1,158 @@
+//! What a value of the API is, as data: enough to print it. One function then prints them all.
+
+use core::ffi::c_void;
+use core::fmt;
+
+use crate::text::piece;
+
+/// What lies behind a parameter or an enumeration.
+#[derive(Clone, Copy)]
+pub(crate) enum Shape {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    Usize,
+    F32,
+    F64,
+    /// An address on the device.
+    Address,
+    /// A pointer, a handle or a callback.
+    Pointer,
+    /// A C enumeration.
+    Enumeration(&'static Enumeration),
+    /// A struct or union.
+    Record(&'static Record),
+}
+
+/// The values of an enumeration, in the header's order. The names are one text: a thousand texts, each with an address,
+/// would be most of the crate.
+pub(crate) struct Enumeration {
+    pub(crate) name: &'static str,
+    pub(crate) values: &'static [u32],
+    /// The name of each value, with a NUL behind.
+    pub(crate) names: &'static str,
+}
+
+/// What is known of a record.
+pub(crate) struct Record {
+    pub(crate) name: &'static str,
+}
+
+/// A type whose values are shown.
+pub(crate) trait Shown {
+    const SHAPE: Shape;
+}
+
+macro_rules! numbers {
+    ($($ty:ident $shape:ident)*) => {
+        $(impl Shown for $ty { const SHAPE: Shape = Shape::$shape; })*
+    };
+}
+numbers! { i8 I8 u8 U8 i16 I16 u16 U16 i32 I32 u32 U32 i64 I64 u64 U64 usize Usize f32 F32 f64 F64 }
+
+impl<T> Shown for *mut T {
+    const SHAPE: Shape = Shape::Pointer;
+}
+
+impl<T> Shown for *const T {
+    const SHAPE: Shape = Shape::Pointer;
+}
+
+macro_rules! callbacks {
+    ($(($($parameter:ident)*))*) => {
+        $(
+            impl<R, $($parameter),*> Shown for Option<unsafe extern "system" fn($($parameter),*) -> R> {
+                const SHAPE: Shape = Shape::Pointer;
+            }
+        )*
+    };
+}
+callbacks! { () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E G) }
+
+impl Shape {
+    /// Prints the value at an address; what it points to is not looked at.
+    ///
+    /// # Safety
+    /// There is a value of this shape at the address.
+    #[inline]
+    #[cfg_attr(not(any(feature = "loader", feature = "link")), allow(dead_code))]
+    pub(crate) unsafe fn show(
+        self,
+        value: *const c_void,
+        f: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        macro_rules! print {
+            ($form:literal, $ty:ty) => {
+                // SAFETY: the caller says that there is a value of this type.
+                write!(f, $form, unsafe { value.cast::<$ty>().read() })
+            };
+        }
+        match self {
+            Self::I8 => print!("{}", i8),
+            Self::U8 => print!("{}", u8),
+            Self::I16 => print!("{}", i16),
+            Self::U16 => print!("{}", u16),
+            Self::I32 => print!("{}", i32),
+            Self::U32 => print!("{}", u32),
+            Self::I64 => print!("{}", i64),
+            Self::U64 => print!("{}", u64),
+            Self::Usize => print!("{}", usize),
+            Self::F32 => print!("{:?}", f32),
+            Self::F64 => print!("{:?}", f64),
+            Self::Address => print!("{:#x}", u64),
+            Self::Pointer => print!("{:p}", *const c_void),
+            Self::Enumeration(enumeration) => {
+                // SAFETY: every enumeration is a `u32`, and the caller says that there is one.
+                let value = unsafe { value.cast::<u32>().read() };
+                enumeration.show(value, f)
+            }
+            Self::Record(record) => write!(f, "{} {{ .. }}", record.name),
+        }
+    }
+}
+
+impl Enumeration {
+    /// The first name of a value.
+    #[inline]
+    pub(crate) const fn name_of(&self, value: u32) -> Option<&'static str> {
+        let mut at = 0;
+        while at < self.values.len() {
+            if self.values[at] == value {
+                return Some(part(self.names, at));
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Prints a value's name, and for an unknown value the type and the number.
+    #[inline]
+    pub(crate) fn show(&self, value: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name_of(value) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}({value})", self.name),
+        }
+    }
+}
+
+/// The part of a text that lies before its `number`-th NUL and behind the one before that, counted from 0.
+const fn part(text: &'static str, number: usize) -> &'static str {
+    let bytes = text.as_bytes();
+    let (mut start, mut end, mut passed) = (0, 0, 0);
+    while end < bytes.len() {
+        if bytes[end] == 0 {
+            if passed == number {
+                break;
+            }
+            passed += 1;
+            start = end + 1;
+        }
+        end += 1;
+    }
+    piece(text, start, end)
+}

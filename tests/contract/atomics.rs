@@ -1,0 +1,338 @@
+//! Atomic operations: last values that do not depend on the order of the threads, and what the operations give back.
+
+use std::collections::BTreeSet;
+
+use crate::arguments;
+use crate::common::gpu::{Gpu, Plain};
+use crate::common::values::Random;
+
+fn wide(count: usize, seed: u64) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| random.next()).collect()
+}
+
+/// The cells 0 to 6 after every element's operations.
+fn applied<T: Copy>(
+    cells: &[T],
+    input: impl Iterator<Item = (usize, T)>,
+    ops: &[fn(T, T, usize) -> T; 7],
+) -> Vec<T> {
+    let mut cells = cells.to_vec();
+    for (i, x) in input {
+        for (cell, op) in cells.iter_mut().zip(ops) {
+            *cell = op(*cell, x, i % 29);
+        }
+    }
+    cells
+}
+
+const THREADS: usize = 96;
+const BLOCKS: usize = 3;
+
+/// Runs a kernel of `atomics.cu` on cells that the elements change, in global memory and in each block's own.
+fn table<T: Plain + PartialEq + std::fmt::Debug>(
+    kernel: &str,
+    input: &[T],
+    start: &[T],
+    ops: [fn(T, T, usize) -> T; 7],
+) {
+    let mut gpu = Gpu::new();
+    let function = gpu.kernel("atomics.ptx", kernel);
+    let mut cells = start[..8].to_vec();
+    cells.extend_from_slice(&start[..8]);
+    cells.extend(vec![T::default(); 8 * BLOCKS]);
+    let (data, place) = (gpu.upload(input), gpu.upload(&cells));
+    let mut arguments = arguments![data, input.len() as u32, place];
+    gpu.launch(
+        function,
+        [BLOCKS as u32, 1, 1],
+        [THREADS as u32, 1, 1],
+        0,
+        &mut arguments,
+    );
+    let seen = gpu.read::<T>(place, cells.len());
+    let all = input.iter().copied().enumerate();
+    assert_eq!(
+        seen[..8],
+        applied(&start[..8], all.clone(), &ops),
+        "{kernel}: global"
+    );
+    assert_eq!(seen[8..16], start[..8], "{kernel}: not to be changed");
+    for block in 0..BLOCKS {
+        let own = all.clone().filter(|(i, _)| i / THREADS == block);
+        assert_eq!(
+            seen[16 + block * 8..][..8],
+            applied(&start[..8], own, &ops),
+            "{kernel}: shared, block {block}"
+        );
+    }
+}
+
+#[test]
+fn all_operations_u32() {
+    let mut input: Vec<u32> = wide(250, 1).iter().map(|x| *x as u32).collect();
+    input[5] = 0;
+    let start = [7, 7, 0x9000_0000, 0x7000_0000, u32::MAX, 0, 0x1234, 99];
+    table(
+        "atomics_u32",
+        &input,
+        &start,
+        [
+            |a, x, _| a.wrapping_add(x),
+            |a, x, _| a.wrapping_sub(x),
+            |a, x, _| a.min(x),
+            |a, x, _| a.max(x),
+            |a, _, k| a & !(1 << k),
+            |a, _, k| a | 1 << k,
+            |a, x, _| a ^ x,
+        ],
+    );
+}
+
+#[test]
+fn all_operations_s32() {
+    let input: Vec<i32> = wide(288, 2).iter().map(|x| *x as i32).collect();
+    let start = [-7, 7, 0, 0, -1, 0, 0x1234, 99];
+    table(
+        "atomics_s32",
+        &input,
+        &start,
+        [
+            |a, x, _| a.wrapping_add(x),
+            |a, x, _| a.wrapping_sub(x),
+            |a, x, _| a.min(x),
+            |a, x, _| a.max(x),
+            |a, _, k| a & !(1 << k),
+            |a, _, k| a | 1 << k,
+            |a, x, _| a ^ x,
+        ],
+    );
+}
+
+#[test]
+fn all_operations_u64() {
+    let input = wide(200, 3);
+    let start = [7, 7, 1 << 63, 1 << 62, u64::MAX, 0, 0x1234, 99];
+    table(
+        "atomics_u64",
+        &input,
+        &start,
+        [
+            |a, x, _| a.wrapping_add(x),
+            |a, x, _| a.wrapping_sub(x),
+            |a, x, _| a.min(x),
+            |a, x, _| a.max(x),
+            |a, _, k| a & !(1 << k),
+            |a, _, k| a | 1 << k,
+            |a, x, _| a ^ x,
+        ],
+    );
+}
+
+#[test]
+fn least_and_greatest_s64() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.ptx", "atomics_s64");
+    let input: Vec<i64> = wide(512, 4).iter().map(|x| x.cast_signed()).collect();
+    let (data, cells) = (gpu.upload(&input), gpu.upload(&[0_i64, 0]));
+    let mut arguments = arguments![data, 512_u32, cells];
+    gpu.launch(kernel, [4, 1, 1], [128, 1, 1], 0, &mut arguments);
+    let expected = [
+        input.iter().min().copied().unwrap_or(0),
+        input.iter().max().copied().unwrap_or(0),
+    ];
+    assert_eq!(gpu.read::<i64>(cells, 2), expected);
+}
+
+/// How often each number is there.
+fn counted(values: &[u32], below: u32) -> Vec<usize> {
+    (0..below)
+        .map(|k| values.iter().filter(|v| **v == k).count())
+        .collect()
+}
+
+#[test]
+fn what_an_operation_gives_back() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.ptx", "old_values");
+    let n = 700_u32;
+    let cells = gpu.upload(&[0_u32, 0, 6, u32::MAX, u32::MAX]);
+    let outs: [_; 5] = std::array::from_fn(|_| gpu.alloc(n as usize * 4));
+    let mut arguments = arguments![cells, outs[0], outs[1], outs[2], outs[3], outs[4]];
+    gpu.launch(kernel, [7, 1, 1], [100, 1, 1], 0, &mut arguments);
+    let last = gpu.read::<u32>(cells, 5);
+    let [added, up, down, changed, first] = outs.map(|out| gpu.read::<u32>(out, n as usize));
+    assert_eq!(counted(&added, n), vec![1; n as usize], "each number once");
+    assert_eq!(last[0], n);
+    assert_eq!(counted(&up, 100), vec![7; 100], "0 to 99, seven times");
+    assert_eq!(last[1], 0);
+    assert_eq!(counted(&down, 7), vec![100; 7], "6 to 0, a hundred times");
+    assert_eq!(last[2], 6);
+    // Whoever exchanges takes what another one left; the last stays.
+    let mut taken: BTreeSet<u32> = changed.iter().copied().collect();
+    taken.insert(last[3]);
+    let mut expected: BTreeSet<u32> = (0..n).collect();
+    expected.insert(u32::MAX);
+    assert_eq!(taken, expected);
+    assert!(last[3] < n);
+    let winners: Vec<usize> = (0..n as usize).filter(|t| first[*t] == u32::MAX).collect();
+    assert_eq!(winners.len(), 1, "one is first");
+    assert_eq!(last[4] as usize, winners[0]);
+    assert!((0..n as usize).all(|t| t == winners[0] || first[t] as usize == winners[0]));
+}
+
+#[test]
+fn sums_of_floating_point_numbers() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.ptx", "add_f32");
+    let input: Vec<f32> = (0..640).map(|i| (i % 37) as f32 - 11.5).collect();
+    let (data, sums) = (gpu.upload(&input), gpu.upload(&[0.0_f32, 0.25]));
+    gpu.launch(
+        kernel,
+        [5, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![data, sums],
+    );
+    let sum: f32 = input.iter().sum();
+    assert_eq!(gpu.read::<f32>(sums, 2), [sum, sum + 0.25]);
+
+    let kernel = gpu.kernel("atomics.sm_60.ptx", "add_f64");
+    let input: Vec<f64> = input.iter().map(|x| f64::from(*x) * 1.0e10).collect();
+    let (data, sums) = (gpu.upload(&input), gpu.upload(&[0.0_f64, 1.0]));
+    gpu.launch(
+        kernel,
+        [5, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![data, sums],
+    );
+    let sum: f64 = input.iter().sum();
+    assert_eq!(gpu.read::<f64>(sums, 2), [sum, sum + 1.0]);
+}
+
+/// A small integer as f16.
+fn half(value: u32) -> u16 {
+    match value {
+        0 => 0,
+        _ => {
+            let power = value.ilog2();
+            ((15 + power) << 10 | (value << (10 - power) & 0x3ff)) as u16
+        }
+    }
+}
+
+#[test]
+fn sums_of_halves() {
+    let mut gpu = Gpu::new();
+    let values: Vec<u32> = (0..256).map(|i| i % 7).collect();
+    let sum = values.iter().sum::<u32>();
+    assert!(sum <= 2048, "exact in f16");
+    let input: Vec<u16> = values.iter().map(|v| half(*v)).collect();
+    let (data, sums) = (gpu.upload(&input), gpu.upload(&[0_u16, 0, 0x5a5a]));
+    let kernel = gpu.kernel("atomics.sm_70.ptx", "add_f16");
+    gpu.launch(
+        kernel,
+        [2, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![data, sums],
+    );
+    assert_eq!(gpu.read::<u16>(sums, 3), [half(sum), half(sum), 0x5a5a]);
+
+    let pairs: Vec<u32> = values
+        .iter()
+        .map(|v| u32::from(half(*v)) | u32::from(half(v * 2 / 3)) << 16)
+        .collect();
+    let second = values.iter().map(|v| v * 2 / 3).sum::<u32>();
+    let (data, sums) = (gpu.upload(&pairs), gpu.upload(&[0_u16, 0]));
+    let kernel = gpu.kernel("atomics.sm_70.ptx", "add_f16x2");
+    gpu.launch(
+        kernel,
+        [2, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![data, sums],
+    );
+    assert_eq!(gpu.read::<u16>(sums, 2), [half(sum), half(second)]);
+}
+
+#[test]
+fn compare_and_swap_in_a_loop() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.ptx", "max_f64");
+    let mut random = Random::new(5);
+    let input: Vec<f64> = (0..500).map(|_| f64::from(random.word()) - 2.0e9).collect();
+    let (data, best) = (gpu.upload(&input), gpu.upload(&[f64::NEG_INFINITY]));
+    let mut arguments = arguments![data, 500_u32, best];
+    gpu.launch(kernel, [4, 1, 1], [128, 1, 1], 0, &mut arguments);
+    let expected = input.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(gpu.read::<f64>(best, 1), [expected]);
+
+    let kernel = gpu.kernel("atomics.sm_70.ptx", "min_u16");
+    let input: Vec<u16> = (0..512).map(|_| (random.word() >> 16) as u16 | 9).collect();
+    for place in [0, 1] {
+        let cells = gpu.upload(&[0xffff_u16, 0xffff]);
+        let data = gpu.upload(&input);
+        let mut arguments = arguments![data, cells + place * 2];
+        gpu.launch(kernel, [4, 1, 1], [128, 1, 1], 0, &mut arguments);
+        let mut expected = [0xffff, 0xffff];
+        expected[place as usize] = input.iter().min().copied().unwrap_or(0);
+        assert_eq!(gpu.read::<u16>(cells, 2), expected);
+    }
+}
+
+#[test]
+fn histograms() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.ptx", "histogram");
+    let input: Vec<u8> = wide(2500, 6)
+        .iter()
+        .map(|x| if x & 1 == 0 { 7 } else { (x >> 8) as u8 })
+        .collect();
+    let (data, bins) = (gpu.upload(&input), gpu.upload(&[0_u32; 8].repeat(32)));
+    let mut arguments = arguments![data, 2500_u32, bins];
+    gpu.launch(kernel, [6, 1, 1], [96, 1, 1], 0, &mut arguments);
+    let mut expected = vec![0_u32; 256];
+    for x in input {
+        expected[usize::from(x)] += 1;
+    }
+    assert_eq!(gpu.read::<u32>(bins, 256), expected);
+}
+
+#[test]
+fn through_generic_pointers() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.ptx", "add_generic");
+    let (cell, out) = (gpu.upload(&[0_u32]), gpu.alloc(4));
+    gpu.launch(
+        kernel,
+        [1, 1, 1],
+        [128, 1, 1],
+        0,
+        &mut arguments![cell, out],
+    );
+    let sum = |odd| (0..128).filter(|t| t & 1 == odd).sum::<u32>();
+    assert_eq!(gpu.read::<u32>(cell, 1), [sum(1)]);
+    assert_eq!(gpu.read::<u32>(out, 1), [sum(0)]);
+}
+
+#[test]
+fn other_scopes() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("atomics.sm_60.ptx", "scopes");
+    let (cells, wide) = (gpu.upload(&[0_u32; 6]), gpu.upload(&[0_u64; 6]));
+    gpu.launch(
+        kernel,
+        [5, 1, 1],
+        [40, 1, 1],
+        0,
+        &mut arguments![cells, wide],
+    );
+    assert_eq!(gpu.read::<u32>(cells, 6), [200, 40, 40, 40, 40, 40]);
+    let all = (1_u64 << 40) - 1;
+    assert_eq!(
+        gpu.read::<u64>(wide, 6),
+        [4 << 40 | 39, all, all, all, all, all]
+    );
+}

@@ -1,0 +1,87 @@
+//! What kernels print: on the standard output of the process, when the host has waited for them.
+
+use cuda_driver::sys::*;
+
+use crate::arguments;
+use crate::common::gpu::Gpu;
+use crate::common::in_child;
+use crate::{ok, test_path};
+
+/// A text in device memory.
+fn text(gpu: &Gpu, text: &str) -> CUdeviceptr {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes.push(0);
+    gpu.upload(&bytes)
+}
+
+#[test]
+fn formats() {
+    let written = in_child(&test_path!("formats"), &[], || {
+        let mut gpu = Gpu::new();
+        let kernel = gpu.kernel("print.ptx", "print_formats");
+        let (word, counts) = (text(&gpu, "hello"), gpu.upload(&[-7_i32; 12]));
+        let mut arguments = arguments![word, 0_u64, counts];
+        gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments);
+        let seen = gpu.read::<i32>(counts, 12);
+        assert_eq!(seen, [0, 7, 7, 6, 10, 5, 32, 4, 3, 0, -1, -7]);
+    });
+    let long: Vec<String> = (1..=32).map(|i| i.to_string()).collect();
+    let long = long.join(" ");
+    let expected = [
+        "plain text",
+        "-5|42|4000000000|beef|BEEF|10|A|%|",
+        "   42|42   |-0042|+42| 42|007|     007|",
+        "-1234567890123|18446744073709551615|deadbeef0001|-77|-3|5000000000|",
+        "1.500000|0.12|  -1.000|2.2       |1.234568e+04|1.000e-07|0.0001|1e+10|100000|1E-10|",
+        "hello|   hello|hello   |he|abc|",
+        "    42|42    |",
+        &long,
+        "0.333333 -inf nan -1",
+        "0xff 010 0x1.8p+0",
+        "no newline",
+    ]
+    .join("\n");
+    if let Some(text) = written {
+        assert!(text.contains(&expected), "not\n{expected}\nin\n{text}");
+    }
+}
+
+#[test]
+fn lines_of_every_thread() {
+    let written = in_child(&test_path!("lines_of_every_thread"), &[], || {
+        let mut gpu = Gpu::new();
+        let kernel = gpu.kernel("print.ptx", "print_threads");
+        let mut arguments = arguments![0xabc000_u64];
+        gpu.launch(kernel, [2, 1, 1], [40, 1, 1], 0, &mut arguments);
+        let kernel = gpu.kernel("print.ptx", "print_branches");
+        gpu.launch(kernel, [1, 1, 1], [10, 1, 1], 0, &mut arguments![]);
+        // What came before is there when the host has waited.
+        ok!(cuCtxSynchronize());
+        println!("the host goes on");
+    });
+    let Some(text) = written else { return };
+    let mut seen: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.find("block ").map(|at| &line[at..]))
+        .collect();
+    let mut expected: Vec<String> = (0..2)
+        .flat_map(|b| {
+            (0..40).map(move |t| format!("block {b} thread {t:3} at {:#x}", 0xabc000 + t * 4))
+        })
+        .collect();
+    seen.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(seen, expected, "{text}");
+    let after: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("third ") && !line.starts_with("seven "))
+        .collect();
+    let mut branches: Vec<&str> = after.iter().copied().take(5).collect();
+    branches.sort_unstable();
+    assert_eq!(
+        branches,
+        ["seven is odd", "third 0", "third 3", "third 6", "third 9"],
+        "{text}"
+    );
+    assert_eq!(after.get(5), Some(&"the host goes on"), "{text}");
+}

@@ -1,0 +1,130 @@
+// Atomic operations: results that do not depend on the order in which threads come.
+
+// Every operation whose last value does not depend on the order, on cells[0..9) in global memory and, the block's, in
+// shared memory, from which it is added to cells[9..18) of the block's number.
+template <typename T> __device__ void apply(T* cell, T x, unsigned k)
+{
+    atomicAdd(cell + 0, x);
+    atomicAdd(cell + 1, (T)0 - x);
+    atomicMin(cell + 2, x);
+    atomicMax(cell + 3, x);
+    atomicAnd(cell + 4, (T)~((T)1 << k));
+    atomicOr(cell + 5, (T)((T)1 << k));
+    atomicXor(cell + 6, x);
+}
+
+template <typename T> __device__ void apply_all(const T* in, unsigned n, T* cells)
+{
+    __shared__ T own[8];
+    unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    if (t < 8)
+        own[t] = cells[8 + t];
+    __syncthreads();
+    if (i < n) {
+        apply(cells, in[i], i % 29);
+        apply(own, in[i], i % 29);
+    }
+    __syncthreads();
+    if (t < 8)
+        cells[16 + blockIdx.x * 8 + t] = own[t];
+}
+
+extern "C" __global__ void atomics_u32(const unsigned* in, unsigned n, unsigned* cells) { apply_all(in, n, cells); }
+extern "C" __global__ void atomics_s32(const int* in, unsigned n, int* cells) { apply_all(in, n, cells); }
+extern "C" __global__ void atomics_u64(const unsigned long long* in, unsigned n, unsigned long long* cells)
+{
+    apply_all(in, n, cells);
+}
+
+// Signed 64-bit least and greatest, through both spaces.
+extern "C" __global__ void atomics_s64(const long long* in, unsigned n, long long* cells)
+{
+    __shared__ long long low, high;
+    unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    if (t == 0) {
+        low = in[i];
+        high = in[i];
+    }
+    __syncthreads();
+    if (i < n) {
+        atomicMin(&low, in[i]);
+        atomicMax(&high, in[i]);
+    }
+    __syncthreads();
+    if (t == 0) {
+        atomicMin(cells, low);
+        atomicMax(cells + 1, high);
+    }
+}
+
+// What an operation gives back. Each thread adds 1 to `cells[0]`, counts `cells[1]` up to 99 and around, `cells[2]` down
+// from 6 and around, changes `cells[3]` for its own number, and tries to be the first in `cells[4]`.
+extern "C" __global__ void old_values(unsigned* cells, unsigned* added, unsigned* up, unsigned* down, unsigned* changed,
+                                      unsigned* first)
+{
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    added[t] = atomicAdd(cells, 1u);
+    up[t] = atomicInc(cells + 1, 99u);
+    down[t] = atomicDec(cells + 2, 6u);
+    changed[t] = atomicExch(cells + 3, t);
+    first[t] = atomicCAS(cells + 4, ~0u, t);
+}
+
+// Sums of floating-point numbers that are exact in any order.
+extern "C" __global__ void add_f32(const float* in, float* sum)
+{
+    __shared__ float part;
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x == 0)
+        part = 0;
+    __syncthreads();
+    atomicAdd(&part, in[t]);
+    atomicAdd(sum + 1, in[t]);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        atomicAdd(sum, part);
+}
+
+// The greatest double, by compare and swap.
+extern "C" __global__ void max_f64(const double* in, unsigned n, unsigned long long* best)
+{
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n)
+        return;
+    unsigned long long seen = *best, held;
+    do {
+        held = seen;
+        if (__longlong_as_double((long long)held) >= in[t])
+            break;
+        seen = atomicCAS(best, held, (unsigned long long)__double_as_longlong(in[t]));
+    } while (seen != held);
+}
+
+// 256 bins, each block's in shared memory first.
+extern "C" __global__ void histogram(const unsigned char* in, unsigned n, unsigned* bins)
+{
+    __shared__ unsigned own[256];
+    for (unsigned i = threadIdx.x; i < 256; i += blockDim.x)
+        own[i] = 0;
+    __syncthreads();
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        atomicAdd(own + in[i], 1u);
+    __syncthreads();
+    for (unsigned i = threadIdx.x; i < 256; i += blockDim.x)
+        atomicAdd(bins + i, own[i]);
+}
+
+// Through generic pointers: even threads add in shared memory, odd ones in global memory.
+extern "C" __global__ void add_generic(unsigned* cell, unsigned* out)
+{
+    __shared__ unsigned own;
+    unsigned t = threadIdx.x;
+    if (t == 0)
+        own = 0;
+    __syncthreads();
+    unsigned* where = t & 1 ? cell : &own;
+    atomicAdd(where, t);
+    __syncthreads();
+    if (t == 0)
+        *out = own;
+}

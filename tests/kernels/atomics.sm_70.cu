@@ -1,0 +1,29 @@
+// Atomic operations for which compute_70 is needed: 16 bits. Halves are 16-bit patterns, so that no header is needed.
+
+// Adds small integers as f16: exact in any order.
+extern "C" __global__ void add_f16(const unsigned short* in, unsigned short* sum)
+{
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    asm volatile("{\n\t.reg .b16 old;\n\tatom.add.noftz.f16 old, [%0], %1;\n\t}" : : "l"(sum), "h"(in[t]) : "memory");
+    asm volatile("red.add.noftz.f16 [%0], %1;" : : "l"(sum + 1), "h"(in[t]) : "memory");
+}
+
+// Adds pairs.
+extern "C" __global__ void add_f16x2(const unsigned* in, unsigned* sum)
+{
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    asm volatile("{\n\t.reg .b32 old;\n\tatom.add.noftz.f16x2 old, [%0], %1;\n\t}" : : "l"(sum), "r"(in[t]) : "memory");
+}
+
+// The least of 16-bit numbers, by compare and swap beside a neighbour that must not change.
+extern "C" __global__ void min_u16(const unsigned short* in, unsigned short* least)
+{
+    unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    unsigned short seen = *(volatile unsigned short*)least, held;
+    do {
+        held = seen;
+        if (held <= in[t])
+            break;
+        seen = atomicCAS(least, held, in[t]);
+    } while (seen != held);
+}

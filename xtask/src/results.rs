@@ -1,0 +1,133 @@
+//! `cargo xtask results`: the result codes of `annotations.toml` against those that the manual names.
+//!
+//! The manual is made from the comments of `cuda.h`; of these, only the names of codes are looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::annotations::Annotations;
+use crate::generate::registry::{Entry, StreamMode};
+use crate::{api, headers, read};
+
+/// Compares, and fails with every function whose codes are others.
+pub(crate) fn run() -> Result<(), String> {
+    let manual = documented(&read(&headers::current()?.join("cuda.h"))?);
+    let entries = api::registry()?;
+    let annotations = Annotations::read()?;
+    let (mut compared, mut wrong) = (0, Vec::new());
+    for entry in &entries {
+        if entry.stream == StreamMode::PerThread || !annotations.describes(&entry.symbol) {
+            continue;
+        }
+        let ours = annotations.results(&entry.symbol);
+        let Some(theirs) = of(entry, &manual) else {
+            if !ours.is_empty() {
+                wrong.push(format!("[{}] is not in the manual", entry.symbol));
+            }
+            continue;
+        };
+        compared += 1;
+        let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
+            one.difference(other)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        if ours != *theirs {
+            wrong.push(format!(
+                "[{}] lacks {{{}}}, and the manual does not have {{{}}}",
+                entry.symbol,
+                only(theirs, &ours),
+                only(&ours, theirs)
+            ));
+        }
+    }
+    if wrong.is_empty() {
+        println!("{compared} functions answer the codes that the manual of the 13.5 header names");
+        return Ok(());
+    }
+    Err(format!("annotations.toml:\n  {}", wrong.join("\n  ")))
+}
+
+/// What the manual says of an export: under its own name, one that C calls it by, or that of its family.
+fn of<'a>(
+    entry: &Entry,
+    manual: &'a BTreeMap<String, BTreeSet<String>>,
+) -> Option<&'a BTreeSet<String>> {
+    let own = std::iter::once(&entry.symbol).chain(&entry.aliases);
+    own.chain([&entry.base]).find_map(|name| manual.get(name))
+}
+
+/// The codes in the comment before each declaration. The first declaration of a name is the documented one.
+fn documented(header: &str) -> BTreeMap<String, BTreeSet<String>> {
+    const DECLARATION: &str = "CUresult CUDAAPI";
+    let mut found = BTreeMap::new();
+    for (at, _) in header.match_indices(DECLARATION) {
+        let rest = header[at + DECLARATION.len()..].trim_start();
+        let name: String = rest
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        let Some((before, comment)) = header[..at].rsplit_once("/**") else {
+            continue;
+        };
+        let Some((comment, between)) = comment.split_once("*/") else {
+            continue;
+        };
+        // Between the two there is nothing but what says for whom the declaration is.
+        let is_own = between.lines().all(|line| {
+            let line = line.trim();
+            line.is_empty() || line.starts_with('#') || line.starts_with("__CUDA_DEPRECATED")
+        });
+        if before.is_empty() || !is_own {
+            continue;
+        }
+        let codes = comment
+            .split_once("\\return")
+            .map_or("", |(_, rest)| until(rest, &["\\note", "\\sa"]));
+        let codes = codes.split("::CUDA_ERROR_").skip(1).map(|code| {
+            code.chars()
+                .take_while(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || *c == '_')
+                .collect()
+        });
+        found.entry(name).or_insert_with(|| codes.collect());
+    }
+    found
+}
+
+/// A text up to the first of some words.
+fn until<'a>(text: &'a str, ends: &[&str]) -> &'a str {
+    let end = ends.iter().filter_map(|end| text.find(end)).min();
+    &text[..end.unwrap_or(text.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::documented;
+
+    #[test]
+    fn codes_are_read() {
+        let header = "\
+#define x
+/**
+ * \\brief ::CUDA_ERROR_NOT_THIS
+ * \\return
+ * ::CUDA_SUCCESS,
+ * ::CUDA_ERROR_INVALID_VALUE,
+ * ::CUDA_ERROR_NOT_FOUND
+ * \\note ::CUDA_ERROR_NOR_THIS
+ */
+#if 1
+CUresult CUDAAPI cuA(int x);
+CUresult CUDAAPI cuB(int x);
+/** \\return ::CUDA_SUCCESS */
+CUresult CUDAAPI cuC(void);
+CUresult CUDAAPI cuA(void);
+";
+        let found = documented(header);
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(names, ["cuA", "cuC"]);
+        let codes: Vec<&str> = found["cuA"].iter().map(String::as_str).collect();
+        assert_eq!(codes, ["INVALID_VALUE", "NOT_FOUND"]);
+        assert!(found["cuC"].is_empty());
+    }
+}
