@@ -7,6 +7,7 @@
 mod common;
 
 mod argument_order;
+mod asynchronous;
 mod atomics;
 mod blocking;
 mod context_objects;
