@@ -25,6 +25,7 @@ mod launch_objects;
 mod launches;
 mod limits;
 mod linear_algebra;
+mod matrices;
 mod memory;
 mod memory_objects;
 mod memory_spaces;
