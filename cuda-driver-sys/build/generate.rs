@@ -5,6 +5,7 @@
 //! and functions; `render` writes these down again in the form that is committed, without a word of the header's text.
 
 pub(crate) mod committed;
+mod facts;
 // What only build.rs needs.
 #[cfg(feature = "bindgen")]
 pub(crate) mod find;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use quote::ToTokens as _;
 use syn::visit_mut::VisitMut;
 
+use super::facts;
 use super::model::{Model, type_text};
 use super::registry::{Entry, StreamMode, split_stream};
 
@@ -66,6 +67,7 @@ pub(crate) fn render(model: &Model, registry: &[Entry], inputs: &str) -> Vec<Ren
         file("enumerations.rs", enumerations(model)),
         file("records.rs", records(model, registry)),
         file("functions.rs", functions(registry)),
+        file("facts.rs", facts::facts(registry)),
         file("layout.rs", layout(model)),
     ]
 }
@@ -265,6 +267,22 @@ fn page(group: &str) -> String {
     }
 }
 
+/// The table's order: exports that go by their own name, then the others.
+pub(crate) fn in_order(registry: &[Entry]) -> Vec<&Entry> {
+    let own = registry.iter().filter(|entry| !entry.legacy);
+    own.chain(registry.iter().filter(|entry| entry.legacy))
+        .collect()
+}
+
+/// The per-thread export of a function that has one.
+pub(crate) fn twin<'a>(entry: &Entry, registry: &'a [Entry]) -> Option<&'a str> {
+    let mut symbols = registry.iter().map(|other| other.symbol.as_str());
+    symbols.find(|symbol| {
+        let (rest, suffix) = split_stream(symbol);
+        !suffix.is_empty() && rest == entry.symbol
+    })
+}
+
 /// What is said of a function, as one line of Rust's text.
 fn documentation(entry: &Entry) -> String {
     let does = match entry.does.as_str() {
@@ -280,21 +298,13 @@ fn documentation(entry: &Entry) -> String {
 }
 
 fn functions(registry: &[Entry]) -> String {
-    let symbols: Vec<&str> = registry.iter().map(|e| e.symbol.as_str()).collect();
-    let mut place = 0;
-    let mut line = |entry: &Entry| {
+    let symbols_in_order = in_order(registry);
+    let line = |entry: &Entry| {
         let stream = match entry.stream {
             StreamMode::None => "none".to_owned(),
             StreamMode::PerThread => "per_thread".to_owned(),
-            StreamMode::Legacy => {
-                let twin = symbols.iter().find(|s| {
-                    let (rest, suffix) = split_stream(s);
-                    !suffix.is_empty() && rest == entry.symbol
-                });
-                format!("legacy({})", twin.copied().unwrap_or_default())
-            }
+            StreamMode::Legacy => format!("legacy({})", twin(entry, registry).unwrap_or_default()),
         };
-        place += 1;
         format!(
             "            {}({}) {} {} {stream} \"{}\" \"{}\" {};\n",
             entry.symbol,
@@ -303,7 +313,10 @@ fn functions(registry: &[Entry]) -> String {
             entry.since,
             entry.group,
             documentation(entry),
-            place - 1
+            symbols_in_order
+                .iter()
+                .position(|other| other.symbol == entry.symbol)
+                .unwrap_or_default()
         )
     };
     let mut out = String::from(

@@ -23,6 +23,12 @@ macro_rules! enumerations {
         impl $name {
             $(pub const $value: Self = Self($number);)*
 
+            const ENUMERATION: &crate::shape::Enumeration = &crate::shape::Enumeration {
+                name: stringify!($name),
+                values: &[$($number),*],
+                names: concat!($(stringify!($value), "\0"),*),
+            };
+
             /// The C name of this value, or `None` if these bindings do not know it.
             ///
             /// Where several names share a value, the first of the header.
@@ -31,14 +37,6 @@ macro_rules! enumerations {
             pub const fn name(self) -> Option<&'static str> {
                 Self::ENUMERATION.name_of(self.0)
             }
-        }
-
-        impl $name {
-            const ENUMERATION: &crate::shape::Enumeration = &crate::shape::Enumeration {
-                name: stringify!($name),
-                values: &[$($number),*],
-                names: concat!($(stringify!($value), "\0"),*),
-            };
         }
 
         impl Copy for $name {}

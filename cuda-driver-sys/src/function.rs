@@ -3,6 +3,7 @@
 use core::ffi::CStr;
 use core::fmt;
 
+use crate::generated::facts::{FACTS, GROUPS, SYMBOLS};
 use crate::text::piece;
 
 /// Expands `$callback!` once with all 685 exports in one list.
@@ -53,36 +54,22 @@ pub enum StreamMode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(u16);
 
-/// What the table says about one function.
-struct Facts {
+/// What is known of one function; behind the last stands an end.
+pub(crate) struct Facts(
+    /// Where its symbol begins.
+    pub(crate) u16,
     /// How much of the symbol is the base name: it only lacks the suffix.
-    base: u8,
-    stream: StreamMode,
-    since: u32,
-    twin: Option<Function>,
-    group: &'static str,
-}
-
-macro_rules! stream_mode {
-    (none) => {
-        StreamMode::None
-    };
-    (legacy) => {
-        StreamMode::Legacy
-    };
-    (per_thread) => {
-        StreamMode::PerThread
-    };
-}
-
-macro_rules! twin {
-    () => {
-        None
-    };
-    ($twin:ident) => {
-        Some(Function::$twin)
-    };
-}
+    pub(crate) u8,
+    /// The version that introduced it.
+    pub(crate) u16,
+    pub(crate) StreamMode,
+    /// The place of its per-thread twin, or 0, which is none's.
+    pub(crate) u16,
+    /// The place of its group.
+    pub(crate) u8,
+    /// The place of its first parameter.
+    pub(crate) u16,
+);
 
 macro_rules! define {
     ([]
@@ -90,27 +77,6 @@ macro_rules! define {
         legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
         plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
     ) => {
-        /// All symbols, each with a NUL behind: one text, because texts with an address each take far more room.
-        static SYMBOLS: &str = concat!($(stringify!($own), "\0",)* $(stringify!($old), "\0",)*);
-
-        /// Exports that go by their own name first, each part sorted by name.
-        static FACTS: [Facts; Function::COUNT] = [
-            $(Facts {
-                base: stringify!($obase).len() as u8,
-                stream: stream_mode!($ostream),
-                since: $osince,
-                twin: twin!($($otwin)?),
-                group: $ogroup,
-            },)*
-            $(Facts {
-                base: stringify!($lbase).len() as u8,
-                stream: stream_mode!($lstream),
-                since: $lsince,
-                twin: twin!($($ltwin)?),
-                group: $lgroup,
-            },)*
-        ];
-
         /// The numbers of the table are the places in it.
         const _: () = {
             let numbers = [$($oat,)* $($lat,)*];
@@ -159,22 +125,7 @@ macro_rules! define {
 }
 api_table! { define; }
 
-/// Where each symbol begins, and at last where they all end.
-static STARTS: [u16; Function::COUNT + 1] = {
-    let mut starts = [0; Function::COUNT + 1];
-    let (mut function, mut at) = (0, 0);
-    while function < Function::COUNT {
-        // A base name is never empty, and the symbol is at least that.
-        at += FACTS[function].base as usize;
-        while SYMBOLS.as_bytes()[at] != 0 {
-            at += 1;
-        }
-        at += 1;
-        function += 1;
-        starts[function] = at as u16;
-    }
-    starts
-};
+const _: () = assert!(FACTS.len() == Function::COUNT + 1);
 
 impl Function {
     /// Every function, in the order of [`index`](Self::index).
@@ -209,31 +160,39 @@ impl Function {
 
     #[inline]
     const fn facts(self) -> &'static Facts {
-        // In bounds: every `Function` is made from an `Index` or checked against `COUNT`.
+        // In bounds: every `Function` is made from the table or checked against `COUNT`.
         &FACTS[self.0 as usize]
+    }
+
+    /// Where its symbol begins, and where the next does.
+    const fn place(self) -> (usize, usize) {
+        (
+            self.facts().0 as usize,
+            FACTS[self.0 as usize + 1].0 as usize,
+        )
+    }
+
+    /// The place of its first parameter, or with 1 of the next function's.
+    pub(crate) const fn first_parameter(self, further: usize) -> usize {
+        FACTS[self.0 as usize + further].6 as usize
     }
 
     /// The exported symbol, for instance `cuMemAlloc_v2`.
     #[inline]
     #[must_use]
     pub const fn name(self) -> &'static str {
-        let (start, end) = (STARTS[self.0 as usize], STARTS[self.0 as usize + 1]);
+        let (start, end) = self.place();
         // Without the NUL.
-        piece(SYMBOLS, start as usize, end as usize - 1)
+        piece(SYMBOLS, start, end - 1)
     }
 
     /// The exported symbol as a C string.
     #[inline]
     #[must_use]
     pub const fn symbol(self) -> &'static CStr {
-        let (start, end) = (STARTS[self.0 as usize], STARTS[self.0 as usize + 1]);
-        let bytes = SYMBOLS
-            .as_bytes()
-            .split_at(end as usize)
-            .0
-            .split_at(start as usize)
-            .1;
-        // SAFETY: there is one NUL behind each symbol, and `STARTS` was made by looking for it.
+        let (start, end) = self.place();
+        let bytes = SYMBOLS.as_bytes().split_at(end).0.split_at(start).1;
+        // SAFETY: the text has one NUL behind each symbol, and the places are those where symbols begin.
         unsafe { CStr::from_bytes_with_nul_unchecked(bytes) }
     }
 
@@ -241,14 +200,15 @@ impl Function {
     #[inline]
     #[must_use]
     pub const fn base(self) -> &'static str {
-        piece(self.name(), 0, self.facts().base as usize)
+        let (start, _) = self.place();
+        piece(SYMBOLS, start, start + self.facts().1 as usize)
     }
 
     /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
     #[inline]
     #[must_use]
     pub const fn since(self) -> u32 {
-        self.facts().since
+        self.facts().2 as u32
     }
 
     /// The group of the manual that it is in, for instance `CUDA_MEM`; `None` for a function of a header newer than
@@ -256,7 +216,7 @@ impl Function {
     #[inline]
     #[must_use]
     pub const fn group(self) -> Option<&'static str> {
-        let group = self.facts().group;
+        let group = GROUPS[self.facts().5 as usize];
         if group.is_empty() { None } else { Some(group) }
     }
 
@@ -264,14 +224,17 @@ impl Function {
     #[inline]
     #[must_use]
     pub const fn stream_mode(self) -> StreamMode {
-        self.facts().stream
+        self.facts().3
     }
 
     /// Its twin whose default stream is the calling thread's own, for instance `cuMemcpyHtoD_v2_ptds`.
     #[inline]
     #[must_use]
     pub const fn per_thread(self) -> Option<Self> {
-        self.facts().twin
+        match self.facts().4 {
+            0 => None,
+            twin => Some(Self(twin)),
+        }
     }
 
     /// Whether its own name means another export in C; it is then in [`legacy`](crate::legacy) only.

@@ -20,6 +20,10 @@ pub(crate) mod enumerations {
     generated! { "enumerations.rs" }
 }
 
+pub(crate) mod facts {
+    generated! { "facts.rs" }
+}
+
 #[macro_use]
 mod functions {
     generated! { "functions.rs" }

@@ -1,0 +1,124 @@
+//! What `Function` and `Parameter` know, as data. It could be made by macros out of the table of functions, but not in the
+//! time that the whole crate may take to compile: that would be some ten thousand macro calls.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::registry::{Entry, StreamMode};
+use super::render::{in_order, twin};
+
+/// Words in one text, each once, and where they begin.
+#[derive(Default)]
+struct Text {
+    text: String,
+    places: BTreeMap<String, usize>,
+}
+
+impl Text {
+    fn place(&mut self, word: &str) -> usize {
+        if let Some(place) = self.places.get(word) {
+            return *place;
+        }
+        let place = self.text.len();
+        self.text.push_str(word);
+        self.places.insert(word.to_owned(), place);
+        place
+    }
+}
+
+/// The file.
+pub(crate) fn facts(registry: &[Entry]) -> String {
+    let entries = in_order(registry);
+    let place = |symbol: &str| entries.iter().position(|entry| entry.symbol == symbol);
+    let (mut symbols, mut names, mut types) = (String::new(), Text::default(), Text::default());
+    let mut groups: Vec<&str> = entries.iter().map(|entry| entry.group.as_str()).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let mut kinds: Vec<&str> = Vec::new();
+    let (mut facts, mut parameters, mut count) = (String::new(), String::new(), 0);
+    for entry in &entries {
+        let stream = match entry.stream {
+            StreamMode::None => "None",
+            StreamMode::Legacy => "Legacy",
+            StreamMode::PerThread => "PerThread",
+        };
+        let twin = twin(entry, registry).and_then(place).unwrap_or(0);
+        let group = groups.iter().position(|group| *group == entry.group);
+        _ = writeln!(
+            facts,
+            "    Facts({}, {}, {}, {stream}, {twin}, {}, {count}), // {}",
+            symbols.len(),
+            entry.base.len(),
+            entry.since,
+            group.unwrap_or_default(),
+            entry.symbol
+        );
+        symbols.push_str(&entry.symbol);
+        symbols.push('\0');
+        if !entry.parameters.is_empty() {
+            parameters.push_str("   ");
+        }
+        for (name, ty) in &entry.parameters {
+            if !kinds.contains(&ty.as_str()) {
+                kinds.push(ty);
+            }
+            let kind = kinds.iter().position(|kind| kind == ty);
+            // Keywords of Rust have an underscore behind.
+            let name = name.strip_suffix('_').unwrap_or(name);
+            _ = write!(
+                parameters,
+                " Parameter({}, {}, {}),",
+                names.place(name),
+                name.len(),
+                kind.unwrap_or_default()
+            );
+            count += 1;
+        }
+        if !entry.parameters.is_empty() {
+            parameters.push('\n');
+        }
+    }
+    _ = writeln!(
+        facts,
+        "    Facts({}, 0, 0, None, 0, 0, {count}), // the end",
+        symbols.len()
+    );
+    let mut rows = String::new();
+    for kind in kinds {
+        let shape = match kind {
+            pointer if pointer.starts_with('*') => "Shape::Pointer".to_owned(),
+            // To the compiler it is an integer.
+            "CUdeviceptr" => "Shape::Address".to_owned(),
+            other => format!("<{other}>::SHAPE"),
+        };
+        _ = writeln!(
+            rows,
+            "    Type({}, {}, {shape}),",
+            types.place(kind),
+            kind.len()
+        );
+    }
+    format!(
+        "// What there is to know of the exported functions, in the order of the table in `functions.rs`.\n\n\
+         use core::ffi::*;\n\n\
+         use super::enumerations::*;\nuse super::records::*;\n\
+         use crate::function::Facts;\nuse crate::function::StreamMode::{{Legacy, None, PerThread}};\n\
+         use crate::parameters::{{Parameter, Type}};\nuse crate::shape::{{Shape, Shown}};\n\n\
+         /// All symbols, each with a NUL behind.\n\
+         pub(crate) static SYMBOLS: &str = {symbols:?};\n\n\
+         /// Where the symbol begins, how long the base name is, the version, the stream mode, the per-thread twin's place or 0,\n\
+         /// the group's place, and the place of the first parameter.\n\
+         pub(crate) static FACTS: &[Facts] = &[\n{facts}];\n\n\
+         /// Groups of the manual.\n\
+         pub(crate) static GROUPS: &[&str] = &{groups:?};\n\n\
+         /// The names of all parameters.\n\
+         pub(crate) static NAMES: &str = {:?};\n\n\
+         /// Where the name begins, how long it is, and the type's place; a line a function.\n\
+         pub(crate) static PARAMETERS: &[Parameter] = &[\n{parameters}];\n\n\
+         /// The names of all types of parameters.\n\
+         pub(crate) static TYPE_NAMES: &str = {:?};\n\n\
+         /// Where the type's name begins, how long it is, and what its values look like.\n\
+         pub(crate) static TYPES: &[Type] = &[\n{rows}];\n",
+        names.text, types.text
+    )
+}
