@@ -2,6 +2,7 @@
 
 use super::isa::Handler;
 use super::ops::collective::{Collective, Operands};
+use super::ops::matrix::Matrix;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use crate::ir::{FuncId, Special, VarId};
 use std::fmt;
@@ -73,6 +74,8 @@ pub(crate) enum Action {
     Barrier(Barrier),
     /// `shfl`, `vote` and the like, where not all lanes that take part are here.
     Collective(Collective, Operands),
+    /// `mma` and the like, which all lanes of a warp do together.
+    Matrix(Box<Matrix>),
 }
 
 /// A call site.
