@@ -1,6 +1,6 @@
 //! What the engine costs: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft [-- baseline]`
+//! `cargo run --release --example engine_bench -p cuda-driver-soft [-- baseline] [KERNEL]`
 
 use cuda_driver_soft::exec::{Isa, Launch, Options, Program, Progress};
 use cuda_driver_soft::memory::{Kind, space};
@@ -44,8 +44,15 @@ fn processor_time() -> Duration {
     }
 }
 
-/// Runs a launch until two seconds are over and prints the best time.
+/// Runs a launch until two seconds are over and prints the best time, unless the command line names another kernel.
 fn time(isa: Isa, name: &str, kernel: &str, grid: [u32; 3], block: [u32; 3], args: &[&[u8]]) {
+    let mut asked = std::env::args()
+        .skip(1)
+        .filter(|a| a != "baseline")
+        .peekable();
+    if asked.peek().is_some() && asked.all(|a| a != kernel) {
+        return;
+    }
     let program = program(name);
     let kernel = program
         .kernel(kernel)

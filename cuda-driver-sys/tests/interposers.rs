@@ -306,10 +306,12 @@ fn calls_that_nobody_made_are_not_seen() {
             .interposer(fail.clone())
             .interposer(DriverVersion::claim(12010)),
     );
-    // Who makes a message of it notes the version; that is not the program's second call.
+    // That a function is missing makes the library ask the driver for nothing. Who makes a message of it notes the version,
+    // and that is not the program's second call either.
     // SAFETY: the functions take any arguments, or are missing.
     unsafe {
         _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
+        assert_eq!(library.known_version(), None);
         library.note_version();
         assert_eq!(library.known_version(), Some(12010));
         assert_eq!((calls.total(), fail.failed()), (1, 0));
@@ -572,7 +574,8 @@ mod over_a_driver {
                 assert_eq!(claimed, Ok(real), "{function}");
             }
         }
-        assert!(compared > 100, "{compared}");
+        // The driver of CUDA 13.0 has 90 of them.
+        assert!(compared > 50, "{compared}");
         let own = ask_as_of_cuda_11(library, c"cuGetProcAddress", 12000);
         let first = plain
             .get(legacy::Function::cuGetProcAddress)

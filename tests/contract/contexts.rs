@@ -5,7 +5,7 @@ use std::ptr;
 use cuda_driver::sys::*;
 
 use crate::common::{Codes, driver};
-use crate::{is, ok};
+use crate::{call, is, ok};
 
 fn create() -> CUcontext {
     let mut context = ptr::null_mut();
@@ -130,7 +130,11 @@ fn destroyed_while_on_the_stack_twice() {
     c.that(current().is_null(), || {
         "the stale handle was not popped".to_owned()
     });
-    is!(c, 201, cuCtxDestroy(a));
+    // A context that is no more: the real driver reads memory that it has freed, and finds one or the other.
+    let code = call!(cuCtxDestroy(a)).0;
+    c.that(matches!(code, 201 | 709), || {
+        format!("cuCtxDestroy of what was destroyed: {code}")
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_void};
 use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cuda_driver::sys::*;
 
@@ -25,6 +26,12 @@ fn load(text: &str) -> (u32, CUfunction) {
         ));
     }
     (code, function)
+}
+
+/// Held by tests with large stacks: a GPU gives every thread that it can run at once one, most of its memory in all.
+fn large_stacks() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A kernel whose threads write their number to an array of `bytes` bytes in `space`, and what they read there to `p[0]`.
@@ -69,6 +76,7 @@ fn run(function: CUfunction, shared: u32, mut arguments: Arguments) -> (u32, u32
 
 #[test]
 fn local_memory() {
+    let _large_stacks = large_stacks();
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let out = gpu.alloc(4);
@@ -157,6 +165,7 @@ fn sum_to(gpu: &Gpu, n: u32) -> ((u32, u32), u32) {
 
 #[test]
 fn recursion_within_the_stack_limit() {
+    let _large_stacks = large_stacks();
     let gpu = Gpu::new();
     assert_eq!(sum_to(&gpu, 1), ((0, 0), 1));
     ok!(cuCtxSetLimit(CUlimit::CU_LIMIT_STACK_SIZE, 16_384));
@@ -167,6 +176,7 @@ fn recursion_within_the_stack_limit() {
 
 #[test]
 fn recursion_beyond_the_stack_limit() {
+    let _large_stacks = large_stacks();
     child!("recursion_beyond_the_stack_limit", {
         let gpu = Gpu::new();
         assert_eq!(sum_to(&gpu, 2000), ((0, 700), 0));

@@ -35,11 +35,13 @@ static EXITING: AtomicBool = AtomicBool::new(false);
 static STICKY: AtomicU32 = AtomicU32::new(0);
 
 /// Marks this process as the child of an initialised one.
+#[cfg(unix)]
 pub(crate) fn mark_forked() {
     FORKED.store(true, Relaxed);
 }
 
 /// Marks this process as one that runs its exit handlers.
+#[cfg(unix)]
 pub(crate) fn mark_exiting() {
     EXITING.store(true, Relaxed);
 }

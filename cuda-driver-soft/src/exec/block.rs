@@ -187,7 +187,7 @@ impl Block {
         let mut idle = 0;
         loop {
             let w = self.turn;
-            self.turn = (w + 1) % self.warps.len();
+            self.turn = if w + 1 < self.warps.len() { w + 1 } else { 0 };
             if self.states[w] != State::Ready {
                 idle += 1;
                 if idle >= self.warps.len() {
@@ -211,10 +211,11 @@ impl Block {
                         self.complete(frames, id);
                     }
                 }
-                Pause::Barrier(arrival) => {
-                    if let Err(report) = self.arrive(frames, w, &arrival) {
+                Pause::Barrier => {
+                    if let Err(report) = self.arrive(frames, w) {
                         let kind = FaultKind::BarrierMisuse { report };
-                        return self.fault(shape, kind, w, arrival.lanes, arrival.line);
+                        let Arrival { lanes, line, .. } = *self.warps[w].arrival();
+                        return self.fault(shape, kind, w, lanes, line);
                     }
                 }
                 Pause::Fault { line } => {
@@ -229,7 +230,8 @@ impl Block {
         }
     }
 
-    fn arrive(&mut self, frames: &Frames<'_>, w: usize, arrival: &Arrival) -> Result<(), String> {
+    fn arrive(&mut self, frames: &Frames<'_>, w: usize) -> Result<(), String> {
+        let arrival = self.warps[w].arrival();
         let id = arrival.id as usize;
         let Some(barrier) = self.barriers.get_mut(id) else {
             return Err(format!(
@@ -259,11 +261,12 @@ impl Block {
         self.in_use |= 1 << id;
         barrier.holding += arrival.holds.count_ones();
         barrier.lanes += arrival.lanes.count_ones();
-        if arrival.op == BarOp::Arrive {
+        let op = arrival.op;
+        if op == BarOp::Arrive {
             self.warps[w].release(frames, 0);
         } else {
             self.states[w] = State::Waiting(id);
-            self.waiting_for[w] = arrival.op;
+            self.waiting_for[w] = op;
         }
         self.complete(frames, id);
         Ok(())
@@ -271,12 +274,12 @@ impl Block {
 
     /// Lets the warps at a barrier go, if all have come.
     fn complete(&mut self, frames: &Frames<'_>, id: usize) {
-        let barrier = self.barriers[id];
-        let there = self.states.iter().filter(|s| **s != State::Done).count() as u32 * 32;
+        let barrier = &self.barriers[id];
+        let there = self.left as u32 * 32;
         if barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(there) {
             return;
         }
-        self.barriers[id] = Barrier::default();
+        let barrier = std::mem::take(&mut self.barriers[id]);
         self.in_use &= !(1 << id);
         for w in 0..self.warps.len() {
             if self.states[w] == State::Waiting(id) {

@@ -143,6 +143,17 @@ pub(crate) struct Barrier {
     pub(crate) result: Option<Slot>,
 }
 
+impl Barrier {
+    /// Its number, if it is known and nothing but waiting for all threads is done there.
+    #[inline]
+    pub(crate) fn plain(&self) -> Option<u32> {
+        match (self.op, self.id, &self.count, &self.predicate) {
+            (crate::ir::BarOp::Sync, Value::Is(id), None, None) => Some(id),
+            _ => None,
+        }
+    }
+}
+
 /// A 32-bit operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value {
@@ -211,6 +222,8 @@ pub(crate) struct Code {
     pub(crate) frame_bytes: u32,
     /// Slots to fill: where, how wide in bytes (0 for a predicate), with what; by lifetime.
     pub(crate) constants: Vec<(Slot, u8, Constant)>,
+    /// Those of them that are to be filled for each block.
+    pub(crate) block_constants: Vec<(Slot, u8, Constant)>,
     /// Part of the registers that must be zero when a frame begins: start and bytes.
     pub(crate) cleared: (u32, u32),
     /// Where formal parameters arrive.

@@ -5,7 +5,7 @@ use super::execution::Launch;
 use super::kernel::SharedLayout;
 use super::lanes::{FULL, Mask};
 use super::program::Image;
-use super::registers::RegFile;
+use super::registers::{RegFile, Slot};
 use crate::ir::{FuncId, Space, Special};
 use std::sync::Arc;
 
@@ -138,17 +138,29 @@ impl<'e> Frames<'e> {
         self.pool[frame.function.0 as usize].push(frame.file);
     }
 
-    /// Fills the constants that live no longer than `from`.
+    /// Fills the constants that live no longer than `from`, and those that are inside what was cleared.
     fn fill(&self, frame: &mut Frame, here: Here, from: Lifetime) {
         let code = self.code(frame.function);
-        // They are sorted by lifetime. Predicate constants are inside what was cleared.
+        if from == Lifetime::Block {
+            return self.fill_all(frame, here, code.block_constants.iter());
+        }
+        // They are sorted by lifetime.
         let first = code
             .constants
             .partition_point(|(_, _, constant)| constant.lifetime() < from);
         let again = code.constants[..first]
             .iter()
             .filter(|(_, width, _)| *width == 0);
-        for (slot, width, constant) in code.constants[first..].iter().chain(again) {
+        self.fill_all(frame, here, code.constants[first..].iter().chain(again));
+    }
+
+    fn fill_all<'c>(
+        &self,
+        frame: &mut Frame,
+        here: Here,
+        constants: impl Iterator<Item = &'c (Slot, u8, Constant)>,
+    ) {
+        for (slot, width, constant) in constants {
             let local_base = frame.local_base;
             match constant {
                 Constant::Special(special) if differs(*special) => {

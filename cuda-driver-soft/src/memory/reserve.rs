@@ -1,5 +1,6 @@
 //! The range of addresses that device memory is given out from.
 
+#[cfg(unix)]
 use super::pages::PAGE;
 use std::ops::Range;
 

@@ -314,7 +314,12 @@ impl<'b> Builder<'b> {
     pub(super) fn finish(self) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
+        // Predicate constants are inside of what is cleared.
+        let for_block = |c: &&(Slot, u8, Constant)| {
+            c.1 == 0 || c.2.lifetime() >= super::super::code::Lifetime::Block
+        };
         Code {
+            block_constants: constants.iter().filter(for_block).copied().collect(),
             id: self.id,
             params: self.body.params.iter().map(|p| self.formal(p)).collect(),
             returns: self.body.returns.iter().map(|p| self.formal(p)).collect(),

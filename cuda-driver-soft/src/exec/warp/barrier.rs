@@ -14,11 +14,18 @@ impl Warp {
         let Some(first) = self.parked.first().copied() else {
             return Pause::Done;
         };
+        // Mostly the whole warp is at one barrier.
+        if self.parked.len() == 1
+            && let Some(arrival) = self.arrival_of(frames, &first)
+        {
+            self.arrival = arrival;
+            return Pause::Barrier;
+        }
         let arrivals: Vec<Option<Arrival>> = self
             .parked
             .clone()
             .iter()
-            .map(|p| self.arrival(frames, p))
+            .map(|p| self.arrival_of(frames, p))
             .collect();
         let place = |p: &Parked| {
             (
@@ -47,13 +54,16 @@ impl Warp {
             };
         }
         match all {
-            Some(arrival) => Pause::Barrier(arrival),
+            Some(arrival) => {
+                self.arrival = arrival;
+                Pause::Barrier
+            }
             None => self.misuse(m, frames, &arrivals),
         }
     }
 
     /// What parked lanes want; `None` if the lanes do not agree on the barrier.
-    fn arrival(&mut self, frames: &Frames<'_>, parked: &Parked) -> Option<Arrival> {
+    fn arrival_of(&mut self, frames: &Frames<'_>, parked: &Parked) -> Option<Arrival> {
         let Parked { split, .. } = *parked;
         let barrier = self.barrier(frames, parked)?;
         let frame = self.frames[split.frame as usize].as_mut()?;
@@ -142,7 +152,12 @@ impl Warp {
 
     /// The barrier let the warp go: its lanes can run, and have the result of `.red`.
     pub(crate) fn release(&mut self, frames: &Frames<'_>, result: u32) {
-        for parked in std::mem::take(&mut self.parked) {
+        if self.parked.is_empty() {
+            return;
+        }
+        // The list stays, so that the next barrier need not allocate one.
+        let mut all = std::mem::take(&mut self.parked);
+        for parked in all.drain(..) {
             let barrier = self.barrier(frames, &parked).map(|b| (b.op, b.result));
             if let Some((op, Some(slot))) = barrier
                 && let Some(frame) = self.frames[parked.split.frame as usize].as_mut()
@@ -154,10 +169,14 @@ impl Warp {
             }
             self.push(parked.split);
         }
+        self.parked = all;
     }
 
     /// Where the lanes wait, for reports.
     pub(crate) fn lines(&self, frames: &Frames<'_>) -> Vec<u32> {
+        if self.parked.is_empty() {
+            return vec![self.arrival.line];
+        }
         self.parked.iter().map(|p| self.line(frames, p)).collect()
     }
 }

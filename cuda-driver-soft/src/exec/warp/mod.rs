@@ -52,6 +52,8 @@ pub(crate) struct Warp {
     /// Splits that can run; the next one last.
     ready: Vec<Split>,
     parked: Vec<Parked>,
+    /// The barrier that it came to last.
+    arrival: Arrival,
     /// Lanes that have not exited.
     live: Mask,
     local: LocalMemory,
@@ -67,8 +69,8 @@ pub(crate) struct Warp {
 pub(crate) enum Pause {
     /// All its lanes have exited.
     Done,
-    /// All its lanes are at this barrier.
-    Barrier(Arrival),
+    /// All its lanes are at a barrier: see [`Warp::arrival`].
+    Barrier,
     /// It could go on, but has had its share.
     Share,
     /// Something went wrong; the rest is in [`Machine::fault`].
@@ -121,6 +123,14 @@ impl Warp {
             frames: vec![Some(frame)],
             ready: Vec::new(),
             parked: Vec::new(),
+            arrival: Arrival {
+                id: 0,
+                count: None,
+                op: BarOp::Sync,
+                holds: 0,
+                lanes: 0,
+                line: 0,
+            },
             live: lanes,
             local: LocalMemory::default(),
             local_held: Held::default(),
@@ -158,6 +168,11 @@ impl Warp {
         self.local_held.grow_to(32 * self.local.stride())?;
         self.local.clear(0, bytes);
         Some(())
+    }
+
+    /// The barrier that it came to last.
+    pub(crate) fn arrival(&self) -> &Arrival {
+        &self.arrival
     }
 
     /// The warp's number in its block.
@@ -247,6 +262,24 @@ impl Warp {
                 Event::Act => {
                     m.steps += 1;
                     let index = code.insts[pc as usize].aux;
+                    // The whole warp at the most usual barrier: nobody has to be kept, it goes on when the block lets it.
+                    if let Action::Barrier(barrier) = &code.actions[index as usize]
+                        && let Some(id) = barrier.plain()
+                        && self.ready.is_empty()
+                        && self.parked.is_empty()
+                    {
+                        self.arrival = Arrival {
+                            id,
+                            count: None,
+                            op: BarOp::Sync,
+                            holds: 0,
+                            lanes: split.mask,
+                            line: code.lines[pc as usize],
+                        };
+                        split.pc += 1;
+                        self.ready.push(split);
+                        return Pause::Barrier;
+                    }
                     match self.act(m, frames, code, split, index) {
                         Ok(back) => rounds += i64::from(back),
                         Err(()) => {
