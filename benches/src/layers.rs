@@ -48,6 +48,16 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
             observe(good(unsafe { checked::driver_get_version() }) as u64);
         }
     }));
+    all.push(Variant::new("version: checked, out of line", |rounds| {
+        #[inline(never)]
+        fn version() -> cuda_driver::Result<i32> {
+            // SAFETY: it takes nothing.
+            unsafe { checked::driver_get_version() }
+        }
+        for _ in 0..rounds {
+            observe(good(version()) as u64);
+        }
+    }));
     all.push(Variant::new("alloc: checked", |rounds| {
         for round in 0..rounds {
             // SAFETY: nothing is allocated.
