@@ -109,6 +109,7 @@ step "annotations are complete and fit the types" cargo xtask api --check
 step "directions agree with NVIDIA's Python bindings" cargo xtask directions
 step "result codes are the manual's" cargo xtask results
 step "API.md is what the registry and the sources give" generated cargo xtask api-md
+step "PTX.md is what the instruction table gives" generated cargo xtask ptx-md
 step "bindings are what bindgen makes, and the build with the feature bindgen" ci/bindings.sh
 step "checked calls are what the registry gives" generated cargo xtask checked
 step "clean clone" clean_clone

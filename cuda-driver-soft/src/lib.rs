@@ -38,6 +38,7 @@ pub mod memory;
 pub mod ptx;
 mod selection;
 mod settings;
+mod system;
 
 pub use abi::{REAL as IMPLEMENTED, resolve};
 #[doc(hidden)]

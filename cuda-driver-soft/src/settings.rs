@@ -115,21 +115,10 @@ pub(crate) fn memory_bytes() -> u64 {
             .ok()
             .and_then(|n| n.trim().parse().ok())
             .filter(|&n| n > 0);
-        let share = || Some(machine_memory()? / devices().map_or(1, |d| d.len().max(1)) as u64);
+        let share =
+            || Some(crate::system::memory()? / devices().map_or(1, |d| d.len().max(1)) as u64);
         asked.or_else(share).unwrap_or(4 << 30)
     })
-}
-
-/// Memory of the machine in bytes, if the system says.
-pub(crate) fn machine_memory() -> Option<u64> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib = info
-        .lines()
-        .find_map(|l| l.strip_prefix("MemTotal:"))?
-        .trim()
-        .split(' ')
-        .next()?;
-    kib.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]

@@ -336,3 +336,22 @@ fn other_scopes() {
         [4 << 40 | 39, all, all, all, all, all]
     );
 }
+
+#[test]
+fn vectors() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("vectors.ptx", "add_vectors");
+    let (sums, old) = (gpu.upload(&[0.0_f32; 8]), gpu.alloc(256));
+    gpu.launch(kernel, [1, 1, 1], [64, 1, 1], 0, &mut arguments![sums, old]);
+    let t: f32 = (0..64).map(|t| t as f32).sum();
+    // Two halves of 64 as bf16.
+    let pair = f32::from_bits(0x4280_4280);
+    assert_eq!(
+        gpu.read::<f32>(sums, 8),
+        [64.0, 128.0, 192.0, t, t, 64.0, pair, 0.0]
+    );
+    let mut seen = gpu.read::<f32>(old, 64);
+    seen.sort_unstable_by(f32::total_cmp);
+    let expected: Vec<f32> = (0..64).map(|i| i as f32).collect();
+    assert_eq!(seen, expected);
+}

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asynchronous;
 mod atomics;
 mod blocking;
 mod context_objects;

@@ -132,3 +132,39 @@ fn one_block_after_another() {
     assert_eq!(seen, (0..20).collect::<Vec<u32>>());
     assert_eq!(gpu.read::<u32>(serving, 1), [20]);
 }
+#[test]
+fn blocks_wait_for_later_blocks() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("order.ptx", "blocks_talk");
+    let (flags, values) = (gpu.upload(&[0_u32; 16]), gpu.alloc(64));
+    let mut arguments = arguments![flags, values];
+    gpu.launch(kernel, [16, 1, 1], [32, 1, 1], 0, &mut arguments);
+    let mut expected = [0_u32; 16];
+    let mut got = 7_u32;
+    for b in (0..16).rev() {
+        got = got.wrapping_mul(5).wrapping_add(b);
+        expected[b as usize] = got;
+    }
+    assert_eq!(gpu.read::<u32>(values, 16), expected);
+}
+
+#[test]
+fn a_barrier_of_the_grid() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("order.ptx", "grid_steps");
+    let input = words(512, 6);
+    let (a, b, arrived) = (gpu.upload(&input), gpu.alloc(2048), gpu.upload(&[0_u32]));
+    let mut arguments = arguments![a, b, 5_u32, arrived];
+    gpu.launch(kernel, [8, 1, 1], [64, 1, 1], 0, &mut arguments);
+    let mut x = input;
+    for r in 0..5_u32 {
+        x = (0..512)
+            .map(|t| {
+                let next = x[(t + 64) % 512].wrapping_mul(3);
+                next.wrapping_add(x[511 - t]).wrapping_add(r)
+            })
+            .collect();
+    }
+    // Five steps end in the other buffer.
+    assert_eq!(gpu.read::<u32>(b, 512), x);
+}

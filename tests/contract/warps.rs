@@ -395,3 +395,23 @@ fn one_lane_is_elected() {
         }
     }
 }
+
+#[test]
+fn logic_with_a_predicate() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("vectors.ptx", "majority");
+    let mut input = words(96, 14);
+    // No majority anywhere, for an even and an odd thread.
+    input[..6].copy_from_slice(&[1, 2, 4, 8, 16, 32]);
+    let (data, out) = (gpu.upload(&input), gpu.alloc(256));
+    gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![data, out]);
+    let expected: Vec<u32> = input
+        .chunks(3)
+        .enumerate()
+        .flat_map(|(t, w)| {
+            let most = w[0] & w[1] | w[0] & w[2] | w[1] & w[2];
+            [most, u32::from(most != 0 || t % 2 == 1)]
+        })
+        .collect();
+    assert_eq!(gpu.read::<u32>(out, 64), expected);
+}

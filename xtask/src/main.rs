@@ -17,6 +17,7 @@ mod kernels;
 mod merge_tests;
 mod news;
 mod plain_names;
+mod ptx_md;
 mod results;
 
 use std::path::{Path, PathBuf};
@@ -70,6 +71,11 @@ const TASKS: &[Task] = &[
         "kernels",
         "compile tests/kernels/*.cu to PTX; with --check, compare",
         kernels::run,
+    ),
+    (
+        "ptx-md",
+        "write PTX.md: which PTX instructions the software driver runs",
+        ptx_md::run,
     ),
 ];
 

@@ -8,9 +8,8 @@ use super::device::Device;
 use super::error::{Error, Result};
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
 use crate::memory::host::HostRange;
-use crate::memory::mapping::{self, Mapping};
 use crate::memory::{Allocation, Kind, Quota, space};
-use crate::settings;
+use crate::system::{self, Mapping};
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
 const PITCH: u64 = 512;
@@ -190,13 +189,13 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return refuse("this is memory of the driver");
     }
     // Registered memory is memory that stays in place; and the page table would take room for all of it.
-    if settings::machine_memory().is_some_and(|most| bytes > most) {
+    if system::memory().is_some_and(|most| bytes > most) {
         crate::log!("the machine does not have {bytes} bytes to register");
         return Err(Error::OUT_OF_MEMORY);
     }
     let read_only = flags & READ_ONLY != 0;
     // Kernels access it as the program does: what is not there would end the program.
-    match mapping::of(address, bytes) {
+    match system::mapping(address, bytes) {
         Mapping::Inaccessible => refuse("part of it is not the program's to read"),
         Mapping::ReadOnly if !read_only => {
             refuse("part of it cannot be written, and CU_MEMHOSTREGISTER_READ_ONLY is not set")

@@ -11,6 +11,8 @@ use crate::memory::buffer::Buffer;
 
 /// Barriers of a block.
 const BARRIERS: usize = 16;
+/// The number of the barrier for `barrier.cluster`, which programs cannot name.
+pub(crate) const CLUSTER_BARRIER: u32 = u32::MAX;
 
 /// A block in progress, or one that is over and can be used again.
 pub(crate) struct Block {
@@ -25,7 +27,7 @@ pub(crate) struct Block {
     left: usize,
     /// What each warp that waits asked for.
     waiting_for: Vec<BarOp>,
-    barriers: [Barrier; BARRIERS],
+    barriers: [Barrier; BARRIERS + 1],
     /// Barriers at which somebody has arrived.
     in_use: u32,
     shared: Buffer,
@@ -102,7 +104,7 @@ impl Block {
             left: warps.len(),
             waiting_for: vec![BarOp::Sync; warps.len()],
             warps,
-            barriers: [Barrier::default(); BARRIERS],
+            barriers: [Barrier::default(); BARRIERS + 1],
             in_use: 0,
             _shared_held: Held::take(shape.shared_bytes)?,
             shared: Buffer::new(shape.shared_bytes)?,
@@ -232,10 +234,15 @@ impl Block {
 
     fn arrive(&mut self, frames: &Frames<'_>, w: usize) -> Result<(), String> {
         let arrival = self.warps[w].arrival();
-        let id = arrival.id as usize;
+        let id = match arrival.id {
+            CLUSTER_BARRIER => BARRIERS,
+            id if id as usize >= BARRIERS => usize::MAX,
+            id => id as usize,
+        };
         let Some(barrier) = self.barriers.get_mut(id) else {
             return Err(format!(
-                "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
+                "a block has {BARRIERS} barriers, from 0; this is barrier {}",
+                arrival.id
             ));
         };
         match arrival.count {

@@ -49,11 +49,8 @@ pub(crate) fn run(
                 most: m.heap_limit,
             };
             let heap = |bytes| space().alloc_within(Kind::Heap, m.owner, bytes, quota);
-            Ok(if bytes == 0 {
-                0
-            } else {
-                heap(bytes).unwrap_or(0)
-            })
+            // Nothing, too, is something with an address of its own.
+            Ok(heap(bytes.max(1)).unwrap_or(0))
         }
         Builtin::Free => {
             let freed = space().free_if(args[0], |a| a.kind == Kind::Heap);

@@ -244,6 +244,7 @@ impl Info {
             .flat_map(|b| &b.insts)
             .filter_map(|i| match &i.op {
                 Op::Ld(m) if m.order != Order::Weak => Some(m.space),
+                Op::Mbarrier { .. } => Some(Space::Shared),
                 Op::Atom { op, mem } | Op::Red { op, mem } => {
                     let used = i.dsts.iter().any(Option::is_some);
                     order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)

@@ -370,6 +370,21 @@ pub enum Op {
         op: BarOp,
         aligned: bool,
     },
+    /// `barrier.cluster.wait`. Each block is a cluster; arriving does nothing, so waiting is a barrier of the block.
+    ClusterWait {
+        aligned: bool,
+    },
+    /// `cp.async`: source 0 is the address in shared memory, source 1 that in global memory. `part`: what source 2 is.
+    CpAsync {
+        bytes: u8,
+        part: CopyPart,
+    },
+    /// `mbarrier`: source 0 is the address (of `.pending_count` the state), source 1 the count, the transactions, the state
+    /// or the parity. Destination: the state, or whether the phase is over.
+    Mbarrier {
+        op: MbarrierOp,
+        space: Space,
+    },
     /// `nanosleep.u32 t`
     Nanosleep,
     /// An instruction that does nothing here: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt` without debugger.

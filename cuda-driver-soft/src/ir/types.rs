@@ -263,3 +263,36 @@ pub enum VoteMode {
     Uni,
     Ballot,
 }
+
+/// How much `cp.async` reads; the rest of what it writes is zero.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyPart {
+    /// All of it.
+    All,
+    /// As many bytes as the operand says.
+    Bytes,
+    /// Nothing where the predicate holds.
+    Unless,
+}
+
+/// What an `mbarrier` instruction does.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MbarrierOp {
+    Init,
+    Inval,
+    ExpectTx,
+    CompleteTx,
+    Arrive,
+    /// `.arrive.expect_tx`
+    ArriveExpectTx,
+    ArriveDrop,
+    /// `.arrive_drop.expect_tx`
+    ArriveDropExpectTx,
+    /// `.test_wait` and `.try_wait`, by a state
+    Wait,
+    /// The same, by a parity
+    WaitParity,
+    PendingCount,
+}

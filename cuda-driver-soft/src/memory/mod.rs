@@ -19,7 +19,6 @@ pub(crate) mod buffer;
 mod epochs;
 mod errors;
 pub(crate) mod host;
-pub(crate) mod mapping;
 mod pages;
 mod reserve;
 mod space;

@@ -22,7 +22,7 @@ mod parser;
 mod symbols;
 
 pub use diagnostics::{Diagnostic, Severity};
-pub use forms::{TableRow, every_form, table_rows};
+pub use forms::{Sample, TableRow, every_form, later_roots, modifier_classes, samples, table_rows};
 
 use crate::ir;
 use diagnostics::Diagnostics;

@@ -78,6 +78,9 @@ fn variables_of_modules_are_device_memory() {
         "limits::variables_of_modules_are_device_memory",
         &[("CUDA_SOFT_MEMORY", "4194304")],
         || {
+            if !software() {
+                return;
+            }
             let (cuda, _context) = (cuda(), Context::new());
             let (mut free, mut total) = (0, 0);
             let mut image = null_mut();
@@ -143,7 +146,12 @@ fn malloc_of_kernels_ends_with_the_heap() {
         assert!((1..=most).contains(&got), "{got} MiB of {most}");
         assert_eq!(grab(&kernel, 1 << 20), 0);
         assert_eq!(grab(&kernel, u64::MAX), 0);
-        assert_eq!(grab(&kernel, 0), 0);
+    }
+    {
+        // Nothing has an address, too, and takes some room.
+        let _context = Context::new();
+        let got = grab(&grabber(), 0);
+        assert!((10_000..1_000_000).contains(&got), "{got}");
     }
     {
         let _context = Context::new();
@@ -329,6 +337,10 @@ fn a_forgotten_registration_ends_with_its_memory() {
 
 #[test]
 fn sizes_that_wrap_around() {
+    if !software() {
+        // The H200's driver takes them, and fails when it has begun.
+        return;
+    }
     let (cuda, _context) = (cuda(), Context::new());
     let device = alloc(256);
     let host = [7u8; 256];
@@ -407,7 +419,8 @@ fn a_kernel_prints_from_an_address_that_wraps() {
     );
 }
 
-/// A host function may wait for a thread that asks about the primary context while another gives it back.
+/// A host function may wait for a thread that asks about the primary context while another gives it back. The H200's driver
+/// makes that thread wait for the host function.
 #[test]
 fn the_end_of_the_primary_context_keeps_nobody_waiting() {
     in_child(
@@ -418,6 +431,9 @@ fn the_end_of_the_primary_context_keeps_nobody_waiting() {
             use std::time::{Duration, Instant};
             static ASKED: AtomicBool = AtomicBool::new(false);
             static IN_TIME: AtomicBool = AtomicBool::new(false);
+            if !software() {
+                return;
+            }
             unsafe extern "system" fn wait(_: *mut c_void) {
                 let began = Instant::now();
                 while !ASKED.load(SeqCst) && began.elapsed() < Duration::from_secs(10) {

@@ -96,6 +96,8 @@ const ORDER: &str = "relaxed acquire release cta cluster gpu sys global shared m
 const CACHE: &str = "ca cg cs lu cv wb wt nc global shared L1::evict_last L1::no_allocate L2::evict_first L2::128B weak volatile";
 const ATOM: &str = "relaxed acquire release acq_rel sc cta gpu sys global shared local const noftz";
 
+const MBARRIER: &str = "noComplete expect_tx parity release relaxed acquire cta cluster gpu shared shared::cta shared::cluster";
+
 #[rustfmt::skip] // a family is a line
 const FAMILIES: &[Family] = &[
     family(&["add", "sub", "mul", "min", "max", "div", "rem"], ARITHMETIC, 3, 1, "1,1,1", (278, 0x656b_a796_d8c4_cce7)),
@@ -155,6 +157,22 @@ const FAMILIES: &[Family] = &[
     family(&["activemask", "nanosleep"], "sync", 1, 1, "1", (2, 0x6aad_0343_7c7c_4f30)),
     family(&["fence", "membar"], "sc acq_rel acquire release relaxed cta cluster gpu sys gl proxy alias async", 2, 0, "", (31, 0xd597_d0e7_06b4_cfe4)),
     family(&["prefetch", "prefetchu"], "global local shared L1 L2 L2::evict_last L2::evict_normal", 2, 0, "[rb64]", (11, 0x7122_ce7b_ace6_7f3e)),
+    family(&["cp.async", "cp"], "async ca cg shared shared::cta global L2::cache_hint L2::128B", 5, 0, "[rb32],[rb64],16", (16, 0x953c_2076_cbd5_5685)),
+    family(&["cp.async.ca", "cp.async.cg"], "shared global L2::cache_hint", 3, 0, "[rb32],[rb64],16,rb64", (2, 0x43cb_6c5c_f04c_42cf)),
+    family(&["cp.async.ca", "cp.async.cg"], "shared global L2::256B", 3, 0, "[rb32],[rb64],16,pp", (4, 0xf499_0122_8c79_2c53)),
+    family(&["cp.async"], "mbarrier arrive noinc shared shared::cta", 4, 1, "[rb32]", (6, 0x8861_b16e_9373_b194)),
+    family(&["mbarrier.init", "mbarrier.expect_tx", "mbarrier.complete_tx"], MBARRIER, 3, 1, "[rb32],5", (27, 0x8bd8_0086_3ce2_bb60)),
+    family(&["mbarrier.inval"], MBARRIER, 2, 1, "[rb64]", (3, 0x6078_706b_29c4_426e)),
+    family(&["mbarrier.arrive", "mbarrier.arrive_drop"], MBARRIER, 3, 1, "rb64,[rb64],5", (52, 0x59ea_8b5b_8d80_8bf3)),
+    family(&["mbarrier.arrive", "mbarrier.arrive_drop"], MBARRIER, 3, 1, "rb64,[rb64]", (30, 0xdb14_41b1_ed95_7933)),
+    family(&["mbarrier.arrive"], MBARRIER, 3, 1, "_,[rb64],5", (32, 0x5b3c_511c_2b6c_cd10)),
+    family(&["mbarrier.test_wait", "mbarrier.try_wait"], MBARRIER, 3, 1, "pp,[rb64],rb64", (30, 0xf4b2_7bff_c8f8_36b8)),
+    family(&["mbarrier.test_wait", "mbarrier.try_wait"], MBARRIER, 3, 1, "pp,[rb64],rb32,7", (7, 0xb699_f2c6_ae1c_881e)),
+    family(&["mbarrier.pending_count"], "parity shared", 1, 1, "rb32,rb64", (1, 0x4603_f91c_5b42_aea6)),
+    family(&["barrier.cluster"], "arrive wait acquire release relaxed aligned", 3, 0, "", (10, 0x471a_a608_c523_b053)),
+    family(&["mapa"], "shared shared::cta shared::cluster global", 1, 1, "1,1,5", (8, 0x6f4d_7cbf_693e_fa69)),
+    family(&["getctarank"], "shared shared::cta shared::cluster global", 1, 1, "rb32,1", (8, 0x540a_9aca_78b5_c979)),
+    family(&["griddepcontrol"], "launch_dependents wait sync", 2, 0, "", (2, 0x9c45_d519_6071_b110)),
 ];
 
 /// All ways to choose up to `most` of the pool, in order.

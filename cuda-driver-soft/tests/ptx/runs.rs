@@ -61,6 +61,9 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::Trap => opcode == "trap",
         // The barrier's number and count are any.
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
+        // Its two addresses are one; without a space it is a generic address.
+        FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
+        FaultKind::SharedOutOfRange { .. } => opcode.contains("mbarrier"),
         // Parameters cannot be written.
         FaultKind::IllegalAddress { write: true, .. } => opcode.contains(".param"),
         _ => false,
@@ -91,12 +94,12 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
         _ => register.into(),
     };
     match name {
-        "[a]" => vec!["[at]".into()],
+        "[a]" | "[d]" => vec!["[at]".into()],
         "policy" => vec!["rb64".into()],
         "p" | "!c" => vec!["pp".into()],
         "p|q" => vec!["pp".into(), "pp|pq".into()],
         "d|p" => vec![register.into(), format!("{register}|pp")],
-        name if name.starts_with('#') => vec!["1".into(), "128".into()],
+        name if name.starts_with('#') => vec!["1".into(), "16".into(), "128".into()],
         _ => vec![vector],
     }
 }

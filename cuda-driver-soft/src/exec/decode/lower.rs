@@ -1,16 +1,17 @@
 //! One instruction of the IR as instructions with handlers.
 
+use super::super::block::CLUSTER_BARRIER;
 use super::super::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
 use super::super::ops::collective::{self, Collective, Operands};
 use super::super::ops::memory::{self, Access};
-use super::super::ops::{self, Form, atomic, control, logic, mov};
+use super::super::ops::{self, Form, asynchronous, atomic, control, logic, mov};
 use super::super::registers::Slot;
 use super::super::window;
 use super::builder::Builder;
 use super::{CannotRun, is_control};
 use crate::ir::{
-    Address, AtomOp, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg,
-    RegClass, Space, Type,
+    Address, AtomOp, BarOp, BoolOp, CallSlot, Callee, Compare, CopyPart, Inst, MbarrierOp, MemMods,
+    Op, Operand, Reg, RegClass, Space, Type,
 };
 
 /// Adds the instructions for `inst`.
@@ -57,6 +58,19 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             callee, args, rets, ..
         } => call(b, inst, callee, args, rets)?,
         Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
+        Op::ClusterWait { aligned } => b.push_action(
+            Action::Barrier(Barrier {
+                op: BarOp::Sync,
+                aligned: *aligned,
+                id: Value::Is(CLUSTER_BARRIER),
+                count: None,
+                predicate: None,
+                result: None,
+            }),
+            inst.line,
+        ),
+        Op::CpAsync { bytes, part } => copy_async(b, inst, *bytes, *part)?,
+        Op::Mbarrier { op, space } => mbarrier(b, inst, *op, *space)?,
         Op::Atom { op, mem } => atom(b, inst, *op, mem, true)?,
         Op::Red { op, mem } => atom(b, inst, *op, mem, false)?,
         // Everything that a thread did is seen by the others in order anyway, but on the host this is not so.
@@ -525,6 +539,59 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
             inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
         });
     }
+    Some(())
+}
+
+/// A pointer in a register of 32 or 64 bits, or the address of a variable: its slot, and whether it has 64.
+fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Option<(Slot, bool)> {
+    match reg(operand).map(|r| b.class(r)) {
+        Some(RegClass::B32) => Some((source(b, operand, RegClass::B32, line)?, false)),
+        Some(RegClass::B64) | None => Some((source(b, operand, RegClass::B64, line)?, true)),
+        Some(_) => None,
+    }
+}
+
+fn copy_async(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) -> Option<()> {
+    let (to, wide_to) = pointer(b, inst.srcs.first()?, inst.line)?;
+    let (from, wide_from) = pointer(b, inst.srcs.get(1)?, inst.line)?;
+    let negated = matches!(inst.srcs.get(2), Some(Operand::NotReg(_)));
+    let amount = match part {
+        CopyPart::All => to,
+        CopyPart::Bytes => source(b, inst.srcs.get(2)?, RegClass::B32, inst.line)?,
+        CopyPart::Unless => source(b, inst.srcs.get(2)?, RegClass::Pred, inst.line)?,
+    };
+    let mods = asynchronous::copy_mods(bytes, part, negated, wide_to, wide_from);
+    b.push(asynchronous::copy(), inst.line, |inst| {
+        (inst.a, inst.b, inst.c, inst.mods) = (to, from, amount, mods);
+    });
+    Some(())
+}
+
+fn mbarrier(b: &mut Builder<'_>, inst: &Inst, op: MbarrierOp, space: Space) -> Option<()> {
+    let (at, wide) = match op {
+        MbarrierOp::PendingCount => (
+            source(b, inst.srcs.first()?, RegClass::B64, inst.line)?,
+            true,
+        ),
+        _ => pointer(b, inst.srcs.first()?, inst.line)?,
+    };
+    let class = match op {
+        MbarrierOp::Wait => RegClass::B64,
+        _ => RegClass::B32,
+    };
+    let operand = inst.srcs.get(1).copied().unwrap_or(Operand::Imm(1));
+    let value = source(b, &operand, class, inst.line)?;
+    let result = match op {
+        MbarrierOp::Wait | MbarrierOp::WaitParity => RegClass::Pred,
+        MbarrierOp::PendingCount => RegClass::B32,
+        _ => RegClass::B64,
+    };
+    let d = inst.dsts.first().copied().flatten();
+    let mods = asynchronous::mbarrier_mods(op, space, wide, d.is_some());
+    let d = b.destination(d, result);
+    b.push(asynchronous::mbarrier(), inst.line, |inst| {
+        (inst.a, inst.b, inst.d, inst.mods) = (at, value, d, mods);
+    });
     Some(())
 }
 

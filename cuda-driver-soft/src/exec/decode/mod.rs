@@ -149,7 +149,12 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
 fn is_control(op: &Op) -> bool {
     matches!(
         op,
-        Op::Brx { .. } | Op::Call { .. } | Op::Ret { .. } | Op::Exit | Op::Bar { .. }
+        Op::Brx { .. }
+            | Op::Call { .. }
+            | Op::Ret { .. }
+            | Op::Exit
+            | Op::Bar { .. }
+            | Op::ClusterWait { .. }
     ) || Collective::of(op).is_some()
 }
 

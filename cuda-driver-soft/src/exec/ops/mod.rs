@@ -12,12 +12,14 @@
 //! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
+//! | `asynchronous` | cp.async mbarrier |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
 //!
 //! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
 //! compiled for each instruction set.
 
+pub(crate) mod asynchronous;
 pub(crate) mod atomic;
 pub(crate) mod bits;
 pub(crate) mod collective;

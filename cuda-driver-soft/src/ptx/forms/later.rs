@@ -5,21 +5,16 @@
 use super::{Candidate, Form, FormErrors, Made};
 
 /// Root, PTX version times ten, lowest architecture.
-const ROOTS: &[(&str, u32, u32)] = &[
+pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("alloca", 73, 52),
     ("clusterlaunchcontrol", 86, 100),
     ("cp", 70, 80),
     ("createpolicy", 74, 80),
-    ("getctarank", 78, 90),
-    ("griddepcontrol", 78, 90),
     ("istypep", 40, 30),
     ("ldmatrix", 65, 75),
-    ("mapa", 78, 90),
-    ("mbarrier", 70, 80),
     ("mma", 64, 70),
     ("movmatrix", 78, 75),
     ("multimem", 81, 90),
-    ("setmaxnreg", 80, 90),
     ("stackrestore", 73, 52),
     ("stacksave", 73, 52),
     ("stmatrix", 78, 90),
@@ -66,7 +61,12 @@ pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
             "Not a name of any known instruction: '{root}'"
         )]));
     };
-    let _ = modifiers;
+    // The other copies are rows of the table.
+    if root == "cp" && !modifiers.contains(&".bulk") {
+        return Err(FormErrors(vec![format!(
+            "Unexpected instruction types specified for '{root}'"
+        )]));
+    }
     let candidates = vec![Candidate {
         specs: Vec::new(),
         made: Made::Unsupported,

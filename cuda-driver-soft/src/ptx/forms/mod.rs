@@ -27,6 +27,7 @@
 //! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
 //! | `{, x}` | may be left out |
 
+mod asynchronous;
 mod bits;
 mod control;
 mod float;
@@ -35,8 +36,10 @@ mod later;
 mod memory;
 mod mods;
 mod movement;
+mod samples;
 
 pub(super) use mods::Mods;
+pub use samples::{Sample, every_form, later_roots, modifier_classes, samples};
 
 use super::names::FastMap;
 use crate::ir::{BoolOp, Op, Space, Type};
@@ -77,6 +80,12 @@ pub(super) enum Made {
     Op(Op),
     /// `ld`, `st`, `atom` …: the address operand's space and offset go into the operation.
     Memory(Op),
+    /// `cp.async`, `mbarrier`: the addresses become the first sources.
+    Pointers(Op),
+    /// `mapa`: the address itself; `getctarank`: 0. Each block is a cluster.
+    Mapa {
+        rank: bool,
+    },
     /// Operands are checked, then nothing is done. The space is that of the address, if there is one.
     Hint(Space),
     /// `mov`: of registers, addresses, special registers; packing and unpacking.
@@ -215,6 +224,7 @@ const CLASSES: &[(&str, &str)] = &[
     ),
     ("cop", ".ca|.cg|.cs|.lu|.cv"),
     ("wop", ".wb|.cg|.cs|.wt"),
+    ("sharedcta", ".shared|.shared::cta"),
     ("gs", ".global|.shared|.shared::cta|.shared::cluster"),
     ("asem", ".relaxed|.acquire|.release|.acq_rel"),
     ("rsem", ".relaxed|.release"),
@@ -277,8 +287,10 @@ const FIRST: &[(&str, &[&str])] = &[
     ("cvt", &[".pack"]),
     ("fence", &[".proxy"]),
     ("membar", &[".proxy"]),
+    ("cp", &[".async"]),
+    ("mbarrier", &[".init", ".inval", ".expect_tx", ".complete_tx", ".arrive", ".arrive_drop", ".test_wait", ".try_wait", ".pending_count"]),
     ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
-    ("barrier", &[".cta", ".sync", ".arrive", ".red"]),
+    ("barrier", &[".cta", ".cluster", ".wait", ".sync", ".arrive", ".red"]),
 ];
 
 /// An element of a compiled row's modifiers.
@@ -316,6 +328,7 @@ fn table() -> &'static Table {
             memory::ROWS,
             movement::ROWS,
             control::ROWS,
+            asynchronous::ROWS,
         ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
         let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();
@@ -346,46 +359,6 @@ pub fn table_rows() -> Vec<TableRow> {
         sm: row.sm,
     };
     table().rows.iter().map(row).collect()
-}
-
-/// Every opcode of the table with every choice of its modifiers, and the operation that it is lowered to; without one
-/// where that depends on the operands (`mov`, `bra`, `call`) or where there is nothing to do. Memory operations without
-/// a state space access the generic one.
-pub fn every_form() -> Vec<(String, Option<Op>)> {
-    let mut all = Vec::new();
-    for (root, rows) in &table().roots {
-        for compiled in rows {
-            let mut opcodes = vec![(*root).to_owned()];
-            for element in &compiled.elements {
-                let mut longer = Vec::new();
-                for opcode in &opcodes {
-                    if !element.required {
-                        longer.push(opcode.clone());
-                    }
-                    longer.extend(element.alternatives.iter().map(|a| format!("{opcode}{a}")));
-                }
-                opcodes = longer;
-            }
-            for opcode in opcodes {
-                // Some choices exclude one another: they are no forms.
-                let Ok(form) = find(&opcode) else { continue };
-                for candidate in form.candidates {
-                    let op = match candidate.made {
-                        Made::Op(op)
-                        | Made::Memory(op)
-                        | Made::Cvta(op)
-                        | Made::Carry { op, .. } => Some(op),
-                        Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
-                        _ => None,
-                    };
-                    all.push((opcode.clone(), op));
-                }
-            }
-        }
-    }
-    all.sort_by(|a, b| a.0.cmp(&b.0));
-    all.dedup();
-    all
 }
 
 /// Root, and the rest compiled. A mistake in the table shows in the tests, not at run time: what cannot be understood

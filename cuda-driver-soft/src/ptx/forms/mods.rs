@@ -100,7 +100,9 @@ const KNOWN: &[&str] = &[
     ".cas", ".uni", ".idx", ".sync", ".arrive", ".red", ".popc", ".aligned", ".warp", ".up",
     ".down", ".bfly", ".all", ".any", ".ballot", ".mask", ".async", ".tensormap::generic",
     ".mbarrier_init", ".sync_restrict::shared::cluster", ".sync_restrict::shared::cta",
-    ".L2::evict_first",
+    ".L2::evict_first", ".commit_group", ".wait_group", ".wait_all", ".mbarrier", ".noinc", ".init", ".inval",
+    ".expect_tx", ".complete_tx", ".arrive_drop", ".noComplete", ".test_wait", ".try_wait", ".parity", ".pending_count",
+    ".wait", ".launch_dependents",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.

@@ -248,7 +248,37 @@ impl Walker<'_> {
             }
             _ => {}
         }
+        if let Op::Atom { mem, .. } = op
+            && mem.vec > 1
+        {
+            self.keep_values(inst, mem.ty);
+        }
         self.emit(inst, op);
+    }
+
+    /// An atomic operation on a vector is one on each element: copies the values whose registers an earlier element's result
+    /// goes to.
+    fn keep_values(&mut self, inst: &Inst, ty: Type) {
+        let bits = match ty.size() {
+            2 => Type::B16,
+            4 => Type::B32,
+            _ => Type::B64,
+        };
+        let (dsts, mut srcs) = (
+            std::mem::take(&mut self.dsts),
+            std::mem::take(&mut self.srcs),
+        );
+        for value in srcs.iter_mut().skip(1) {
+            if let Operand::Reg(reg) = *value
+                && dsts.contains(&Some(reg))
+            {
+                let copy = self.new_register(bits);
+                (self.dsts, self.srcs) = (vec![Some(copy)], vec![*value]);
+                self.emit_guarded(None, Op::Mov { ty: bits }, inst.pos.line);
+                *value = Operand::Reg(copy);
+            }
+        }
+        (self.dsts, self.srcs) = (dsts, srcs);
     }
 
     /// `prefetch` and the like: the address must make sense.
@@ -256,6 +286,122 @@ impl Walker<'_> {
         if let Some(place) = self.address(space, address) {
             self.space(inst, space, &place);
         }
+    }
+
+    /// `cp.async`, `mbarrier`: the addresses go before the other sources, with nothing left to be added to them.
+    pub(super) fn pointers(&mut self, inst: &Inst, op: &Op, addresses: &[&Source]) {
+        let mut op = op.clone();
+        let spaces = match op {
+            Op::Mbarrier { space, .. } => [space, space],
+            _ => [Space::Shared, Space::Global],
+        };
+        let mut pointers = Vec::new();
+        for (address, space) in addresses.iter().zip(spaces) {
+            let Some(place) = self.address(space, address) else {
+                return;
+            };
+            let Some(found) = self.space(inst, space, &place) else {
+                return;
+            };
+            if let Op::Mbarrier { space, .. } = &mut op {
+                *space = found;
+            }
+            pointers.push(self.added(place, address));
+        }
+        if let Op::CpAsync { bytes, part } = &mut op {
+            // The size is the first of the other sources, a cache policy the last.
+            let size = match self.srcs.first() {
+                Some(Operand::Imm(size)) => *size,
+                _ => 0,
+            };
+            let right = matches!((*bytes, size), (0, 4 | 8 | 16) | (16, 16));
+            if !right {
+                let message = format!("Invalid copy size for instruction '{}'", self.name);
+                return self.say(inst.pos, message);
+            }
+            *bytes = size as u8;
+            let more = usize::from(*part != crate::ir::CopyPart::All);
+            self.srcs.remove(0);
+            self.srcs.truncate(more);
+        }
+        // Of `mbarrier.try_wait` a time limit may follow. In another block of the cluster there is no result.
+        if let Op::Mbarrier { space, .. } = op {
+            let opcode = self.unit.ast.opcodes.string(inst.opcode);
+            let remote = opcode.windows(9).any(|w| w == b"::cluster");
+            if remote && space == Space::SharedCluster && self.dsts.iter().any(Option::is_some) {
+                self.faults.mismatch = true;
+            }
+            self.srcs.truncate(1);
+        }
+        self.srcs.splice(0..0, pointers);
+        self.emit(inst, op);
+    }
+
+    /// A pointer with its offset added, by an instruction of its own.
+    fn added(&mut self, place: Place, address: &Source) -> Operand {
+        let OperandKind::Address {
+            base: Some(name), ..
+        } = address.kind
+        else {
+            return place.operand;
+        };
+        let Some(Symbol::Reg { ty, .. }) = self.resolve(name) else {
+            return place.operand;
+        };
+        if place.offset == 0 {
+            return place.operand;
+        }
+        let ty = if ty.size() == 4 { Type::U32 } else { Type::U64 };
+        let sum = self.new_register(ty);
+        let (dsts, srcs) = (
+            std::mem::replace(&mut self.dsts, vec![Some(sum)]),
+            std::mem::replace(
+                &mut self.srcs,
+                vec![place.operand, Operand::Imm(place.offset as u64)],
+            ),
+        );
+        self.emit_guarded(None, Op::Add { ty, sat: false }, address.pos.line);
+        (self.dsts, self.srcs) = (dsts, srcs);
+        Operand::Reg(sum)
+    }
+
+    /// `mapa d, a, b` and `getctarank d, a`: `a` is a register or a variable in shared memory, perhaps with an offset.
+    pub(super) fn mapa(&mut self, inst: &Inst, form: &Form, operands: &[Source], rank: bool) {
+        let specs = form.candidates.first().map_or(&[][..], |c| &c.specs);
+        if operands.len() != specs.len() {
+            self.faults.mismatch = true;
+            return self.note_unknown(operands);
+        }
+        for (index, (operand, spec)) in operands.iter().zip(specs).enumerate() {
+            let variable = match operand.kind {
+                OperandKind::Name(name, Selector::None) => Some((name, 0, false)),
+                OperandKind::Offset {
+                    name,
+                    offset,
+                    index,
+                } => Some((name, offset, index)),
+                _ => None,
+            };
+            match variable {
+                Some((name, offset, element))
+                    if index == 1
+                        && matches!(self.resolve(name), Some(Symbol::Variable { .. })) =>
+                {
+                    let Some(place) = self.place(name, offset, element, operand.pos) else {
+                        return;
+                    };
+                    self.faults.mismatch |= place.space != Some(Space::Shared);
+                    self.srcs.push(place.operand);
+                }
+                _ => self.operand(index, operand, spec),
+            }
+        }
+        let ty = specs.first().map_or(Type::U32, |spec| spec.ty);
+        self.srcs.truncate(1);
+        if rank {
+            self.srcs = vec![Operand::Imm(0)];
+        }
+        self.emit(inst, Op::Mov { ty });
     }
 
     /// `cvta.space d, variable` as well as `cvta.space d, a`.

@@ -402,6 +402,7 @@ impl<'u> Walker<'u> {
             Some(Made::Brx { uni }) => self.brx(inst, operands, *uni),
             Some(Made::Call { uni }) => self.call(inst, operands, *uni),
             Some(Made::Mov { ty, vec }) => self.mov(inst, operands, *ty, *vec),
+            Some(Made::Mapa { rank }) => self.mapa(inst, form, operands, *rank),
             _ if form.any_operands => self.unsupported(inst, operands),
             _ => self.by_table(inst, form, operands),
         }
@@ -471,11 +472,15 @@ impl<'u> Walker<'u> {
             return self.note_unknown(operands);
         };
         self.ranges(inst, operands);
-        let mut specs = candidate.specs.iter().zip(operands);
-        let address = specs
-            .find(|(spec, _)| spec.role == Role::Address)
+        let specs = candidate.specs.iter().zip(operands);
+        let mut addresses = specs
+            .filter(|(spec, _)| spec.role == Role::Address)
             .map(|(_, operand)| operand);
-        self.make(inst, &candidate.made, address, operands);
+        if let Made::Pointers(op) = &candidate.made {
+            let addresses: Vec<_> = addresses.collect();
+            return self.pointers(inst, op, &addresses);
+        }
+        self.make(inst, &candidate.made, addresses.next(), operands);
     }
 
     fn make(
@@ -534,7 +539,12 @@ impl<'u> Walker<'u> {
                 self.srcs.clear();
                 self.unsupported(inst, &[]);
             }
-            Made::Mov { .. } | Made::Bra { .. } | Made::Brx { .. } | Made::Call { .. } => {}
+            Made::Pointers(_)
+            | Made::Mapa { .. }
+            | Made::Mov { .. }
+            | Made::Bra { .. }
+            | Made::Brx { .. }
+            | Made::Call { .. } => {}
         }
     }
 

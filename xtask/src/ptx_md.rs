@@ -1,0 +1,330 @@
+//! `cargo xtask ptx-md`: `PTX.md`, which PTX instructions the software driver runs.
+//!
+//! The software driver says so itself: its example `ptx_forms` loads and decodes every form of its instruction table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::process::Command;
+
+use crate::{root, write};
+
+/// The groups of the document, each with the roots in it; what is in none comes last.
+const GROUPS: &[(&str, &str)] = &[
+    (
+        "Integers, floating point, memory, control",
+        "abs add and bar barrier bra brx call cnot cvt cvta div exit fma isspacep ld ldu mad mad24 max min mov mul mul24 \
+         neg not or rem ret selp set setp shl shr slct sqrt st sub trap xor",
+    ),
+    (
+        "Bits, carries, approximate functions, fences, hints",
+        "addc subc madc bfe bfi bfind bmsk brev clz popc fns lop3 prmt shf sad dp2a dp4a szext copysign testp rcp rsqrt \
+         sin cos lg2 ex2 tanh fence membar nanosleep prefetch prefetchu applypriority discard createpolicy alloca \
+         stacksave stackrestore brkpt pmevent",
+    ),
+    (
+        "Video",
+        "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 \
+         vset4 vshl vshr vsub vsub2 vsub4",
+    ),
+    (
+        "Across the lanes of a warp, and atomic operations",
+        "activemask atom elect match red redux shfl vote",
+    ),
+    (
+        "Textures and surfaces",
+        "istypep suld suq sured sust tex tld4 txq",
+    ),
+    (
+        "Asynchronous copies and matrices",
+        "cp ldmatrix mma movmatrix stmatrix wmma",
+    ),
+    (
+        "sm_90 and later",
+        "clusterlaunchcontrol getctarank griddepcontrol mapa mbarrier multimem setmaxnreg tcgen05 tensormap wgmma",
+    ),
+];
+
+/// What is to be known of instructions that run. A note of `bar` is one of `barrier`, too.
+const NOTES: &[(&str, &str)] = &[
+    (
+        "rcp",
+        "`.approx` is correctly rounded, which a GPU's is not",
+    ),
+    (
+        "sqrt",
+        "`.approx` is correctly rounded, which a GPU's is not",
+    ),
+    (
+        "div",
+        "`.approx` and `.full` are correctly rounded, which a GPU's are not",
+    ),
+    ("rsqrt", "correctly rounded, which a GPU's is not"),
+    ("sin", "correctly rounded, which a GPU's is not"),
+    ("cos", "correctly rounded, which a GPU's is not"),
+    ("lg2", "correctly rounded, which a GPU's is not"),
+    ("ex2", "correctly rounded, which a GPU's is not"),
+    ("tanh", "correctly rounded, which a GPU's is not"),
+    ("prefetch", "checked, then nothing is done"),
+    ("prefetchu", "checked, then nothing is done"),
+    ("applypriority", "checked, then nothing is done"),
+    ("discard", "checked, then nothing is done"),
+    ("pmevent", "checked, then nothing is done"),
+    ("brkpt", "does nothing: there is no debugger"),
+    ("nanosleep", "does not wait"),
+    ("setmaxnreg", "does nothing"),
+    (
+        "griddepcontrol",
+        "does nothing: a kernel begins when the one before it has ended",
+    ),
+    (
+        "cp",
+        "`cp.async` copies at once; bulk and tensor copies do not run",
+    ),
+    ("mapa", "every block is a cluster"),
+    ("getctarank", "every block is a cluster"),
+];
+
+/// A line of the instruction table.
+struct Row {
+    syntax: String,
+    ptx: String,
+    sm: u32,
+    forms: usize,
+    missing: Vec<String>,
+}
+
+/// Writes the file.
+pub(crate) fn run() -> Result<(), String> {
+    let known = Known::read()?;
+    write(&root().join("PTX.md"), &known.text())?;
+    println!("{}", known.summary());
+    Ok(())
+}
+
+struct Known {
+    /// By root.
+    rows: BTreeMap<String, Vec<Row>>,
+    /// Roots that only load: version and architecture.
+    later: BTreeMap<String, (String, u32)>,
+    classes: Vec<(String, String)>,
+}
+
+impl Known {
+    fn read() -> Result<Self, String> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let output = Command::new(cargo)
+            .args([
+                "run",
+                "-q",
+                "-p",
+                "cuda-driver-soft",
+                "--example",
+                "ptx_forms",
+            ])
+            .current_dir(root())
+            .output()
+            .map_err(|e| format!("cargo run --example ptx_forms: {e}"))?;
+        if !output.status.success() {
+            let log = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("cargo run --example ptx_forms failed:\n{log}"));
+        }
+        Self::parse(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut known = Known {
+            rows: BTreeMap::new(),
+            later: BTreeMap::new(),
+            classes: Vec::new(),
+        };
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let number = |text: &str| {
+                text.parse::<u32>()
+                    .map_err(|e| format!("`{line}` of ptx_forms: {e}"))
+            };
+            match fields.as_slice() {
+                ["later", name, ptx, sm] => {
+                    let since = ((*ptx).to_owned(), number(sm)?);
+                    known.later.insert((*name).to_owned(), since);
+                }
+                ["class", name, members] => {
+                    known
+                        .classes
+                        .push(((*name).to_owned(), (*members).to_owned()));
+                }
+                [syntax, ptx, sm, forms, missing] => {
+                    let end = syntax
+                        .find(|c: char| !c.is_alphanumeric())
+                        .unwrap_or(syntax.len());
+                    let rows = known.rows.entry(syntax[..end].to_owned()).or_default();
+                    rows.push(Row {
+                        syntax: (*syntax).to_owned(),
+                        ptx: (*ptx).to_owned(),
+                        sm: number(sm)?,
+                        forms: number(forms)? as usize,
+                        missing: missing.split_whitespace().map(str::to_owned).collect(),
+                    });
+                }
+                _ => return Err(format!("`{line}` of ptx_forms is of no known kind")),
+            }
+        }
+        Ok(known)
+    }
+
+    fn summary(&self) -> String {
+        let rows = || self.rows.values().flatten();
+        let forms: usize = rows().map(|row| row.forms).sum();
+        let missing: usize = rows().map(|row| row.missing.len()).sum();
+        let whole = self
+            .later
+            .keys()
+            .filter(|root| !self.rows.contains_key(*root));
+        format!(
+            "{} instructions run, in {} forms; {} forms of them and {} more instructions load, but a kernel that reaches \
+             them is refused at its launch, by their name.",
+            self.rows.len(),
+            forms - missing,
+            missing,
+            whole.count(),
+        )
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::from(
+            "<!-- @generated by `cargo xtask ptx-md` from the instruction table of cuda-driver-soft -->\n\n\
+             # Which PTX runs on the software driver\n\n",
+        );
+        _ = writeln!(
+            out,
+            "{} Modules up to PTX 9.5 are taken, for targets up to the device's architecture.\n",
+            self.summary()
+        );
+        out.push_str(
+            "- **Syntax**: as in NVIDIA's manual. `{…}` may be left out, `(a|b)` is a choice, `<class>` one of a class of \
+             modifiers (below). Operands: `d`, `p` results, `a`, `b`, `c` sources, `!c` a predicate that may be negated, \
+             `#i` a constant, `[a]` an address; `:t` a type other than the instruction's; `*` a vector where the opcode \
+             says so; `~` registers may be wider; `?` may be `_`.\n\
+             - **Forms**: opcodes with all their modifiers that the line stands for; none where the operands decide.\n\
+             - **PTX**, **sm**: the version and architecture that the line needs; a modifier may need more.\n\
+             - **Not there**: which of the forms do not run.\n",
+        );
+        let mut left: BTreeSet<&str> = self
+            .rows
+            .keys()
+            .chain(self.later.keys())
+            .map(String::as_str)
+            .collect();
+        for (title, roots) in GROUPS {
+            let roots: Vec<&str> = roots.split_whitespace().collect();
+            for root in &roots {
+                left.remove(root);
+            }
+            self.group(&mut out, title, &roots);
+        }
+        let left: Vec<&str> = left.into_iter().collect();
+        if !left.is_empty() {
+            self.group(&mut out, "Others", &left);
+        }
+        out.push_str("\n## Classes of modifiers\n\n| Class | Members |\n| --- | --- |\n");
+        for (name, members) in &self.classes {
+            _ = writeln!(out, "| `<{name}>` | {} |", code(members));
+        }
+        out
+    }
+
+    fn group(&self, out: &mut String, title: &str, roots: &[&str]) {
+        _ = writeln!(
+            out,
+            "\n## {title}\n\n| Syntax | Forms | PTX | sm | Not there |\n| --- | --- | --- | --- | --- |"
+        );
+        for name in roots {
+            let note = NOTES
+                .iter()
+                .find(|(root, _)| root == name)
+                .map(|(_, note)| *note);
+            let mut note = note.map(|note| format!("*{name}: {note}*"));
+            for row in self.rows.get(*name).into_iter().flatten() {
+                let forms = match row.forms {
+                    0 => String::new(),
+                    n => n.to_string(),
+                };
+                let mut last = missing(row);
+                if let Some(note) = note.take() {
+                    let separator = if last.is_empty() { "" } else { "; " };
+                    last = format!("{note}{separator}{last}");
+                }
+                _ = writeln!(
+                    out,
+                    "| {} | {forms} | {} | {} | {last} |",
+                    code(&row.syntax),
+                    row.ptx,
+                    sm(row.sm)
+                );
+            }
+            if let Some((ptx, least)) = self.later.get(*name) {
+                let what = if self.rows.contains_key(*name) {
+                    "every other form"
+                } else {
+                    "all of it"
+                };
+                _ = writeln!(out, "| `{name}` … | | {ptx} | {} | {what} |", sm(*least));
+            }
+        }
+    }
+}
+
+/// Code in a cell of a table.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+fn sm(least: u32) -> String {
+    match least {
+        0 => String::new(),
+        least => least.to_string(),
+    }
+}
+
+/// What of a row does not run.
+fn missing(row: &Row) -> String {
+    match row.missing.len() {
+        0 => String::new(),
+        n if n == row.forms => "all of it".to_owned(),
+        n if n > 8 => format!("{n} of them, such as {}", code(&row.missing[0])),
+        _ => {
+            let forms: Vec<String> = row.missing.iter().map(|form| code(form)).collect();
+            forms.join(", ")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_run_is_said() {
+        let text = "add<int> d, a, b\t1.0\t0\t6\tadd.s16\n\
+            sin.approx{.ftz}.f32 d, a\t1.0\t0\t2\t\n\
+            addc.sat.s32 d, a, b\t1.2\t20\t1\taddc.sat.s32\n\
+            later\ttex\t1.0\t0\nlater\tcp\t7.0\t80\nclass\tint\t.u16|.s16\n";
+        let known = Known::parse(text).expect("the text is right");
+        assert_eq!(
+            known.summary(),
+            "3 instructions run, in 7 forms; 2 forms of them and 2 more instructions load, but a kernel that reaches them \
+             is refused at its launch, by their name."
+        );
+        let document = known.text();
+        for line in [
+            "| `add<int> d, a, b` | 6 | 1.0 |  | `add.s16` |",
+            "| `sin.approx{.ftz}.f32 d, a` | 2 | 1.0 |  | *sin: correctly rounded, which a GPU's is not* |",
+            "| `addc.sat.s32 d, a, b` | 1 | 1.2 | 20 | all of it |",
+            "| `tex` … | | 1.0 |  | all of it |",
+            "| `<int>` | `.u16\\|.s16` |",
+        ] {
+            assert!(document.contains(line), "no {line} in\n{document}");
+        }
+        assert!(Known::parse("nonsense").is_err());
+    }
+}
