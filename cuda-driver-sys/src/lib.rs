@@ -39,7 +39,8 @@
 //! and [`Library::load_error`] says where it was looked for; 302
 //! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
 //! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
-//! Nothing here panics, and no function is called through a type that is not its own.
+//! Nothing here panics, and no function is called through a type that is not its own: for targets that are not of 64 bits,
+//! whose device pointers are others, no driver is loaded.
 //!
 //! # Safety
 //!

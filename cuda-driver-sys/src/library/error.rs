@@ -121,6 +121,9 @@ impl fmt::Display for LoadError {
                 }
                 Ok(())
             }
+            Reason::Unsupported if cfg!(not(target_pointer_width = "64")) => {
+                f.write_str("unsupported here: CUDA drivers are for 64-bit programs")
+            }
             Reason::Unsupported => f.write_str("unsupported here: there is no CUDA driver for this operating system"),
             #[cfg(not(feature = "loader"))]
             Reason::Nowhere => f.write_str(
