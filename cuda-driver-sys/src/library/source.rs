@@ -38,7 +38,8 @@ impl Source {
     /// The system's driver. Tried in this order:
     ///
     /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names, and then nothing else; the variable is
-    ///    ignored in a privileged (setuid, setgid or capability-carrying) process;
+    ///    ignored in a privileged (setuid, setgid or capability-carrying) process, and on a Unix that does not tell
+    ///    whether a process is one. A Windows program that runs elevated heeds it;
     /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll` in the system folder, and nothing
     ///    else;
     /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
