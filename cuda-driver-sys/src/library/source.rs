@@ -58,7 +58,7 @@ impl Source {
     ///
     /// # Safety
     /// The file runs its initialisers when it is loaded, and whatever it exports under a name of [`Function`] is
-    /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one.
+    /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one: safe code believes what it answers.
     ///
     /// [`Function`]: crate::Function
     #[inline]
@@ -101,8 +101,9 @@ impl Source {
     /// the same library which were never called before fail.
     ///
     /// # Safety
-    /// What the resolver returns for a symbol is null or a function of the type that `cuda.h` declares for that
-    /// symbol, for the rest of the process.
+    /// What the resolver returns for a symbol is null or, for the rest of the process, a function of the type that
+    /// `cuda.h` declares for that symbol and that does what the manual says of it: safe code believes what it answers.
+    /// Where pointers are not of 64 bits, the type is that of these bindings.
     #[inline]
     #[must_use]
     pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {
