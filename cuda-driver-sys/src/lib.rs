@@ -61,18 +61,15 @@
 //!
 //! - `loader` (default) finds and loads the driver at run time, by `libloading`. Without it and without `link` the crate
 //!   is types, constants and registry, and has no dependency.
-//! - `link` adds [`Library::linked`], for programs that are to start with the driver, as a C program does that is linked
+//! - `link` adds `Library::linked`, for programs that are to start with the driver, as a C program does that is linked
 //!   with `-lcuda`. It needs no toolkit, and changes nothing until `linked` is asked for.
 //! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer; it needs
 //!   libclang.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without these features there is nothing behind some names that the text above speaks of.
-#![cfg_attr(
-    not(all(feature = "loader", feature = "link")),
-    allow(rustdoc::broken_intra_doc_links)
-)]
+// Without it there is nothing behind some names that the text above speaks of.
+#![cfg_attr(not(feature = "loader"), allow(rustdoc::broken_intra_doc_links))]
 
 // First: the others use its macro.
 #[macro_use]
