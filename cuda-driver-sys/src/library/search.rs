@@ -100,6 +100,7 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
             places.push(folder.join(surroundings.library));
         };
         add("usr/lib/wsl/lib".to_owned());
+        add("run/opengl-driver/lib".to_owned());
         let target = match std::env::consts::ARCH {
             "x86_64" => "x86_64-linux-gnu",
             "aarch64" => "aarch64-linux-gnu",
@@ -230,11 +231,13 @@ mod tests {
         let expected: &[&str] = match std::env::consts::ARCH {
             "x86_64" => &[
                 "usr/lib/wsl/lib",
+                "run/opengl-driver/lib",
                 "usr/lib/x86_64-linux-gnu/nvidia/current",
                 "usr/lib/x86_64-linux-gnu",
             ],
             "aarch64" => &[
                 "usr/lib/wsl/lib",
+                "run/opengl-driver/lib",
                 "usr/lib/aarch64-linux-gnu/tegra",
                 "usr/lib/aarch64-linux-gnu/nvidia",
                 "usr/lib/aarch64-linux-gnu/nvidia/current",

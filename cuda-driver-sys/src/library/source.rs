@@ -42,7 +42,7 @@ impl Source {
     ///    whether a process is one. A Windows program that runs elevated heeds it;
     /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll` in the system folder, and nothing
     ///    else;
-    /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
+    /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of NixOS (`/run/opengl-driver/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
     ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
     ///
     /// The stub library of a CUDA toolkit is no driver and is passed over.
