@@ -57,14 +57,16 @@
 //!
 //! # Features
 //!
-//! Any two dependents may choose any of them: each adds, and none changes what the others do.
+//! Any two dependents may choose any of them: each adds, and none changes what the others do. `link` and `bindgen` ask
+//! something of the machine that builds, so they are for programs to choose; a library leaves them to its users.
 //!
 //! - `loader` (default) finds and loads the driver at run time, by `libloading`. Without it and without `link` the crate
 //!   is types, constants and registry, and has no dependency.
 //! - `link` adds `Library::linked`, for programs that are to start with the driver, as a C program does that is linked
-//!   with `-lcuda`. It needs no toolkit, and changes nothing until `linked` is asked for.
-//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer; it needs
-//!   libclang.
+//!   with `-lcuda`. It needs no toolkit, but a linker that links dynamically, and changes nothing until `linked` is asked
+//!   for.
+//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer: functions
+//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. It needs libclang.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
