@@ -10,6 +10,8 @@ use crate::sys::{self, CUjit_option};
 use crate::{Context, checked};
 
 /// Options of the compiler in the driver.
+///
+/// Later versions may add fields: a literal ends in `..Default::default()`.
 #[derive(Debug, Clone)]
 pub struct JitOptions {
     /// The most registers that a thread may use; unset, the compiler decides.

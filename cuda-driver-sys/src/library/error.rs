@@ -31,6 +31,7 @@ enum Reason {
 
 /// One place where a driver was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attempt {
     /// A path, a file name that the system's loader looked for, or a resolver's name.
     pub place: PathBuf,
@@ -144,6 +145,7 @@ impl core::error::Error for LoadError {}
 
 /// The driver does not export a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MissingSymbol {
     /// The function that is missing.
     pub function: Function,
