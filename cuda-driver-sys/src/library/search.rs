@@ -215,6 +215,7 @@ mod tests {
         std::fs::write(wsl.join(surroundings.library), "no library").expect("a temporary file");
         let error = search_in(&surroundings).expect_err("nothing there is a driver");
         std::fs::remove_dir_all(&surroundings.root).expect("it was made above");
+        assert_eq!(error.kind(), LoadErrorKind::NotFound);
 
         let places: Vec<PathBuf> = error
             .attempts()
