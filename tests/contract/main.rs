@@ -30,6 +30,7 @@ mod limit_values;
 mod limits;
 mod linear_algebra;
 mod linker;
+mod matrices;
 mod memory;
 mod memory_objects;
 mod memory_spaces;

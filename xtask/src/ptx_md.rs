@@ -36,13 +36,15 @@ const GROUPS: &[(&str, &str)] = &[
     ),
     (
         "Asynchronous copies and matrices",
-        "cp ldmatrix mma movmatrix stmatrix wmma",
+        "cp ldmatrix stmatrix movmatrix mma wmma",
     ),
     (
         "sm_90 and later",
         "clusterlaunchcontrol getctarank griddepcontrol mapa mbarrier multimem setmaxnreg tcgen05 tensormap wgmma",
     ),
 ];
+
+const NOTE_MMA: &str = "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
 
 /// What is to be known of instructions that run. A note of `bar` is one of `barrier`, too.
 const NOTES: &[(&str, &str)] = &[
@@ -76,6 +78,8 @@ const NOTES: &[(&str, &str)] = &[
         "griddepcontrol",
         "does nothing: a kernel begins when the one before it has ended",
     ),
+    ("mma", NOTE_MMA),
+    ("wmma", NOTE_MMA),
     (
         "cp",
         "`cp.async` copies at once; bulk and tensor copies do not run",

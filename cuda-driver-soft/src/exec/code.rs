@@ -2,6 +2,7 @@
 
 use super::isa::Handler;
 use super::ops::collective::{Collective, Operands};
+use super::ops::matrix::Matrix;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use crate::ir::{FuncId, Special, VarId};
 use std::fmt;
@@ -73,6 +74,8 @@ pub(crate) enum Action {
     Barrier(Barrier),
     /// `shfl`, `vote` and the like, where not all lanes that take part are here.
     Collective(Collective, Operands),
+    /// `mma` and the like, which all lanes of a warp do together.
+    Matrix(Box<Matrix>),
 }
 
 /// A call site.
@@ -218,6 +221,8 @@ pub(crate) struct Code {
     pub(crate) lines: Vec<u32>,
     /// What instructions ask of the scheduler.
     pub(crate) actions: Vec<Action>,
+    /// Memory instructions that remember what they accessed.
+    pub(crate) caches: u32,
     /// Bytes of a frame's registers.
     pub(crate) frame_bytes: u32,
     /// Slots to fill: where, how wide in bytes (0 for a predicate), with what; by lifetime.

@@ -385,6 +385,37 @@ pub enum Op {
         op: MbarrierOp,
         space: Space,
     },
+    /// `mma` and `wmma.mma`: sources are the registers of A, of B and of C.
+    Mma(Mma),
+    /// `ldmatrix`: source 0 is the address.
+    Ldmatrix {
+        count: u8,
+        trans: bool,
+        space: Space,
+    },
+    /// `stmatrix`: source 0 is the address, then the registers.
+    Stmatrix {
+        count: u8,
+        trans: bool,
+        space: Space,
+    },
+    /// `movmatrix.sync.aligned.m8n8.trans.b16 d, a`
+    Movmatrix,
+    /// `wmma.load`: source 0 is the address, source 1 the stride if there is one.
+    WmmaLd {
+        shape: [u8; 3],
+        part: MatrixPart,
+        ty: Type,
+        column: bool,
+        space: Space,
+    },
+    /// `wmma.store`: source 0 is the address, then the registers, then the stride if there is one.
+    WmmaSt {
+        shape: [u8; 3],
+        ty: Type,
+        column: bool,
+        space: Space,
+    },
     /// `nanosleep.u32 t`
     Nanosleep,
     /// An instruction that does nothing here: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt` without debugger.

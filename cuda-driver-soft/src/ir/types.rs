@@ -296,3 +296,27 @@ pub enum MbarrierOp {
     WaitParity,
     PendingCount,
 }
+
+/// A multiplication of matrices: `m x k` by `k x n`, added to `m x n`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mma {
+    /// m, n, k
+    pub shape: [u8; 3],
+    pub d: Type,
+    pub a: Type,
+    pub b: Type,
+    pub c: Type,
+    pub satfinite: bool,
+    /// `wmma.mma`, whose fragments are laid out otherwise
+    pub wmma: bool,
+}
+
+/// Which of the matrices; `C` is that of the accumulator and of the result.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatrixPart {
+    A,
+    B,
+    C,
+}

@@ -96,6 +96,9 @@ const ORDER: &str = "relaxed acquire release cta cluster gpu sys global shared m
 const CACHE: &str = "ca cg cs lu cv wb wt nc global shared L1::evict_last L1::no_allocate L2::evict_first L2::128B weak volatile";
 const ATOM: &str = "relaxed acquire release acq_rel sc cta gpu sys global shared local const noftz";
 
+const MMA: &str = "m16n8k4 m16n8k8 m16n8k16 m16n8k32 m8n8k16 row.col satfinite f32.f16.f16.f32 f16.f16.f16.f16 f32.bf16.bf16.f32 \
+    f32.tf32.tf32.f32 f32.e4m3.e5m2.f32 f64.f64.f64.f64 s32.s8.u8.s32";
+const WMMA: &str = "row col m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 global shared";
 const MBARRIER: &str = "noComplete expect_tx parity release relaxed acquire cta cluster gpu shared shared::cta shared::cluster";
 
 #[rustfmt::skip] // a family is a line
@@ -173,6 +176,20 @@ const FAMILIES: &[Family] = &[
     family(&["mapa"], "shared shared::cta shared::cluster global", 1, 1, "1,1,5", (8, 0x6f4d_7cbf_693e_fa69)),
     family(&["getctarank"], "shared shared::cta shared::cluster global", 1, 1, "rb32,1", (8, 0x540a_9aca_78b5_c979)),
     family(&["griddepcontrol"], "launch_dependents wait sync", 2, 0, "", (2, 0x9c45_d519_6071_b110)),
+    family(&["mma.sync.aligned"], MMA, 4, 0, "{rf32,rf32,rf32,rf32},{rb32,rb32},{rb32},{rf32,rf32,rf32,rf32}", (4, 0x0337_b823_ed56_91ce)),
+    family(&["mma.sync.aligned"], MMA, 4, 0, "{rf32,rf32,rf32,rf32},{rb32,rb32,rb32,rb32},{rb32,rb32},{rb32,rb32,rb32,rb32}", (4, 0x342b_4c42_4f15_2188)),
+    family(&["mma.sync.aligned"], MMA, 4, 0, "{rs32,rs32,rs32,rs32},{rb32,ru32,rb32,rb32},{rb32,rb32},{rs32,rb32,rs32,rs32}", (2, 0xc846_b75b_86a3_1dae)),
+    family(&["mma.sync.aligned"], MMA, 4, 0, "{rb32,rb32},{rb32,rb32,rb32,rb32},{rb32,rb32},{rb32,rb32}", (1, 0x0d2f_2cf0_35a4_5cc6)),
+    family(&["mma.sync.aligned"], MMA, 4, 0, "{rb32,rb32},rb32,{rb32},{rb32,rb32}", (0, 0xcbf2_9ce4_8422_2325)),
+    family(&["mma.sync.aligned"], MMA, 4, 0, "{rf64,rf64,rf64,rf64},{rf64,rf64,rf64,rf64},{rf64,rf64},{rf64,rf64,rf64,rf64}", (1, 0xb281_4c10_cc55_321d)),
+    family(&["wmma.load.a.sync.aligned", "wmma.load.b.sync.aligned", "wmma.load.c.sync.aligned"], WMMA, 3, 1, "{rb32,rb32,rb32,rb32,rb32,rb32,rb32,rb32},[rb64],rb32", (96, 0x60c3_2bab_fe53_7735)),
+    family(&["wmma.load.a.sync.aligned", "wmma.load.b.sync.aligned"], WMMA, 3, 1, "{rb32,rb32,rb32,rb32},[rb64]", (48, 0x206d_422f_71c8_1a85)),
+    family(&["wmma.store.d.sync.aligned"], WMMA, 3, 1, "[rb64],{rb32,rb32,rb32,rb32,rb32,rb32,rb32,rb32},rb32", (48, 0xf78d_e247_44fa_0025)),
+    family(&["wmma.mma.sync.aligned.row.col", "wmma.mma.sync.aligned.col.col"], "m16n16k16 m8n32k16 m16n16k8 satfinite f32.f32 f16.f32 f32.bf16.bf16.f32 f32.tf32.tf32.f32 s32.s8.s8.s32 s32.u8.s8.s32", 3, 0, "{rb32,rb32,rb32,rb32,rb32,rb32,rb32,rb32},{rb32,rb32,rb32,rb32},{rb32,rb32,rb32,rb32},{rb32,rb32,rb32,rb32,rb32,rb32,rb32,rb32}", (4, 0x495c_b247_1f7d_6343)),
+    family(&["wmma.mma.sync.aligned.row.col"], "m16n16k16 m8n32k16 m32n8k16 satfinite f32.f32 f16.f32 f16.f16 f32.f16", 3, 0, "{rf32,rf32,rf32,rf32,rf32,rf32,rf32,rf32},{rb32,rb32,rb32,rb32,rb32,rb32,rb32,rb32},{rb32,rb32,rb32,rb32,rb32,rb32,rb32,rb32},{rf32,rf32,rf32,rf32,rf32,rf32,rf32,rf32}", (3, 0x33ce_7a9a_8aa3_c1e9)),
+    family(&["ldmatrix.sync.aligned", "ldmatrix.sync"], "m8n8 x1 x2 x4 trans shared shared::cta global", 4, 1, "{rb32,rb32},[rb64]", (6, 0x54f3_a51b_4a66_014f)),
+    family(&["stmatrix.sync.aligned"], "m8n8 x1 x2 x4 trans shared shared::cta global", 4, 1, "[rb64],{rb32}", (6, 0x77da_6b95_1d7d_af35)),
+    family(&["movmatrix.sync.aligned"], "m8n8 x1 trans", 2, 1, "rb32,rb32", (1, 0x453a_06bf_fe32_54aa)),
 ];
 
 /// All ways to choose up to `most` of the pool, in order.

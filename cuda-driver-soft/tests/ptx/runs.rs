@@ -63,7 +63,15 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
         // Its two addresses are one; without a space it is a generic address.
         FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
-        FaultKind::SharedOutOfRange { .. } => opcode.contains("mbarrier"),
+        FaultKind::SharedOutOfRange { .. } if opcode.contains("mbarrier") => true,
+        // Lanes that are not there give no address of a row.
+        FaultKind::IllegalAddress { .. } if opcode.contains("matrix") => true,
+        // The stride is any.
+        FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. }
+            if opcode.starts_with("wmma") =>
+        {
+            true
+        }
         // Parameters cannot be written.
         FaultKind::IllegalAddress { write: true, .. } => opcode.contains(".param"),
         _ => false,
@@ -72,6 +80,12 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
 
 /// An operand of the table's notation as text; several where there is a choice.
 fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
+    // A vector of so many.
+    if let Some((spec, count)) = spec.split_once('^') {
+        let one = operand(spec, types, 1).concat();
+        let count = count.parse().unwrap_or(1);
+        return vec![format!("{{{}}}", vec![one; count].join(","))];
+    }
     let bare = spec.trim_end_matches(['*', '~', '?', '&']);
     let flags = &spec[bare.len()..];
     let (name, ty) = bare.split_once(':').unwrap_or((bare, ""));

@@ -4,14 +4,14 @@ use super::super::block::CLUSTER_BARRIER;
 use super::super::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
 use super::super::ops::collective::{self, Collective, Operands};
 use super::super::ops::memory::{self, Access};
-use super::super::ops::{self, Form, asynchronous, atomic, control, logic, mov};
+use super::super::ops::{self, Form, atomic, control, logic, mov};
 use super::super::registers::Slot;
 use super::super::window;
 use super::builder::Builder;
-use super::{CannotRun, is_control};
+use super::{CannotRun, asynchronous, is_control, matrix};
 use crate::ir::{
-    Address, AtomOp, BarOp, BoolOp, CallSlot, Callee, Compare, CopyPart, Inst, MbarrierOp, MemMods,
-    Op, Operand, Reg, RegClass, Space, Type,
+    Address, AtomOp, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg,
+    RegClass, Space, Type,
 };
 
 /// Adds the instructions for `inst`.
@@ -69,8 +69,9 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             }),
             inst.line,
         ),
-        Op::CpAsync { bytes, part } => copy_async(b, inst, *bytes, *part)?,
-        Op::Mbarrier { op, space } => mbarrier(b, inst, *op, *space)?,
+        Op::CpAsync { bytes, part } => asynchronous::copy(b, inst, *bytes, *part)?,
+        Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,
+        op if matrix::is(op) => matrix::lower(b, inst)?,
         Op::Atom { op, mem } => atom(b, inst, *op, mem, true)?,
         Op::Red { op, mem } => atom(b, inst, *op, mem, false)?,
         // Everything that a thread did is seen by the others in order anyway, but on the host this is not so.
@@ -155,7 +156,7 @@ fn half_of(slot: Slot, half: u32) -> Slot {
     Slot(slot.0 + half * 8 * 32)
 }
 
-fn reg(operand: &Operand) -> Option<Reg> {
+pub(super) fn reg(operand: &Operand) -> Option<Reg> {
     match operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => Some(*reg),
         _ => None,
@@ -163,7 +164,12 @@ fn reg(operand: &Operand) -> Option<Reg> {
 }
 
 /// The slot of a source, as a register of this class.
-fn source(b: &mut Builder<'_>, operand: &Operand, class: RegClass, line: u32) -> Option<Slot> {
+pub(super) fn source(
+    b: &mut Builder<'_>,
+    operand: &Operand,
+    class: RegClass,
+    line: u32,
+) -> Option<Slot> {
     match *operand {
         Operand::Reg(reg) | Operand::NotReg(reg) => {
             let has = b.class(reg);
@@ -463,7 +469,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     }
     for (i, part) in slots.chunks(4).enumerate() {
         let access = part_of(m, element, i, part.len(), wide, class);
-        let aux = b.image.new_cache();
+        let aux = b.new_cache();
         let handlers = memory::load(&access);
         let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
         b.push(handlers, inst.line, |inst| {
@@ -530,7 +536,7 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     }
     for (i, part) in slots.chunks(4).enumerate() {
         let access = part_of(m, element, i, part.len(), wide, class);
-        let aux = b.image.new_cache();
+        let aux = b.new_cache();
         let handlers = memory::store(&access);
         let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
         b.push(handlers, inst.line, |inst| {
@@ -539,59 +545,6 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
             inst.imm = offset.wrapping_add(i as u64 * 4 * u64::from(element));
         });
     }
-    Some(())
-}
-
-/// A pointer in a register of 32 or 64 bits, or the address of a variable: its slot, and whether it has 64.
-fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Option<(Slot, bool)> {
-    match reg(operand).map(|r| b.class(r)) {
-        Some(RegClass::B32) => Some((source(b, operand, RegClass::B32, line)?, false)),
-        Some(RegClass::B64) | None => Some((source(b, operand, RegClass::B64, line)?, true)),
-        Some(_) => None,
-    }
-}
-
-fn copy_async(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) -> Option<()> {
-    let (to, wide_to) = pointer(b, inst.srcs.first()?, inst.line)?;
-    let (from, wide_from) = pointer(b, inst.srcs.get(1)?, inst.line)?;
-    let negated = matches!(inst.srcs.get(2), Some(Operand::NotReg(_)));
-    let amount = match part {
-        CopyPart::All => to,
-        CopyPart::Bytes => source(b, inst.srcs.get(2)?, RegClass::B32, inst.line)?,
-        CopyPart::Unless => source(b, inst.srcs.get(2)?, RegClass::Pred, inst.line)?,
-    };
-    let mods = asynchronous::copy_mods(bytes, part, negated, wide_to, wide_from);
-    b.push(asynchronous::copy(), inst.line, |inst| {
-        (inst.a, inst.b, inst.c, inst.mods) = (to, from, amount, mods);
-    });
-    Some(())
-}
-
-fn mbarrier(b: &mut Builder<'_>, inst: &Inst, op: MbarrierOp, space: Space) -> Option<()> {
-    let (at, wide) = match op {
-        MbarrierOp::PendingCount => (
-            source(b, inst.srcs.first()?, RegClass::B64, inst.line)?,
-            true,
-        ),
-        _ => pointer(b, inst.srcs.first()?, inst.line)?,
-    };
-    let class = match op {
-        MbarrierOp::Wait => RegClass::B64,
-        _ => RegClass::B32,
-    };
-    let operand = inst.srcs.get(1).copied().unwrap_or(Operand::Imm(1));
-    let value = source(b, &operand, class, inst.line)?;
-    let result = match op {
-        MbarrierOp::Wait | MbarrierOp::WaitParity => RegClass::Pred,
-        MbarrierOp::PendingCount => RegClass::B32,
-        _ => RegClass::B64,
-    };
-    let d = inst.dsts.first().copied().flatten();
-    let mods = asynchronous::mbarrier_mods(op, space, wide, d.is_some());
-    let d = b.destination(d, result);
-    b.push(asynchronous::mbarrier(), inst.line, |inst| {
-        (inst.a, inst.b, inst.d, inst.mods) = (at, value, d, mods);
-    });
     Some(())
 }
 
@@ -623,7 +576,7 @@ fn atom(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: b
             None => first,
         };
         let d = b.destination(d, class);
-        let aux = b.image.new_cache();
+        let aux = b.new_cache();
         b.push(handlers, inst.line, |inst| {
             (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
             (inst.aux, inst.mods) = (aux, mods);

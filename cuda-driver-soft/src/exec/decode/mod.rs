@@ -6,9 +6,11 @@
 //! * `lower` turns each instruction into one with handlers, or several;
 //! * here, branches and blocks are put together.
 
+mod asynchronous;
 mod builder;
 mod defined;
 mod lower;
+mod matrix;
 mod order;
 
 use super::code::Code;
@@ -155,7 +157,8 @@ fn is_control(op: &Op) -> bool {
             | Op::Exit
             | Op::Bar { .. }
             | Op::ClusterWait { .. }
-    ) || Collective::of(op).is_some()
+    ) || matrix::is(op)
+        || Collective::of(op).is_some()
 }
 
 /// The steps of a body, and for each instruction the step that it begins with (one more for the end).

@@ -13,6 +13,7 @@
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
 //! | `asynchronous` | cp.async mbarrier |
+//! | `matrix` | mma wmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
 //!
@@ -30,6 +31,7 @@ pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod int;
 pub(crate) mod logic;
+pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod mods;
 pub(crate) mod mov;

@@ -37,6 +37,7 @@ pub mod float;
 pub mod half;
 pub mod int;
 pub mod logic;
+pub mod matrix;
 pub mod mbarrier;
 pub(crate) mod round;
 pub mod video;

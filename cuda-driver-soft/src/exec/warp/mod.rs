@@ -16,6 +16,7 @@ use super::held::Held;
 use super::lanes::{self, Mask};
 use super::machine::Machine;
 use super::ops::collective::Collective;
+use super::ops::matrix;
 use super::run::{Event, run};
 use crate::ir::{BarOp, FuncId};
 use crate::memory::buffer::LocalMemory;
@@ -219,6 +220,7 @@ impl Warp {
                 continue;
             };
             let code = frames.code(frame.function);
+            m.switch_to(frame.function, code);
             m.spaces.local_end = frame.local_base + u64::from(code.local_bytes);
             let had_turn = std::mem::take(&mut in_turn);
             if had_turn || self.ready.is_empty() {
@@ -371,6 +373,12 @@ impl Warp {
             Action::Collective(what, operands) => {
                 self.park_together(m, after, index, *what, operands)?;
                 self.do_together(frames);
+            }
+            Action::Matrix(call) => {
+                if let Some(frame) = self.frames[split.frame as usize].as_mut() {
+                    matrix::run(m, &mut frame.file, call, split.mask)?;
+                }
+                self.push(after);
             }
             Action::Call(call) => {
                 self.call(m, frames, call, split, index)?;

@@ -13,7 +13,6 @@ pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("istypep", 40, 30),
     ("ldmatrix", 65, 75),
     ("mma", 64, 70),
-    ("movmatrix", 78, 75),
     ("multimem", 81, 90),
     ("stackrestore", 73, 52),
     ("stacksave", 73, 52),
@@ -54,6 +53,17 @@ pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("tcgen05", 86, 100),
 ];
 
+/// Of instructions that are in the table: the modifiers of which one is in every other form.
+#[rustfmt::skip] // an instruction is a line
+const ONLY: &[(&str, &[&str])] = &[
+    ("cp", &[".bulk"]),
+    ("ldmatrix", &[".m16n16", ".m8n16"]),
+    ("stmatrix", &[".m16n8"]),
+    ("mma", &[".m8n8k4", ".m8n8k32", ".m16n8k64", ".m8n8k128", ".m16n8k128", ".m16n8k256", ".s4", ".u4", ".b1", ".sp",
+        ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
+    ("wmma", &[".m8n8k32", ".m8n8k128"]),
+];
+
 /// An opcode whose root is one of the list.
 pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
     let Some(&(root, ptx, sm)) = ROOTS.iter().find(|(name, _, _)| *name == root) else {
@@ -61,8 +71,10 @@ pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
             "Not a name of any known instruction: '{root}'"
         )]));
     };
-    // The other copies are rows of the table.
-    if root == "cp" && !modifiers.contains(&".bulk") {
+    // The other forms of these are rows of the table.
+    if let Some((_, some)) = ONLY.iter().find(|(name, _)| *name == root)
+        && !some.iter().any(|modifier| modifiers.contains(modifier))
+    {
         return Err(FormErrors(vec![format!(
             "Unexpected instruction types specified for '{root}'"
         )]));

@@ -25,6 +25,7 @@
 //! | `&` at the end | of a pair, both |
 //! | `policy` | cache policy, where the opcode says `.L2::cache_hint` |
 //! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
+//! | `^4` at the end | a vector of so many |
 //! | `{, x}` | may be left out |
 
 mod asynchronous;
@@ -33,6 +34,7 @@ mod control;
 mod float;
 mod integer;
 mod later;
+mod matrix;
 mod memory;
 mod mods;
 mod movement;
@@ -152,6 +154,8 @@ pub(super) struct Spec {
     pub(super) vec: u8,
     /// May be written as a vector, if only of one element: `{a}`.
     pub(super) braces: bool,
+    /// Has to be.
+    pub(super) always_braces: bool,
 }
 
 impl Spec {
@@ -329,6 +333,7 @@ fn table() -> &'static Table {
             movement::ROWS,
             control::ROWS,
             asynchronous::ROWS,
+            matrix::ROWS,
         ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
         let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();
@@ -555,6 +560,7 @@ pub(super) fn find(opcode: &str) -> Result<Form, FormErrors> {
 
 /// The operand that a text of the table means, with these modifiers.
 fn spec(text: &str, mods: &Mods) -> Spec {
+    let (text, count) = text.split_once('^').unwrap_or((text, ""));
     let bare = text.trim_end_matches(['~', '?', '*', '&']);
     let flags = &text[bare.len()..];
     let (name, ty) = bare.split_once(':').unwrap_or((bare, ""));
@@ -577,14 +583,19 @@ fn spec(text: &str, mods: &Mods) -> Spec {
         "2" => mods.ty(1),
         name => mods::type_of_name(name).unwrap_or(last),
     };
-    let vec = if flags.contains('*') { mods.vec() } else { 1 };
+    let vec = match count.parse() {
+        Ok(count) => count,
+        Err(_) if flags.contains('*') => mods.vec(),
+        Err(_) => 1,
+    };
     Spec {
         role,
         ty,
         wider: flags.contains('~'),
         sink: flags.contains('?'),
         vec,
-        braces: flags.contains('*'),
+        braces: flags.contains('*') || !count.is_empty(),
+        always_braces: !count.is_empty(),
     }
 }
 

@@ -102,7 +102,9 @@ const KNOWN: &[&str] = &[
     ".mbarrier_init", ".sync_restrict::shared::cluster", ".sync_restrict::shared::cta",
     ".L2::evict_first", ".commit_group", ".wait_group", ".wait_all", ".mbarrier", ".noinc", ".init", ".inval",
     ".expect_tx", ".complete_tx", ".arrive_drop", ".noComplete", ".test_wait", ".try_wait", ".parity", ".pending_count",
-    ".wait", ".launch_dependents",
+    ".wait", ".launch_dependents", ".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32", ".m8n8k16",
+    ".m16n16k16", ".m8n32k16", ".m32n8k16", ".m16n16k8", ".row", ".col", ".m8n8", ".x1", ".x2", ".x4", ".trans",
+    ".load", ".store", ".mma", ".a", ".b", ".c", ".d",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.
@@ -130,6 +132,11 @@ impl<'a> Mods<'a> {
     /// The `i`-th type; the rows see to it that it is there.
     pub(super) fn ty(&self, i: usize) -> Type {
         self.types.get(i).copied().unwrap_or(Type::B32)
+    }
+
+    /// The first thing that one of the modifiers means.
+    pub(super) fn find<T>(&self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
+        self.all.iter().find_map(|modifier| meaning(modifier))
     }
 
     fn pick<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {

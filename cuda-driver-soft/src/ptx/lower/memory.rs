@@ -292,7 +292,11 @@ impl Walker<'_> {
     pub(super) fn pointers(&mut self, inst: &Inst, op: &Op, addresses: &[&Source]) {
         let mut op = op.clone();
         let spaces = match op {
-            Op::Mbarrier { space, .. } => [space, space],
+            Op::Mbarrier { space, .. }
+            | Op::Ldmatrix { space, .. }
+            | Op::Stmatrix { space, .. }
+            | Op::WmmaLd { space, .. }
+            | Op::WmmaSt { space, .. } => [space, space],
             _ => [Space::Shared, Space::Global],
         };
         let mut pointers = Vec::new();
@@ -303,7 +307,12 @@ impl Walker<'_> {
             let Some(found) = self.space(inst, space, &place) else {
                 return;
             };
-            if let Op::Mbarrier { space, .. } = &mut op {
+            if let Op::Mbarrier { space, .. }
+            | Op::Ldmatrix { space, .. }
+            | Op::Stmatrix { space, .. }
+            | Op::WmmaLd { space, .. }
+            | Op::WmmaSt { space, .. } = &mut op
+            {
                 *space = found;
             }
             pointers.push(self.added(place, address));

@@ -36,6 +36,7 @@ pub(super) fn source(ty: Type) -> Spec {
         sink: false,
         vec: 1,
         braces: false,
+        always_braces: false,
     }
 }
 
@@ -48,6 +49,7 @@ pub(super) fn dest(ty: Type, sink: bool) -> Spec {
         sink,
         vec: 1,
         braces: false,
+        always_braces: false,
     }
 }
 
@@ -207,6 +209,7 @@ impl Walker<'_> {
         if spec.vec > 1 || braces {
             return self.vector(index, operand, spec);
         }
+        self.faults.mismatch |= spec.always_braces;
         match (spec.role, operand.kind) {
             (Role::Dest, _) => self.destination(index, operand, spec),
             (Role::DestPair | Role::DestBoth, OperandKind::Pair(span)) => {
@@ -403,6 +406,7 @@ impl Walker<'_> {
         let element = Spec {
             vec: 1,
             braces: false,
+            always_braces: false,
             sink: true,
             ..*spec
         };

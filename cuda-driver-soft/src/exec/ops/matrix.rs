@@ -1,0 +1,478 @@
+//! Matrices that a warp holds together: where `mma`, `wmma`, `ldmatrix` and their kin happen.
+//!
+//! A fragment is what one lane has of a matrix: some registers of one or more elements each. Those of `mma` are laid out as
+//! the manual says. Those of `wmma` may be laid out in any way: here one lane after the other.
+
+use crate::exec::fault::FaultKind;
+use crate::exec::lanes::{self, Mask};
+use crate::exec::machine::Machine;
+use crate::exec::registers::{RegFile, Slot};
+use crate::exec::semantics::matrix::{Factor, dot_f16, dot_f32, dot_f64, dot_s32};
+use crate::ir::{MatrixPart, Mma, Op, Space, Type};
+use crate::memory::access;
+
+/// An instruction on matrices: the operation, and where its operands are.
+#[derive(Clone, Debug)]
+pub(crate) struct Matrix {
+    /// The operation.
+    pub(crate) op: Op,
+    /// The address and whether it has 64 bits.
+    pub(crate) address: Option<(Slot, bool)>,
+    /// Of `wmma.load` and `wmma.store`: elements from one row, or column, to the next.
+    pub(crate) stride: Option<Slot>,
+    /// Results. Those of f64 have 64 bits, all others 32.
+    pub(crate) dsts: Vec<Slot>,
+    /// Values: of `mma` those of A, B and C.
+    pub(crate) srcs: Vec<Slot>,
+}
+
+/// Rows and columns of a part of `m x n x k`.
+fn extent([m, n, k]: [u8; 3], part: MatrixPart) -> (usize, usize) {
+    let (rows, columns) = match part {
+        MatrixPart::A => (m, k),
+        MatrixPart::B => (k, n),
+        MatrixPart::C => (m, n),
+    };
+    (usize::from(rows), usize::from(columns))
+}
+
+/// Elements in a register.
+fn per_register(ty: Type) -> usize {
+    match ty {
+        Type::F16 | Type::BF16 => 2,
+        Type::U8 | Type::S8 | Type::E4M3 | Type::E5M2 => 4,
+        _ => 1,
+    }
+}
+
+/// Registers of a fragment.
+pub(crate) fn registers(shape: [u8; 3], part: MatrixPart, ty: Type, wmma: bool) -> usize {
+    let (rows, columns) = extent(shape, part);
+    // Each element is there twice.
+    if wmma && ty == Type::F16 && part != MatrixPart::C {
+        return 8;
+    }
+    rows * columns / 32 / per_register(ty)
+}
+
+/// Row and column of an element: the `e`-th of register `r` of a lane.
+fn position(
+    shape: [u8; 3],
+    part: MatrixPart,
+    ty: Type,
+    wmma: bool,
+    lane: usize,
+    (r, e): (usize, usize),
+) -> (usize, usize) {
+    let (rows, columns) = extent(shape, part);
+    let per = per_register(ty);
+    if wmma {
+        let number = lane * registers(shape, part, ty, wmma) * per + r * per + e;
+        let number = number % (rows * columns);
+        return (number / columns, number % columns);
+    }
+    // Groups of four lanes have the rows of A and C, or the columns of B.
+    let (group, thread) = (lane / 4, lane % 4);
+    match part {
+        MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
+        MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
+        MatrixPart::B => (thread * per + e + r * 4 * per, group),
+        // Two elements side by side, be they in one register or in two.
+        MatrixPart::C if per == 2 => (group + 8 * r, thread * 2 + e),
+        MatrixPart::C => (group + 8 * (r / 2), thread * 2 + r % 2),
+    }
+}
+
+/// Bits of an element.
+fn element_bits(ty: Type) -> u32 {
+    match ty {
+        Type::F64 => 64,
+        ty => 32 / per_register(ty) as u32,
+    }
+}
+
+/// Bytes of a register's value.
+fn width(ty: Type) -> u8 {
+    if ty == Type::F64 { 8 } else { 4 }
+}
+
+/// A whole matrix from the lanes' fragments, row by row, as bits.
+fn gather(
+    file: &mut RegFile,
+    slots: &[Slot],
+    shape: [u8; 3],
+    part: MatrixPart,
+    ty: Type,
+    wmma: bool,
+) -> Vec<u64> {
+    let (rows, columns) = extent(shape, part);
+    let bits = element_bits(ty);
+    let mut all = vec![0; rows * columns];
+    for lane in 0..lanes::LANES {
+        for (r, slot) in slots.iter().enumerate() {
+            let value = file.get(*slot, width(ty), lane);
+            for e in 0..per_register(ty) {
+                let (row, column) = position(shape, part, ty, wmma, lane, (r, e));
+                let element = value >> (e as u32 * bits) & (u64::MAX >> (64 - bits));
+                if let Some(place) = all.get_mut(row * columns + column) {
+                    *place = element;
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Gives each lane its fragment of a matrix.
+fn scatter(
+    file: &mut RegFile,
+    slots: &[Slot],
+    (shape, part, ty, wmma): (ShapeOf, MatrixPart, Type, bool),
+    mask: Mask,
+    all: &[u64],
+) {
+    let (_, columns) = extent(shape, part);
+    let bits = element_bits(ty);
+    for (r, slot) in slots.iter().enumerate() {
+        file.set(*slot, width(ty), mask, |lane| {
+            (0..per_register(ty)).fold(0, |value, e| {
+                let (row, column) = position(shape, part, ty, wmma, lane, (r, e));
+                let element = all.get(row * columns + column).copied().unwrap_or(0);
+                value | element << (e as u32 * bits)
+            })
+        });
+    }
+}
+
+type ShapeOf = [u8; 3];
+
+/// Runs an instruction for the lanes of a warp. `Err`: the fault is recorded.
+pub(crate) fn run(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+) -> Result<(), ()> {
+    if mask != m.live {
+        let report = format!(
+            "{} with lanes {mask:#010x}, where {:#010x} have not ended",
+            name(&call.op),
+            m.live
+        );
+        m.fault = Some((
+            FaultKind::BarrierMisuse { report },
+            mask.trailing_zeros() as usize,
+        ));
+        return Err(());
+    }
+    match call.op {
+        Op::Mma(ref mma) => multiply(file, call, mma, mask),
+        Op::Ldmatrix {
+            count,
+            trans,
+            space,
+        } => return load_rows(m, file, call, mask, (usize::from(count), trans, space)),
+        Op::Stmatrix {
+            count,
+            trans,
+            space,
+        } => return store_rows(m, file, call, mask, (usize::from(count), trans, space)),
+        Op::Movmatrix => {
+            let ([d], [a]) = (call.dsts.as_slice(), call.srcs.as_slice()) else {
+                return Ok(());
+            };
+            let rows = small(file, *a);
+            file.set(*d, 4, mask, |lane| {
+                u64::from(rows[2 * (lane % 4)][lane / 4])
+                    | u64::from(rows[2 * (lane % 4) + 1][lane / 4]) << 16
+            });
+        }
+        Op::WmmaLd {
+            shape,
+            part,
+            ty,
+            column,
+            space,
+        } => return wmma_load(m, file, call, mask, (shape, part, ty, column, space)),
+        Op::WmmaSt {
+            shape,
+            ty,
+            column,
+            space,
+        } => return wmma_store(m, file, call, mask, (shape, ty, column, space)),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn name(op: &Op) -> &'static str {
+    match op {
+        Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
+        Op::Mma(_) => "mma",
+        Op::Ldmatrix { .. } => "ldmatrix",
+        Op::Stmatrix { .. } => "stmatrix",
+        Op::Movmatrix => "movmatrix",
+        Op::WmmaLd { .. } => "wmma.load",
+        _ => "wmma.store",
+    }
+}
+
+fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
+    let Mma { shape, wmma, .. } = *mma;
+    let counts = [(MatrixPart::A, mma.a), (MatrixPart::B, mma.b)]
+        .map(|(part, ty)| registers(shape, part, ty, wmma));
+    let (a, rest) = call.srcs.split_at(counts[0].min(call.srcs.len()));
+    let (b, c) = rest.split_at(counts[1].min(rest.len()));
+    let a = gather(file, a, shape, MatrixPart::A, mma.a, wmma);
+    let b = gather(file, b, shape, MatrixPart::B, mma.b, wmma);
+    let mut c = gather(file, c, shape, MatrixPart::C, mma.c, wmma);
+    let ((rows, columns), k) = (extent(shape, MatrixPart::C), usize::from(shape[2]));
+    // The columns of B side by side with the rows of A.
+    let row = |i: usize| &a[i * k..][..k];
+    let column = |j: usize| (0..k).map(|x| b[x * columns + j]).collect::<Vec<u64>>();
+    let columns_of_b: Vec<Vec<u64>> = (0..columns).map(column).collect();
+    for i in 0..rows {
+        for (j, column) in columns_of_b.iter().enumerate() {
+            let at = &mut c[i * columns + j];
+            *at = dot(mma, row(i), column, *at);
+        }
+    }
+    scatter(
+        file,
+        &call.dsts,
+        (shape, MatrixPart::C, mma.d, wmma),
+        mask,
+        &c,
+    );
+}
+
+/// One element of the result, as bits.
+fn dot(mma: &Mma, a: &[u64], b: &[u64], c: u64) -> u64 {
+    let factor = match mma.a {
+        Type::F16 => Factor::F16,
+        Type::BF16 => Factor::Bf16,
+        Type::TF32 => Factor::Tf32,
+        Type::E4M3 => Factor::E4m3,
+        Type::E5M2 => Factor::E5m2,
+        Type::F64 => {
+            let [a, b] = [a, b].map(|m| m.iter().map(|x| f64::from_bits(*x)).collect::<Vec<f64>>());
+            return dot_f64(&a, &b, f64::from_bits(c)).to_bits();
+        }
+        _ => {
+            let extend = |x: u64, ty| match ty {
+                Type::S8 => i32::from(x as u8 as i8),
+                _ => i32::from(x as u8),
+            };
+            let (a, b): (Vec<i32>, Vec<i32>) = a
+                .iter()
+                .zip(b)
+                .map(|(a, b)| (extend(*a, mma.a), extend(*b, mma.b)))
+                .unzip();
+            return u64::from(dot_s32(&a, &b, c as u32 as i32, mma.satfinite) as u32);
+        }
+    };
+    let other = match mma.b {
+        Type::E4M3 => Factor::E4m3,
+        Type::E5M2 => Factor::E5m2,
+        _ => factor,
+    };
+    let [a, b] = [a, b].map(|m| m.iter().map(|x| *x as u32).collect::<Vec<u32>>());
+    let c_f32 = if mma.c == Type::F16 {
+        crate::exec::semantics::half::f16_to_f32(c as u16)
+    } else {
+        f32::from_bits(c as u32)
+    };
+    if mma.d == Type::F16 {
+        let c = if mma.c == Type::F16 {
+            c as u16
+        } else {
+            crate::exec::semantics::half::f32_to_f16(c_f32)
+        };
+        u64::from(dot_f16((factor, other), &a, &b, c))
+    } else {
+        u64::from(dot_f32((factor, other), &a, &b, c_f32).to_bits())
+    }
+}
+
+/// The address that a lane gives.
+fn address(file: &mut RegFile, call: &Matrix, lane: usize) -> u64 {
+    call.address.map_or(0, |(slot, wide)| {
+        file.get(slot, if wide { 8 } else { 4 }, lane)
+    })
+}
+
+/// Where a lane's access goes on the host.
+fn place(
+    m: &mut Machine<'_>,
+    space: Space,
+    address: u64,
+    lane: usize,
+    bytes: u64,
+    write: bool,
+) -> Result<*mut u8, ()> {
+    let found = m
+        .spaces
+        .place_lane(space, address, lane, (bytes, bytes), write);
+    found
+        .map(|(at, _)| at)
+        .map_err(|refusal| m.refuse(refusal, bytes as u32, write))
+}
+
+/// An 8 x 8 matrix of 16 bits from its fragments.
+fn small(file: &mut RegFile, slot: Slot) -> [[u16; 8]; 8] {
+    let mut rows = [[0; 8]; 8];
+    for lane in 0..lanes::LANES {
+        let value = file.get(slot, 4, lane);
+        rows[lane / 4][lane % 4 * 2] = value as u16;
+        rows[lane / 4][lane % 4 * 2 + 1] = (value >> 16) as u16;
+    }
+    rows
+}
+
+fn transposed(rows: [[u16; 8]; 8]) -> [[u16; 8]; 8] {
+    std::array::from_fn(|i| std::array::from_fn(|j| rows[j][i]))
+}
+
+fn load_rows(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+    (count, trans, space): (usize, bool, Space),
+) -> Result<(), ()> {
+    let mut matrices = [[[0u16; 8]; 8]; 4];
+    for (i, matrix) in matrices.iter_mut().enumerate().take(count) {
+        for (r, row) in matrix.iter_mut().enumerate() {
+            let lane = i * 8 + r;
+            let from = address(file, call, lane);
+            let at = place(m, space, from, lane, 16, false)?;
+            for (k, element) in row.iter_mut().enumerate() {
+                // SAFETY: `place_lane` found the place valid for reads of 16 bytes, and aligned to them.
+                *element = unsafe { access::load16(at.wrapping_add(2 * k)) };
+            }
+        }
+        if trans {
+            *matrix = transposed(*matrix);
+        }
+    }
+    for (slot, rows) in call.dsts.iter().zip(matrices) {
+        file.set(*slot, 4, mask, |lane| {
+            u64::from(rows[lane / 4][lane % 4 * 2])
+                | u64::from(rows[lane / 4][lane % 4 * 2 + 1]) << 16
+        });
+    }
+    Ok(())
+}
+
+fn store_rows(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    _mask: Mask,
+    (count, trans, space): (usize, bool, Space),
+) -> Result<(), ()> {
+    for (i, slot) in call.srcs.iter().enumerate().take(count) {
+        let mut rows = small(file, *slot);
+        if trans {
+            rows = transposed(rows);
+        }
+        for (r, row) in rows.iter().enumerate() {
+            let lane = i * 8 + r;
+            let to = address(file, call, lane);
+            let at = place(m, space, to, lane, 16, true)?;
+            for (k, element) in row.iter().enumerate() {
+                // SAFETY: `place_lane` found the place valid for writes of 16 bytes, and aligned to them.
+                unsafe { access::store16(at.wrapping_add(2 * k), *element) };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Address of an element in memory, less that of the matrix.
+fn offset(
+    (shape, part, ty): (ShapeOf, MatrixPart, Type),
+    column_major: bool,
+    stride: Option<u64>,
+    (row, column): (usize, usize),
+) -> u64 {
+    let (rows, columns) = extent(shape, part);
+    let (outer, inner, default) = if column_major {
+        (column, row, rows)
+    } else {
+        (row, column, columns)
+    };
+    let stride = stride.unwrap_or(default as u64);
+    let bytes = u64::from(element_bits(ty) / 8);
+    (outer as u64)
+        .wrapping_mul(stride)
+        .wrapping_add(inner as u64)
+        .wrapping_mul(bytes)
+}
+
+fn wmma_load(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+    (shape, part, ty, column_major, space): (ShapeOf, MatrixPart, Type, bool, Space),
+) -> Result<(), ()> {
+    let bits = element_bits(ty);
+    for lane in lanes::iter(mask) {
+        let base = address(file, call, lane);
+        let stride = call.stride.map(|slot| file.get(slot, 4, lane));
+        for (r, slot) in call.dsts.iter().enumerate() {
+            let mut value = 0u64;
+            for e in 0..per_register(ty) {
+                let at = position(shape, part, ty, true, lane, (r, e));
+                let from = base.wrapping_add(offset((shape, part, ty), column_major, stride, at));
+                let at = place(m, space, from, lane, u64::from(bits / 8), false)?;
+                // SAFETY: `place_lane` found the place valid for reads of these bytes, and aligned to them.
+                let element = unsafe {
+                    match bits {
+                        8 => u64::from(access::load8(at)),
+                        16 => u64::from(access::load16(at)),
+                        32 => u64::from(access::load32(at)),
+                        _ => access::load64(at),
+                    }
+                };
+                value |= element << (e as u32 * bits);
+            }
+            file.set(*slot, width(ty), 1 << lane, |_| value);
+        }
+    }
+    Ok(())
+}
+
+fn wmma_store(
+    m: &mut Machine<'_>,
+    file: &mut RegFile,
+    call: &Matrix,
+    mask: Mask,
+    (shape, ty, column_major, space): (ShapeOf, Type, bool, Space),
+) -> Result<(), ()> {
+    let bits = element_bits(ty);
+    for lane in lanes::iter(mask) {
+        let base = address(file, call, lane);
+        let stride = call.stride.map(|slot| file.get(slot, 4, lane));
+        for (r, slot) in call.srcs.iter().enumerate() {
+            let value = file.get(*slot, width(ty), lane);
+            for e in 0..per_register(ty) {
+                let at = position(shape, MatrixPart::C, ty, true, lane, (r, e));
+                let matrix = (shape, MatrixPart::C, ty);
+                let to = base.wrapping_add(offset(matrix, column_major, stride, at));
+                let at = place(m, space, to, lane, u64::from(bits / 8), true)?;
+                let element = value >> (e as u32 * bits);
+                // SAFETY: `place_lane` found the place valid for writes of these bytes, and aligned to them.
+                unsafe {
+                    match bits {
+                        16 => access::store16(at, element as u16),
+                        32 => access::store32(at, element as u32),
+                        _ => access::store64(at, element),
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

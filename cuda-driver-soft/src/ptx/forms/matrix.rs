@@ -1,0 +1,188 @@
+//! Matrices that a warp holds together: `mma`, `ldmatrix`, `wmma`.
+
+use super::mods::op;
+use super::{Made, Mods, Reject, Row, row};
+use crate::ir::*;
+
+#[rustfmt::skip] // a row is a line
+pub(super) const ROWS: &[Row] = &[
+    // --- mma
+    row("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 d:f32^4, a:b32^2, b:b32^1, c:f32^4", 65, 75, mma),
+    row("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 d:f32^4, a:b32^4, b:b32^2, c:f32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 d:b32^2, a:b32^2, b:b32^1, c:b32^2", 65, 75, mma),
+    row("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 d:b32^2, a:b32^4, b:b32^2, c:b32^2", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 d:f32^4, a:b32^2, b:b32^1, c:f32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 d:f32^4, a:b32^4, b:b32^2, c:f32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 d:f32^4, a:b32^2, b:b32^1, c:f32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 d:f32^4, a:b32^4, b:b32^2, c:f32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k32.row.col.f32(.e4m3|.e5m2)(.e4m3|.e5m2).f32 d:f32^4, a:b32^4, b:b32^2, c:f32^4", 84, 89, mma),
+    row("mma.sync.aligned.m16n8k16.row.col.f32(.e4m3|.e5m2)(.e4m3|.e5m2).f32 d:f32^4, a:b32^2, b:b32^1, c:f32^4", 87, 89, mma),
+    row("mma.sync.aligned.m16n8k32.row.col.f16(.e4m3|.e5m2)(.e4m3|.e5m2).f16 d:b32^2, a:b32^4, b:b32^2, c:b32^2", 87, 89, mma),
+    row("mma.sync.aligned.m16n8k16.row.col.f16(.e4m3|.e5m2)(.e4m3|.e5m2).f16 d:b32^2, a:b32^2, b:b32^1, c:b32^2", 87, 89, mma),
+    row("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 d:f64^2, a:f64^1, b:f64^1, c:f64^2", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 d:f64^4, a:f64^2, b:f64^1, c:f64^4", 78, 90, mma),
+    row("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 d:f64^4, a:f64^4, b:f64^2, c:f64^4", 78, 90, mma),
+    row("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 d:f64^4, a:f64^8, b:f64^4, c:f64^4", 78, 90, mma),
+    row("mma.sync.aligned.m8n8k16.row.col{.satfinite}.s32(.u8|.s8)(.u8|.s8).s32 d:s32^2, a:b32^1, b:b32^1, c:s32^2", 65, 75, mma),
+    row("mma.sync.aligned.m16n8k16.row.col{.satfinite}.s32(.u8|.s8)(.u8|.s8).s32 d:s32^4, a:b32^2, b:b32^1, c:s32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k32.row.col{.satfinite}.s32(.u8|.s8)(.u8|.s8).s32 d:s32^4, a:b32^4, b:b32^2, c:s32^4", 70, 80, mma),
+    // --- 8 x 8 matrices
+    row("ldmatrix.sync.aligned.m8n8.x1{.trans}{.shared|.shared::cta}.b16 d:b32^1, [a]", 65, 75, |m| load(m, 1)),
+    row("stmatrix.sync.aligned.m8n8.x1{.trans}{.shared|.shared::cta}.b16 [a], b:b32^1", 78, 90, |m| store(m, 1)),
+    row("ldmatrix.sync.aligned.m8n8.x2{.trans}{.shared|.shared::cta}.b16 d:b32^2, [a]", 65, 75, |m| load(m, 2)),
+    row("stmatrix.sync.aligned.m8n8.x2{.trans}{.shared|.shared::cta}.b16 [a], b:b32^2", 78, 90, |m| store(m, 2)),
+    row("ldmatrix.sync.aligned.m8n8.x4{.trans}{.shared|.shared::cta}.b16 d:b32^4, [a]", 65, 75, |m| load(m, 4)),
+    row("stmatrix.sync.aligned.m8n8.x4{.trans}{.shared|.shared::cta}.b16 [a], b:b32^4", 78, 90, |m| store(m, 4)),
+    row("movmatrix.sync.aligned.m8n8.trans.b16 d:b32, a:b32", 78, 75, |_| op(Op::Movmatrix)),
+    // --- wmma
+    row("wmma.load.a.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.f16 d:b32^8, [a]{, b:u32}", 60, 70, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.f16 d:b32^8, [a]{, b:u32}", 60, 70, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.f16 d:b32^4, [a]{, b:u32}", 60, 70, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.f16 [a], c:b32^4{, b:u32}", 60, 70, wmma_store),
+    row("wmma.load.c.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.f32 d:f32^8, [a]{, b:u32}", 60, 70, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.f32 [a], c:f32^8{, b:u32}", 60, 70, wmma_store),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.f16.f16 d:b32^4, a:b32^8, b:b32^8, c:b32^4", 60, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.f16.f32 d:b32^4, a:b32^8, b:b32^8, c:f32^8", 60, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.f32.f16 d:f32^8, a:b32^8, b:b32^8, c:b32^4", 60, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.f32.f32 d:f32^8, a:b32^8, b:b32^8, c:f32^8", 60, 70, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.u8 d:b32^2, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.u8 d:b32^2, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.s32.u8.u8.s32{.satfinite} d:s32^8, a:b32^2, b:b32^2, c:s32^8", 63, 72, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.s8 d:b32^2, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.s8 d:b32^2, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.s32.s8.s8.s32{.satfinite} d:s32^8, a:b32^2, b:b32^2, c:s32^8", 63, 72, wmma_mma),
+    row("wmma.load.c.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.s32 d:s32^8, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.s32 [a], c:s32^8{, b:u32}", 63, 72, wmma_store),
+    row("wmma.load.a.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.bf16 d:b32^4, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m16n16k16{.global|.shared|.shared::cta}.bf16 d:b32^4, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k16.f32.bf16.bf16.f32 d:f32^8, a:b32^4, b:b32^4, c:f32^8", 70, 80, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.f16 d:b32^8, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.f16 d:b32^8, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.f16 d:b32^4, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.f16 [a], c:b32^4{, b:u32}", 61, 70, wmma_store),
+    row("wmma.load.c.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.f32 d:f32^8, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.f32 [a], c:f32^8{, b:u32}", 61, 70, wmma_store),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.f16.f16 d:b32^4, a:b32^8, b:b32^8, c:b32^4", 61, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.f16.f32 d:b32^4, a:b32^8, b:b32^8, c:f32^8", 61, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.f32.f16 d:f32^8, a:b32^8, b:b32^8, c:b32^4", 61, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.f32.f32 d:f32^8, a:b32^8, b:b32^8, c:f32^8", 61, 70, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.u8 d:b32^1, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.u8 d:b32^4, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.s32.u8.u8.s32{.satfinite} d:s32^8, a:b32^1, b:b32^4, c:s32^8", 63, 72, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.s8 d:b32^1, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.s8 d:b32^4, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.s32.s8.s8.s32{.satfinite} d:s32^8, a:b32^1, b:b32^4, c:s32^8", 63, 72, wmma_mma),
+    row("wmma.load.c.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.s32 d:s32^8, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.s32 [a], c:s32^8{, b:u32}", 63, 72, wmma_store),
+    row("wmma.load.a.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.bf16 d:b32^2, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m8n32k16{.global|.shared|.shared::cta}.bf16 d:b32^8, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n32k16.f32.bf16.bf16.f32 d:f32^8, a:b32^2, b:b32^8, c:f32^8", 70, 80, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.f16 d:b32^8, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.f16 d:b32^8, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.f16 d:b32^4, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.f16 [a], c:b32^4{, b:u32}", 61, 70, wmma_store),
+    row("wmma.load.c.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.f32 d:f32^8, [a]{, b:u32}", 61, 70, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.f32 [a], c:f32^8{, b:u32}", 61, 70, wmma_store),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.f16.f16 d:b32^4, a:b32^8, b:b32^8, c:b32^4", 61, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.f16.f32 d:b32^4, a:b32^8, b:b32^8, c:f32^8", 61, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.f32.f16 d:f32^8, a:b32^8, b:b32^8, c:b32^4", 61, 70, wmma_mma),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.f32.f32 d:f32^8, a:b32^8, b:b32^8, c:f32^8", 61, 70, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.u8 d:b32^4, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.u8 d:b32^1, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.s32.u8.u8.s32{.satfinite} d:s32^8, a:b32^4, b:b32^1, c:s32^8", 63, 72, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.s8 d:b32^4, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.s8 d:b32^1, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.s32.s8.s8.s32{.satfinite} d:s32^8, a:b32^4, b:b32^1, c:s32^8", 63, 72, wmma_mma),
+    row("wmma.load.c.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.s32 d:s32^8, [a]{, b:u32}", 63, 72, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.s32 [a], c:s32^8{, b:u32}", 63, 72, wmma_store),
+    row("wmma.load.a.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.bf16 d:b32^8, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m32n8k16{.global|.shared|.shared::cta}.bf16 d:b32^2, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m32n8k16.f32.bf16.bf16.f32 d:f32^8, a:b32^8, b:b32^2, c:f32^8", 70, 80, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m16n16k8{.global|.shared|.shared::cta}.tf32 d:b32^4, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m16n16k8{.global|.shared|.shared::cta}.tf32 d:b32^4, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m16n16k8{.global|.shared|.shared::cta}.f32 d:f32^8, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.load.c.sync.aligned(.row|.col).m16n16k8{.global|.shared|.shared::cta}.s32 d:s32^8, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m16n16k8{.global|.shared|.shared::cta}.f32 [a], c:f32^8{, b:u32}", 70, 80, wmma_store),
+    row("wmma.store.d.sync.aligned(.row|.col).m16n16k8{.global|.shared|.shared::cta}.s32 [a], c:s32^8{, b:u32}", 70, 80, wmma_store),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m16n16k8.f32.tf32.tf32.f32 d:f32^8, a:b32^4, b:b32^4, c:f32^8", 70, 80, wmma_mma),
+    row("wmma.load.a.sync.aligned(.row|.col).m8n8k4{.global|.shared|.shared::cta}.f64 d:f64^1, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned(.row|.col).m8n8k4{.global|.shared|.shared::cta}.f64 d:f64^1, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m8n8k4{.global|.shared|.shared::cta}.f64 d:f64^2, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m8n8k4{.global|.shared|.shared::cta}.f64 [a], c:f64^2{, b:u32}", 70, 80, wmma_store),
+    row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n8k4{.rn}.f64.f64.f64.f64 d:f64^2, a:f64^1, b:f64^1, c:f64^2", 70, 80, wmma_mma),
+];
+
+/// The numbers in `.m16n8k16`.
+fn shape(m: &Mods) -> [u8; 3] {
+    let numbers = |text: &str| -> Option<[u8; 3]> {
+        let (m, rest) = text.strip_prefix(".m")?.split_once('n')?;
+        let (n, k) = rest.split_once('k')?;
+        Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+    };
+    m.find(numbers).unwrap_or([8, 8, 4])
+}
+
+fn mma(m: &Mods) -> Result<Made, Reject> {
+    op(Op::Mma(Mma {
+        shape: shape(m),
+        d: m.ty(0),
+        a: m.ty(1),
+        b: m.ty(2),
+        c: m.ty(3),
+        satfinite: m.has(".satfinite"),
+        wmma: false,
+    }))
+}
+
+fn load(m: &Mods, count: u8) -> Result<Made, Reject> {
+    Ok(Made::Pointers(Op::Ldmatrix {
+        count,
+        trans: m.has(".trans"),
+        space: m.space(),
+    }))
+}
+
+fn store(m: &Mods, count: u8) -> Result<Made, Reject> {
+    Ok(Made::Pointers(Op::Stmatrix {
+        count,
+        trans: m.has(".trans"),
+        space: m.space(),
+    }))
+}
+
+fn wmma_load(m: &Mods, part: MatrixPart) -> Result<Made, Reject> {
+    Ok(Made::Pointers(Op::WmmaLd {
+        shape: shape(m),
+        part,
+        ty: m.ty(0),
+        column: m.has(".col"),
+        space: m.space(),
+    }))
+}
+
+fn wmma_store(m: &Mods) -> Result<Made, Reject> {
+    Ok(Made::Pointers(Op::WmmaSt {
+        shape: shape(m),
+        ty: m.ty(0),
+        column: m.has(".col"),
+        space: m.space(),
+    }))
+}
+
+/// With two types, those of the result and the accumulator: the factors are f16.
+fn wmma_mma(m: &Mods) -> Result<Made, Reject> {
+    let (a, b, c) = match m.types() {
+        [_, a, b, c] => (*a, *b, *c),
+        [_, c] => (Type::F16, Type::F16, *c),
+        _ => (Type::F16, Type::F16, Type::F16),
+    };
+    op(Op::Mma(Mma {
+        shape: shape(m),
+        d: m.ty(0),
+        a,
+        b,
+        c,
+        satfinite: m.has(".satfinite"),
+        wmma: true,
+    }))
+}
