@@ -84,7 +84,7 @@ impl Error {
         };
         if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND {
             // The message says which version is there, and must not have to ask then.
-            let _ = crate::sys::DEFAULT.version();
+            crate::sys::DEFAULT.note_version();
         }
         if error.is_fault() {
             let _ = FIRST_FAULT.get_or_init(|| (error, DROPPING.get()));

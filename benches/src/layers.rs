@@ -31,18 +31,7 @@ fn good<T>(result: cuda_driver::Result<T>) -> T {
 /// Every variant, those that are compared with each other together.
 pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
     let mut all = Vec::new();
-    for (name, caller) in [
-        ("version: C", "bench_version"),
-        ("alloc: C", "bench_alloc"),
-        ("launch: C, array made once", "bench_launch_once"),
-        ("launch: C, array made each time", "bench_launch_each"),
-    ] {
-        let caller = quiet.caller(caller);
-        all.push(Variant::new(name, move |rounds| {
-            // SAFETY: it makes calls that do nothing.
-            observe(unsafe { caller(rounds) }.into());
-        }));
-    }
+    pointers::all(quiet, &mut all);
     all.push(Variant::new("version: raw", |rounds| {
         let mut sum = 0;
         for _ in 0..rounds {
@@ -59,6 +48,16 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
             observe(good(unsafe { checked::driver_get_version() }) as u64);
         }
     }));
+    all.push(Variant::new("version: checked, out of line", |rounds| {
+        #[inline(never)]
+        fn version() -> cuda_driver::Result<i32> {
+            // SAFETY: it takes nothing.
+            unsafe { checked::driver_get_version() }
+        }
+        for _ in 0..rounds {
+            observe(good(version()) as u64);
+        }
+    }));
     all.push(Variant::new("alloc: checked", |rounds| {
         for round in 0..rounds {
             // SAFETY: nothing is allocated.
@@ -67,6 +66,130 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
     }));
     launches(&mut all);
     all
+}
+
+/// What a C program compiles to that found the functions by `dlsym`: a call through a pointer in a variable. Not compiled from
+/// C, because it has to lie where the other callers lie: how far a call goes makes a difference of three cycles.
+mod pointers {
+    use core::sync::atomic::{AtomicPtr, Ordering};
+
+    use super::*;
+
+    type Version = unsafe extern "C" fn(*mut i32) -> u32;
+    type Alloc = unsafe extern "C" fn(*mut u64, usize) -> u32;
+    type Launch = unsafe extern "C" fn(
+        *mut c_void,
+        u32,
+        u32,
+        u32,
+        u32,
+        u32,
+        u32,
+        u32,
+        *mut c_void,
+        *mut *mut c_void,
+        *mut *mut c_void,
+    ) -> u32;
+
+    static VERSION: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    static ALLOC: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    static LAUNCH: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+    /// Launches without asking whether there is a function.
+    ///
+    /// # Safety
+    /// `LAUNCH` was set.
+    #[inline(always)]
+    unsafe fn launch(array: *mut *mut c_void) -> u32 {
+        let (function, stream) = (FUNCTION.cast(), STREAM.cast());
+        // SAFETY: a function of `quiet.c` has this type, and does nothing.
+        unsafe {
+            let launch =
+                core::mem::transmute::<*mut c_void, Launch>(LAUNCH.load(Ordering::Relaxed));
+            launch(
+                function,
+                196,
+                1,
+                1,
+                256,
+                1,
+                1,
+                0,
+                stream,
+                array,
+                ptr::null_mut(),
+            )
+        }
+    }
+
+    pub(super) fn all(quiet: &Quiet, all: &mut Vec<Variant>) {
+        for (variable, name) in [
+            (&VERSION, "cuDriverGetVersion"),
+            (&ALLOC, "cuMemAlloc_v2"),
+            (&LAUNCH, "cuLaunchKernel"),
+        ] {
+            variable.store(quiet.function(name), Ordering::Relaxed);
+        }
+        all.push(Variant::new("version: pointer", |rounds| {
+            let mut sum = 0;
+            for _ in 0..rounds {
+                let mut version = 0;
+                let function = VERSION.load(Ordering::Relaxed);
+                // SAFETY: the function of `quiet.c` has this type, and the pointer is to an integer of our own.
+                sum += unsafe {
+                    core::mem::transmute::<*mut c_void, Version>(function)(&raw mut version)
+                };
+                observe(version as u64);
+            }
+            observe(sum.into());
+        }));
+        all.push(Variant::new("alloc: pointer", |rounds| {
+            let mut sum = 0;
+            for round in 0..rounds {
+                let mut address = 0;
+                let function = ALLOC.load(Ordering::Relaxed);
+                // SAFETY: the function of `quiet.c` has this type, and the pointer is to an integer of our own.
+                sum += unsafe {
+                    core::mem::transmute::<*mut c_void, Alloc>(function)(&raw mut address, round)
+                };
+                observe(address);
+            }
+            observe(sum.into());
+        }));
+        all.push(Variant::new("launch: pointer, array made once", |rounds| {
+            let (mut a, mut b, mut c, mut n) = (1u64, 2u64, 3u64, 4u32);
+            let mut params: [*mut c_void; 4] = [
+                (&raw mut a).cast(),
+                (&raw mut b).cast(),
+                (&raw mut c).cast(),
+                (&raw mut n).cast(),
+            ];
+            let mut sum = 0;
+            for _ in 0..rounds {
+                // SAFETY: it was set above.
+                sum += unsafe { launch(params.as_mut_ptr()) };
+            }
+            observe(sum.into());
+        }));
+        all.push(Variant::new(
+            "launch: pointer, array made each time",
+            |rounds| {
+                let mut sum = 0;
+                for round in 0..rounds {
+                    let (mut a, mut b, mut c, mut n) = (round as u64, 2u64, 3u64, 4u32);
+                    let mut params: [*mut c_void; 4] = [
+                        (&raw mut a).cast(),
+                        (&raw mut b).cast(),
+                        (&raw mut c).cast(),
+                        (&raw mut n).cast(),
+                    ];
+                    // SAFETY: it was set above.
+                    sum += unsafe { launch(params.as_mut_ptr()) };
+                }
+                observe(sum.into());
+            },
+        ));
+    }
 }
 
 fn function() -> Function {

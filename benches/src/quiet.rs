@@ -1,13 +1,11 @@
 //! The driver that does nothing: compiled from C when the program starts, and made the process's driver.
 
+use core::ffi::c_void;
 use std::path::{Path, PathBuf};
 
 use cuda_driver::sys;
 use cuda_driver::sys::library::Source;
 use libloading::Library;
-
-/// A caller in C that makes so many calls.
-pub(crate) type Caller = unsafe extern "C" fn(usize) -> u32;
 
 /// The compiled library.
 pub(crate) struct Quiet {
@@ -29,10 +27,11 @@ impl Quiet {
         &self.path
     }
 
-    /// One of the callers in C.
-    pub(crate) fn caller(&self, name: &str) -> Caller {
-        // SAFETY: all functions of that name in `quiet.c` are of this type, and the library is never closed.
-        *unsafe { self.library.get::<Caller>(name.as_bytes()) }.expect("quiet.c has it")
+    /// One of its functions, as a program finds it by `dlsym`.
+    pub(crate) fn function(&self, name: &str) -> *mut c_void {
+        // SAFETY: the address is only taken here.
+        let symbol = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) };
+        *symbol.expect("quiet.c has it")
     }
 }
 

@@ -40,6 +40,7 @@ use std::sync::{Mutex, PoisonError};
 pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, MissingSymbol};
+use interposer::Interposed;
 pub use interposer::{Call, Interposer};
 use open::{Opened, State};
 pub use source::{Options, Resolver, Source};
@@ -226,12 +227,28 @@ impl Library {
         Some(version)
     }
 
-    /// The same without a call to the driver: `None` also as long as [`version`](Self::version) was not asked.
+    /// The same without a call to the driver: `None` also as long as neither [`version`](Self::version) nor
+    /// [`note_version`](Self::note_version) was called.
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
             0 => None,
             version => Some(version),
+        }
+    }
+
+    /// Makes [`known_version`](Self::known_version) known, for a message that is made later. Interposers do not see this
+    /// question, since no program asked it; the version that one of them [claims](Interposer::version) is the answer.
+    pub fn note_version(&self) {
+        if self.known_version().is_some() {
+            return;
+        }
+        let Ok(opened) = self.opened() else {
+            return;
+        };
+        match opened.interposed.as_ref().and_then(Interposed::version) {
+            Some(claimed) => self.version.store(claimed, Ordering::Relaxed),
+            None => _ = nested::with(&nested::INTERPOSING, self, || self.version()),
         }
     }
 

@@ -306,11 +306,14 @@ fn calls_that_nobody_made_are_not_seen() {
             .interposer(fail.clone())
             .interposer(DriverVersion::claim(12010)),
     );
-    // That a function is missing makes the library ask the driver for nothing.
+    // That a function is missing makes the library ask the driver for nothing. Who makes a message of it notes the version,
+    // and that is not the program's second call either.
     // SAFETY: the functions take any arguments, or are missing.
     unsafe {
         _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
         assert_eq!(library.known_version(), None);
+        library.note_version();
+        assert_eq!(library.known_version(), Some(12010));
         assert_eq!((calls.total(), fail.failed()), (1, 0));
         assert_eq!(library.cuInit(0), CUresult(12345));
     }

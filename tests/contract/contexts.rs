@@ -126,15 +126,78 @@ fn destroyed_while_on_the_stack_twice() {
     let mut address = 0;
     is!(c, 709, cuMemAlloc(&raw mut address, 4));
     is!(c, 709, cuCtxSynchronize());
+    is!(c, 709, cuMemFree(0));
+    is!(c, 709, cuCtxDetach(a));
+    // While it is current, destroying it again answers otherwise than afterwards.
+    is!(c, 709, cuCtxDestroy(a));
+    // What it was can still be asked for.
+    let (mut device, mut flags) = (-1, 77);
+    is!(c, 0, cuCtxGetDevice(&raw mut device));
+    c.that(device == 0, || format!("device {device}"));
+    is!(c, 0, cuCtxGetFlags(&raw mut flags));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
     c.that(current().is_null(), || {
         "the stale handle was not popped".to_owned()
     });
+    is!(c, 201, cuMemAlloc(&raw mut address, 4));
     // A context that is no more: the real driver reads memory that it has freed, and finds one or the other.
     let code = call!(cuCtxDestroy(a)).0;
     c.that(matches!(code, 201 | 709), || {
         format!("cuCtxDestroy of what was destroyed: {code}")
     });
+}
+
+#[test]
+fn flags() {
+    driver();
+    let mut c = Codes::new();
+    let mut a = ptr::null_mut();
+    let mut flags = 77;
+    // What is said of them when the context is made: a core dump for the user is a core dump.
+    for (asked, said) in [
+        (0, 0),
+        (4, 4),
+        (8, 8),
+        (16, 16),
+        (32, 32),
+        (64, 32),
+        (128, 128),
+    ] {
+        is!(c, 0, cuCtxCreate(&raw mut a, asked, 0));
+        is!(c, 0, cuCtxGetFlags(&raw mut flags));
+        c.that(flags == said, || format!("created with {asked}: {flags}"));
+        ok!(cuCtxDestroy(a));
+    }
+    for bad in [3, 5, 6, 7, 256] {
+        is!(c, 1, cuCtxCreate(&raw mut a, bad, 0));
+    }
+    // Some cannot be changed afterwards.
+    is!(c, 0, cuCtxCreate(&raw mut a, 0, 0));
+    for (asked, said) in [(4, 4), (8, 0), (16, 16), (32, 0), (64, 0), (128, 128)] {
+        is!(c, 0, cuCtxSetFlags(asked));
+        is!(c, 0, cuCtxGetFlags(&raw mut flags));
+        c.that(flags == said, || format!("set to {asked}: {flags}"));
+    }
+    is!(c, 1, cuCtxSetFlags(3));
+    is!(c, 0, cuCtxDestroy(a));
+}
+
+#[test]
+fn peers_on_one_device() {
+    driver();
+    let mut c = Codes::new();
+    let (b, a) = (create(), create());
+    is!(c, 217, cuCtxEnablePeerAccess(a, 0));
+    is!(c, 217, cuCtxEnablePeerAccess(b, 0));
+    is!(c, 1, cuCtxEnablePeerAccess(b, 1));
+    is!(c, 201, cuCtxEnablePeerAccess(ptr::null_mut(), 0));
+    is!(c, 705, cuCtxDisablePeerAccess(a));
+    is!(c, 705, cuCtxDisablePeerAccess(b));
+    let mut can = 7;
+    is!(c, 0, cuDeviceCanAccessPeer(&raw mut can, 0, 0));
+    c.that(can == 0, || "a device is its own peer".to_owned());
+    is!(c, 0, cuCtxDestroy(a));
+    is!(c, 0, cuCtxDestroy(b));
 }
 
 #[test]

@@ -145,10 +145,68 @@ fn attributes_that_programs_rely_on() {
 }
 
 #[test]
+fn pci_addresses() {
+    driver();
+    let mut c = Codes::new();
+    let mut id = [0x7f_i8; 32];
+    let mut device = -1;
+    // `0000:00:00.0` and its terminator.
+    is!(c, 0, cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), 13, 0));
+    // SAFETY: the driver terminates the text within the 13 bytes it was given.
+    let text = unsafe { CStr::from_ptr(id.as_ptr().cast()) }.to_owned();
+    c.that(text.count_bytes() == 12, || format!("{text:?}"));
+    is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, text.as_ptr()));
+    c.that(device == 0, || format!("device {device}"));
+    let lower = std::ffi::CString::new(text.to_bytes().to_ascii_lowercase()).expect("no zero");
+    is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, lower.as_ptr()));
+    // Without the domain.
+    let short = &text.as_bytes_with_nul()[5..];
+    is!(
+        c,
+        0,
+        cuDeviceGetByPCIBusId(&raw mut device, short.as_ptr().cast())
+    );
+    for (wrong, code) in [
+        (c"junk", 1),
+        (c"", 1),
+        (c"FE:00", 1),
+        (c"0000:FE:00.0", 101),
+        (c"FE:00.0", 101),
+        (c"0000:FE:00.0x", 101),
+    ] {
+        is!(
+            c,
+            code,
+            cuDeviceGetByPCIBusId(&raw mut device, wrong.as_ptr())
+        );
+    }
+    // Too short a buffer gets the beginning, and is an error.
+    is!(c, 1, cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), 4, 0));
+    c.that(id[..4] == [0x30, 0x30, 0x30, 0], || {
+        format!("{:?}", &id[..4])
+    });
+}
+
+#[test]
 fn unknown_attributes() {
     driver();
     let mut c = Codes::new();
     let mut value = 0;
+    // What came with a later CUDA than the driver's is none.
+    for (number, since) in [
+        (148, 13010),
+        (151, 13030),
+        (149, 13040),
+        (161, 13040),
+        (159, 13050),
+    ] {
+        let code = u32::from(crate::common::driver_version() < since);
+        is!(
+            c,
+            code,
+            cuDeviceGetAttribute(&raw mut value, CUdevice_attribute(number), 0)
+        );
+    }
     is!(
         c,
         1,

@@ -169,6 +169,6 @@ fn an_event_of_a_destroyed_context() {
         }
         drop(gpu);
         let _other = Gpu::new();
-        is!(c, 201, cuEventQuery(e));
+        is!(c, 709, cuEventQuery(e));
     });
 }

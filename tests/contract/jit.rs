@@ -148,6 +148,41 @@ fn accepted() {
 }
 
 #[test]
+fn targets_and_versions() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let empty = ".visible .entry k() { ret; }";
+    // A version before the one that brought the target, or `.address_size`.
+    for (version, target) in [
+        ("3.2", "sm_52"),
+        ("4.0", "sm_52"),
+        ("4.2", "sm_60"),
+        ("5.0", "sm_70"),
+        ("6.0", "sm_75"),
+        ("6.5", "sm_80"),
+        ("7.7", "sm_90"),
+    ] {
+        let text = module(version, target, empty);
+        c.is(218, &format!("{version} {target}"), load(text.as_bytes()));
+    }
+    let early = module("2.2", "sm_20", empty);
+    c.is(218, "an address size before 2.3", load(early.as_bytes()));
+    // Letters after a number that is known mean nothing; a number that is not is an error.
+    for (target, code) in [
+        ("sm_53x", 0),
+        ("sm_52abc", 0),
+        ("compute_53x", 0),
+        ("sm_54", 218),
+        ("sm_1", 218),
+        ("sm_", 218),
+        ("SM_52", 218),
+        ("sm_52, banana", 218),
+    ] {
+        c.is(code, target, load(module("7.0", target, empty).as_bytes()));
+    }
+}
+
+#[test]
 fn versions_that_do_not_exist() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
@@ -364,9 +399,10 @@ fn the_error_log() {
         format!("size {} of a log of {}", log.error_size, log.error.len())
     });
 
-    // A small buffer is cut and terminated.
+    // A small buffer is cut and terminated, and the size is then the whole size.
     let cut = load_logged(&text, 32);
     c.is(218, "with a small buffer", cut.code);
+    c.that(cut.error_size == 32, || format!("size {}", cut.error_size));
     c.that(
         !cut.error.is_empty() && cut.error.len() < 32 && log.error.starts_with(&cut.error),
         || cut.error.clone(),
@@ -388,10 +424,12 @@ fn the_log_of_what_is_no_image() {
     let log = load_logged("hello", 4096);
     c.is(200, "no image", log.code);
     c.that(
-        log.error
-            .contains("Binary format for key='0', ident='' is not recognized"),
+        log.error == "error   : Binary format for key='0', ident='' is not recognized",
         || log.error.clone(),
     );
+    c.that(log.error_size == log.error.len(), || {
+        format!("size {}", log.error_size)
+    });
 }
 
 /// Loads a good module with one option.
@@ -444,11 +482,28 @@ fn options() {
         "line info",
         with_option(CUjit_option::CU_JIT_GENERATE_LINE_INFO.0, 1),
     );
-    c.is(
-        300,
-        "a target of another architecture",
-        with_option(CUjit_option::CU_JIT_TARGET.0, 120),
-    );
+    let target = CUjit_option::CU_JIT_TARGET.0;
+    for (value, code) in [
+        (120, 300),
+        // Too old for the compiler; none at all.
+        (0, 200),
+        (30, 200),
+        (53, 200),
+        (10, 1),
+        (54, 1),
+        (999, 1),
+    ] {
+        c.is(code, &format!("target {value}"), with_option(target, value));
+    }
+    let cache = CUjit_option::CU_JIT_CACHE_MODE.0;
+    for (value, code) in [(0, 0), (2, 0), (3, 1)] {
+        c.is(
+            code,
+            &format!("cache mode {value}"),
+            with_option(cache, value),
+        );
+    }
+    c.is(218, "level -1", with_option(level, 0xffff_ffff));
 
     let image = ptx("vector_add.ptx");
     let mut module = ptr::null_mut();

@@ -205,6 +205,61 @@ fn arguments_missing() {
 }
 
 #[test]
+fn an_extra_list_that_names_no_buffer() {
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
+    let data = gpu.upload(&[1.0_f32; 4]);
+    let mut arguments = arguments![data, 4_u64];
+    let mut pointers = arguments.pointers();
+    let mut packed = [data, 4];
+    let mut empty = 0_usize;
+    let packed: *mut c_void = packed.as_mut_ptr().cast();
+    let mut end = [CU_LAUNCH_PARAM_END];
+    let mut no_size = [CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_END];
+    let mut no_bytes = [
+        CU_LAUNCH_PARAM_BUFFER_POINTER,
+        packed,
+        CU_LAUNCH_PARAM_BUFFER_SIZE,
+        (&raw mut empty).cast(),
+        CU_LAUNCH_PARAM_END,
+    ];
+    let mut unknown = [ptr::without_provenance_mut(9), packed, CU_LAUNCH_PARAM_END];
+    let mut launch = |with_pointers: bool, extra: &mut [*mut c_void]| {
+        let params = if with_pointers {
+            pointers.as_mut_ptr()
+        } else {
+            ptr::null_mut()
+        };
+        // SAFETY: what is handed over are the kernel's two parameters.
+        unsafe {
+            cuLaunchKernel(
+                kernel,
+                1,
+                1,
+                1,
+                4,
+                1,
+                1,
+                0,
+                ptr::null_mut(),
+                params,
+                extra.as_mut_ptr(),
+            )
+        }
+        .0
+    };
+    // Beside pointers it counts as none; alone the arguments are missing.
+    c.is(0, "END and pointers", launch(true, &mut end));
+    c.is(1, "END alone", launch(false, &mut end));
+    c.is(0, "no size, and pointers", launch(true, &mut no_size));
+    c.is(1, "no size alone", launch(false, &mut no_size));
+    c.is(1, "a buffer of no bytes", launch(false, &mut no_bytes));
+    c.is(1, "an unknown key", launch(true, &mut unknown));
+    is!(c, 0, cuCtxSynchronize());
+}
+
+#[test]
 fn packed_arguments() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();

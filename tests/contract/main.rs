@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod argument_order;
 mod asynchronous;
 mod atomics;
 mod blocking;
@@ -13,6 +14,7 @@ mod context_objects;
 mod contexts;
 mod control_flow;
 mod conversions;
+mod cuda_2;
 mod devices;
 mod error_names;
 mod events;
@@ -23,14 +25,18 @@ mod integer_arithmetic;
 mod jit;
 mod launch_objects;
 mod launches;
+mod libraries;
+mod limit_values;
 mod limits;
 mod linear_algebra;
+mod linker;
 mod matrices;
 mod memory;
 mod memory_objects;
 mod memory_spaces;
 mod modules;
 mod no_context;
+mod occupancy;
 mod order;
 mod parameters;
 mod primary_context;

@@ -231,11 +231,14 @@ fn page_locked_memory() {
     c.that(address == pointer.addr() as u64, || {
         format!("{pointer:?} is {address:#x} on the device")
     });
+    // With flags that there are none of: an error, and no address.
+    let mut nowhere = 7;
     is!(
         c,
         1,
-        cuMemHostGetDevicePointer(&raw mut address, pointer, 1)
+        cuMemHostGetDevicePointer(&raw mut nowhere, pointer, 1)
     );
+    c.that(nowhere == 0, || format!("{nowhere:#x} with an error"));
     let mut flags = 99;
     is!(c, 0, cuMemHostGetFlags(&raw mut flags, pointer));
     let filled = gpu.upload(&[0x0102_0304_u32; 1024]);
@@ -245,11 +248,34 @@ fn page_locked_memory() {
     c.that(last == 0x0102_0304, || {
         format!("{last:#x} in page-locked memory")
     });
+    // The device fills it, too: all of it, and nothing beyond.
+    is!(c, 0, cuMemsetD32(address, 7, 1024));
+    is!(c, 0, cuMemsetD8Async(address + 1, 9, 1, ptr::null_mut()));
+    is!(c, 0, cuCtxSynchronize());
+    // SAFETY: as above; the fills are done.
+    let (first, last) = unsafe {
+        (
+            pointer.cast::<u32>().read(),
+            pointer.cast::<u32>().add(1023).read(),
+        )
+    };
+    c.that((first, last) == (0x0907, 7), || {
+        format!("{first:#x} and {last:#x}")
+    });
+    is!(c, 1, cuMemsetD32(address, 7, 1025));
+    is!(c, 1, cuMemsetD32(address + 2, 7, 1));
+    is!(c, 1, cuMemHostUnregister(pointer));
+    is!(c, 1, cuMemHostRegister(pointer, 4096, 0));
     is!(c, 0, cuMemFreeHost(pointer));
 
     let mut words = vec![0_u64; 1024];
     let memory: *mut c_void = words.as_mut_ptr().cast();
     is!(c, 0, cuMemHostRegister(memory, 8192, 0));
+    is!(c, 0, cuMemsetD8(memory.addr() as u64, 3, 8192));
+    is!(c, 0, cuCtxSynchronize());
+    c.that(words.iter().all(|w| *w == 0x0303_0303_0303_0303), || {
+        "registered memory filled".to_owned()
+    });
     is!(c, 712, cuMemHostRegister(memory, 8192, 0));
     is!(c, 0, cuMemHostUnregister(memory));
     is!(c, 713, cuMemHostUnregister(memory));
@@ -310,4 +336,95 @@ fn pointer_attributes() {
         )
     );
     is!(c, 1, cuPointerGetAttribute(ptr::null_mut(), kind_of, a));
+}
+
+#[test]
+fn rectangles() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let source: Vec<u8> = (1..=64).collect();
+    let device = gpu.upload(&[0_u8; 128]);
+    let copy = |width: usize, height: usize, from: [usize; 2], to: [usize; 2]| {
+        let copy = CUDA_MEMCPY2D {
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: source.as_ptr().cast(),
+            srcPitch: from[0],
+            srcXInBytes: from[1],
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstDevice: device,
+            dstPitch: to[0],
+            dstXInBytes: to[1],
+            WidthInBytes: width,
+            Height: height,
+            ..CUDA_MEMCPY2D::default()
+        };
+        // SAFETY: all that is refused or copied lies in the buffers above.
+        unsafe { cuMemcpy2D(&raw const copy) }.0
+    };
+    c.is(0, "three rows", copy(5, 3, [8, 2], [16, 4]));
+    c.is(0, "nothing", copy(0, 3, [8, 2], [16, 4]));
+    c.is(1, "a pitch below the row", copy(5, 3, [4, 0], [16, 0]));
+    c.is(1, "also for a single row", copy(5, 1, [4, 0], [16, 0]));
+    c.is(
+        1,
+        "a row that begins too late",
+        copy(5, 1, [8, 0], [16, 12]),
+    );
+    c.is(1, "out of range", copy(5, 3, [16, 0], [64, 0]));
+    gpu.write(device, &[0_u8; 128]);
+    // A pitch of 0: rows follow one another without a gap.
+    c.is(0, "without a pitch", copy(5, 3, [0, 2], [0, 1]));
+    let seen = gpu.read::<u8>(device, 19);
+    let expected = [
+        0, 3, 4, 5, 6, 7, 0, 10, 11, 12, 13, 14, 0, 17, 18, 19, 20, 21, 0,
+    ];
+    c.that(seen == expected, || format!("{seen:?}"));
+}
+
+#[test]
+fn many_attributes_of_a_pointer() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let device = gpu.alloc(1000);
+    let (mut managed, mut host) = (0, 0_u64);
+    ok!(cuMemAllocManaged(&raw mut managed, 64, 1));
+    host += 1;
+    let plain = (&raw const host).addr() as u64;
+    // (address, kind, whether it is managed, size, device); memory that the driver does not know is no error here.
+    for (address, expected) in [
+        (device + 8, (2, 0, 1000, 0)),
+        (managed, (2, 1, 64, 0)),
+        (plain, (0, 0, 77, -2)),
+    ] {
+        let (mut kind, mut is_managed, mut size, mut ordinal) = (77_u32, 77_u32, 77_usize, 77_i32);
+        let mut names = [
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED,
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        ];
+        let mut data: [*mut c_void; 4] = [
+            (&raw mut kind).cast(),
+            (&raw mut is_managed).cast(),
+            (&raw mut size).cast(),
+            (&raw mut ordinal).cast(),
+        ];
+        is!(
+            c,
+            0,
+            cuPointerGetAttributes(4, names.as_mut_ptr(), data.as_mut_ptr(), address)
+        );
+        let seen = (kind, is_managed, size, ordinal);
+        c.that(seen == expected, || {
+            format!("{seen:?}, expected {expected:?}")
+        });
+    }
+    let mut mapped = 7_u32;
+    let which = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED;
+    is!(
+        c,
+        1,
+        cuPointerGetAttribute((&raw mut mapped).cast(), which, plain)
+    );
+    ok!(cuMemFree(managed));
 }

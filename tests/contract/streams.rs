@@ -162,6 +162,61 @@ fn host_functions_and_kernels_take_turns() {
 }
 
 #[test]
+fn streams_and_events_in_a_host_function() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    struct Given {
+        stream: CUstream,
+        event: CUevent,
+        codes: [u32; 11],
+    }
+    unsafe extern "system" fn call(data: *mut c_void) {
+        // SAFETY: the address of a `Given` that lives, and is not looked at, until the stream is synchronised.
+        let given = unsafe { &mut *data.cast::<Given>() };
+        let (mut status, mut flags, mut priority) = (CUstreamCaptureStatus(77), 0, 0);
+        let mut context = ptr::null_mut();
+        let null: CUstream = ptr::null_mut();
+        let Given { stream, event, .. } = *given;
+        // SAFETY: the outputs are valid for the writes, stream and event are alive.
+        let codes = unsafe {
+            [
+                cuStreamIsCapturing(stream, &raw mut status),
+                cuStreamGetFlags(stream, &raw mut flags),
+                cuStreamGetPriority(stream, &raw mut priority),
+                cuStreamGetCtx(stream, &raw mut context),
+                cuEventQuery(event),
+                cuStreamWaitEvent(stream, event, 0),
+                // The null stream is one of the current context, which there is none of.
+                cuStreamIsCapturing(null, &raw mut status),
+                cuStreamQuery(null),
+                cuLaunchHostFunc(null, Some(call), data),
+                cuStreamSynchronize(null),
+                // Of an event that is done.
+                cuEventSynchronize(event),
+            ]
+        };
+        given.codes = codes.map(|code| code.0);
+    }
+    let mut given = Given {
+        stream: stream(1),
+        event: ptr::null_mut(),
+        codes: [9999; 11],
+    };
+    ok!(cuEventCreate(&raw mut given.event, 0));
+    let s = given.stream;
+    is!(
+        c,
+        0,
+        cuLaunchHostFunc(s, Some(call), (&raw mut given).cast())
+    );
+    is!(c, 0, cuStreamSynchronize(s));
+    let expected = [0, 0, 0, 0, 0, 0, 800, 800, 800, 800, 0];
+    c.that(given.codes == expected, || format!("{:?}", given.codes));
+    is!(c, 0, cuEventDestroy(given.event));
+    is!(c, 0, cuStreamDestroy(s));
+}
+
+#[test]
 fn driver_calls_in_a_host_function() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();

@@ -28,21 +28,19 @@ fn given_or_current(handle: CUcontext) -> Result<Arc<Context>> {
 
 fn create(c: Caller, out: *mut CUcontext, flags: c_uint, device: CUdevice) -> Result<()> {
     driver_without_fault()?;
+    crate::driver::device::get(device)?;
     let out = c.out(out)?;
     out.set(context::create(flags, device)? as CUcontext);
     Ok(())
 }
 
-/// `cuCtxEnablePeerAccess` and its like: of a living context other than the current one, on another device.
+/// `cuCtxEnablePeerAccess` and its like: the current context and another living one, on any device.
 fn peer(handle: CUcontext) -> Result<(Arc<Context>, Arc<Context>)> {
     let current = context::current()?;
     if handle.is_null() {
         return Err(Error::INVALID_CONTEXT);
     }
     let peer = context::by_handle(handle as usize)?;
-    if peer == current {
-        return Err(Error::INVALID_CONTEXT);
-    }
     Ok((current, peer))
 }
 
@@ -53,11 +51,9 @@ exports! {
 
     fn cuCtxCreate_v3 [c] (out: *mut CUcontext, params: *mut CUexecAffinityParam, count: c_int, flags: c_uint, device: CUdevice) {
         driver_without_fault()?;
-        if count < 0 || (params.is_null() && count != 0) {
-            return Err(Error::INVALID_VALUE);
-        }
         if count > 0 {
-            return Err(Error::UNSUPPORTED_EXEC_AFFINITY);
+            let refused = if params.is_null() { Error::INVALID_VALUE } else { Error::UNSUPPORTED_EXEC_AFFINITY };
+            return Err(refused);
         }
         create(c, out, flags, device)
     }
@@ -101,7 +97,7 @@ exports! {
     }
 
     fn cuCtxAttach [c] (out: *mut CUcontext, flags: c_uint) {
-        driver_without_fault()?;
+        context::current_even_after_fault()?;
         let out = c.out(out)?;
         if flags != 0 {
             return Err(Error::INVALID_VALUE);
@@ -117,7 +113,7 @@ exports! {
     fn cuCtxGetDevice [c] (out: *mut CUdevice) {
         driver()?;
         let out = c.out(out)?;
-        out.set(context::current_even_after_fault()?.device.ordinal);
+        out.set(context::current_or_destroyed()?.device.ordinal);
         Ok(())
     }
 
@@ -131,7 +127,7 @@ exports! {
     fn cuCtxGetFlags [c] (out: *mut c_uint) {
         driver()?;
         let out = c.out(out)?;
-        out.set(context::current_even_after_fault()?.flags());
+        out.set(context::current_or_destroyed()?.flags());
         Ok(())
     }
 
@@ -143,16 +139,16 @@ exports! {
     }
 
     fn cuCtxGetId [c] (handle: CUcontext, out: *mut c_ulonglong) {
-        driver()?;
+        driver_without_fault()?;
         let out = c.out(out)?;
-        out.set(given_or_current(handle)?.id());
+        out.set(given_or_current(handle)?.serial());
         Ok(())
     }
 
     fn cuCtxGetApiVersion [c] (handle: CUcontext, out: *mut c_uint) {
-        driver()?;
+        // As recorded: 201 for a context that is not the current one and does not live.
+        given_or_current(handle).map_err(|error| if handle.is_null() { error } else { Error::INVALID_CONTEXT })?;
         let out = c.out(out)?;
-        given_or_current(handle)?;
         // As recorded on a real driver: the version of the context interface, not of CUDA.
         out.set(3020);
         Ok(())
@@ -168,20 +164,19 @@ exports! {
     }
 
     fn cuCtxGetLimit [c] (out: *mut usize, limit: CUlimit) {
-        driver_without_fault()?;
+        let context = context::current()?;
         let out = c.out(out)?;
-        out.set(context::current()?.limit(limit.0)? as usize);
+        out.set(context.options().limits.get(limit.0)? as usize);
         Ok(())
     }
 
     fn cuCtxSetLimit [c] (limit: CUlimit, value: usize) {
-        context::current()?.set_limit(limit.0, value as u64)
+        context::current()?.options().limits.set(limit.0, value as u64)
     }
 
     fn cuCtxGetCacheConfig [c] (out: *mut CUfunc_cache) {
-        driver_without_fault()?;
-        let out = c.out(out)?;
-        out.set(CUfunc_cache(context::current()?.options().cache_config));
+        let context = context::current()?;
+        c.out(out)?.set(CUfunc_cache(context.options().cache_config));
         Ok(())
     }
 
@@ -195,9 +190,8 @@ exports! {
     }
 
     fn cuCtxGetSharedMemConfig [c] (out: *mut CUsharedconfig) {
-        driver_without_fault()?;
-        let out = c.out(out)?;
-        out.set(CUsharedconfig(context::current()?.options().shared_config));
+        let context = context::current()?;
+        c.out(out)?.set(CUsharedconfig(context.options().shared_config));
         Ok(())
     }
 
@@ -219,9 +213,8 @@ exports! {
     }
 
     fn cuCtxGetExecAffinity [c] (out: *mut CUexecAffinityParam, kind: CUexecAffinityType) {
-        driver_without_fault()?;
-        let out = c.out(out)?;
         let device = context::current()?.device;
+        let out = c.out(out)?;
         if kind.0 != 0 {
             return Err(Error::UNSUPPORTED_EXEC_AFFINITY);
         }
@@ -237,7 +230,7 @@ exports! {
             return Err(Error::INVALID_VALUE);
         }
         if current.device.ordinal == peer.device.ordinal {
-            return Err(Error::INVALID_DEVICE);
+            return Err(Error::PEER_ACCESS_UNSUPPORTED);
         }
         if current.enable_peer(peer.id()) { Ok(()) } else { Err(Error::PEER_ACCESS_ALREADY_ENABLED) }
     }

@@ -7,20 +7,21 @@ use cuda_driver_sys::{
     CUuuid,
 };
 
-use super::args::{Caller, set};
+use super::args::Caller;
 use super::exports;
 use crate::driver::error::{Error, Result};
 use crate::driver::process::driver;
 use crate::driver::{context, device, profile};
 
-/// Text into a buffer of `length` bytes; no room at all is an error here, a crash with a real driver.
-fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<()> {
+/// Text into a buffer of `length` bytes, and whether all of it is there. No room at all is an error here, a crash with a
+/// real driver.
+fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result<bool> {
     let capacity = usize::try_from(length)
         .ok()
-        .filter(|&n| n > 0 && !buffer.is_null())
+        .filter(|&n| n > 0)
         .ok_or(Error::INVALID_VALUE)?;
     c.set_text(buffer, capacity, text.as_bytes());
-    Ok(())
+    Ok(text.len() < capacity)
 }
 
 fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
@@ -48,7 +49,9 @@ exports! {
 
     fn cuDeviceGetName [c] (name: *mut c_char, length: c_int, ordinal: CUdevice) {
         driver()?;
-        set_text(c, name, length, &device::get(ordinal)?.name())
+        c.out(name)?;
+        // A name that is too long is cut.
+        set_text(c, name, length, &device::get(ordinal)?.name()).map(|_| ())
     }
 
     fn cuDeviceGetUuid [c] (out: *mut CUuuid, ordinal: CUdevice) {
@@ -113,7 +116,9 @@ exports! {
 
     fn cuDeviceGetPCIBusId [c] (id: *mut c_char, length: c_int, ordinal: CUdevice) {
         driver()?;
-        set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())
+        c.out(id)?;
+        // As recorded: what fits is written, and too little room is an error all the same.
+        if set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())? { Ok(()) } else { Err(Error::INVALID_VALUE) }
     }
 
     fn cuDeviceGetByPCIBusId [c] (out: *mut CUdevice, id: *const c_char) {
@@ -154,17 +159,16 @@ exports! {
 
     fn cuDeviceGetExecAffinitySupport [c] (supported: *mut c_int, kind: CUexecAffinityType, ordinal: CUdevice) {
         driver()?;
+        // As recorded: no kind is supported, whether or not it exists.
+        let _ = kind;
         let supported = c.out(supported)?;
         device::get(ordinal)?;
-        if kind.0 != 0 {
-            return Err(Error::INVALID_VALUE);
-        }
         supported.set(0);
         Ok(())
     }
 
     fn cuDevicePrimaryCtxRetain [c] (out: *mut CUcontext, ordinal: CUdevice) {
-        driver()?;
+        device::get(ordinal)?;
         let out = c.out(out)?;
         out.set(context::primary_retain(ordinal)? as CUcontext);
         Ok(())
@@ -184,12 +188,10 @@ exports! {
 
     fn cuDevicePrimaryCtxGetState [c] (ordinal: CUdevice, flags: *mut c_uint, active: *mut c_int) {
         driver()?;
+        let (flags, active) = (c.out(flags)?, c.out(active)?);
         let (is_flags, is_active) = context::primary_state(ordinal)?;
-        if flags.is_null() && active.is_null() {
-            return Err(Error::INVALID_VALUE);
-        }
-        set(c.out_or_null(flags), is_flags);
-        set(c.out_or_null(active), is_active.into());
+        flags.set(is_flags);
+        active.set(is_active.into());
         Ok(())
     }
 }

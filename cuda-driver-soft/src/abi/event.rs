@@ -7,18 +7,18 @@ use cuda_driver_sys::{CUevent, CUstream};
 use super::args::Caller;
 use super::exports;
 use crate::driver::error::{Error, Result};
-use crate::driver::process::driver_without_fault;
 use crate::driver::stream::Mode;
-use crate::driver::{event, stream};
+use crate::driver::workers::in_host_function;
+use crate::driver::{context, event, stream};
 
-fn record(hevent: CUevent, hstream: CUstream, mode: Mode) -> Result<()> {
-    driver_without_fault()?;
+fn record(hevent: CUevent, hstream: CUstream, mode: Mode, flags: c_uint) -> Result<()> {
+    let stream = stream::named(hstream as usize, mode)?;
     let event = event::get(hevent as usize)?;
-    event.record(&stream::for_work(hstream as usize, mode)?)
+    stream::check_external(flags)?;
+    event.record(&stream)
 }
 
 fn elapsed(c: Caller, milliseconds: *mut f32, start: CUevent, end: CUevent) -> Result<()> {
-    driver_without_fault()?;
     // As recorded: NULL is 400 here, not 1.
     let out = c.out_or_null(milliseconds).ok_or(Error::INVALID_HANDLE)?;
     out.set(event::elapsed(start as usize, end as usize)?);
@@ -27,36 +27,38 @@ fn elapsed(c: Caller, milliseconds: *mut f32, start: CUevent, end: CUevent) -> R
 
 exports! {
     fn cuEventCreate [c] (out: *mut CUevent, flags: c_uint) {
-        driver_without_fault()?;
+        context::current()?;
         let out = c.out(out)?;
         out.set(event::create(flags)? as CUevent);
         Ok(())
     }
 
-    fn cuEventRecord | cuEventRecord_ptsz [c, mode] (hevent: CUevent, hstream: CUstream) {
-        record(hevent, hstream, mode)
+    inside fn cuEventRecord | cuEventRecord_ptsz [c, mode] (hevent: CUevent, hstream: CUstream) {
+        record(hevent, hstream, mode, 0)
     }
 
-    fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz [c, mode] (hevent: CUevent, hstream: CUstream, flags: c_uint) {
-        if flags > 1 {
-            return Err(Error::INVALID_VALUE);
-        }
-        record(hevent, hstream, mode)
+    inside fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz [c, mode] (hevent: CUevent, hstream: CUstream, flags: c_uint) {
+        record(hevent, hstream, mode, flags)
     }
 
-    fn cuEventQuery [c] (hevent: CUevent) {
+    inside fn cuEventQuery [c] (hevent: CUevent) {
         event::get(hevent as usize)?.query()
     }
 
-    fn cuEventSynchronize [c] (hevent: CUevent) {
-        event::get(hevent as usize)?.synchronize()
+    inside fn cuEventSynchronize [c] (hevent: CUevent) {
+        let event = event::get(hevent as usize)?;
+        // A host function that waits may wait for itself.
+        if in_host_function() && !event.is_done() {
+            return Err(Error::NOT_PERMITTED);
+        }
+        event.synchronize()
     }
 
-    fn cuEventElapsedTime [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {
+    inside fn cuEventElapsedTime [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {
         elapsed(c, milliseconds, start, end)
     }
 
-    fn cuEventElapsedTime_v2 [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {
+    inside fn cuEventElapsedTime_v2 [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {
         elapsed(c, milliseconds, start, end)
     }
 

@@ -10,15 +10,23 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::args::set;
 use super::exports;
-use crate::driver::error::Error;
+use crate::driver::error::{Error, Result};
 use crate::driver::function;
 use crate::driver::module;
 
+/// As recorded: some calls count NULL as a wrong argument, not as a handle that names nothing.
+fn not_null(hfunc: CUfunction) -> Result<()> {
+    if hfunc.is_null() {
+        Err(Error::INVALID_VALUE)
+    } else {
+        Ok(())
+    }
+}
+
 exports! {
     fn cuFuncGetAttribute [c] (out: *mut c_int, attribute: CUfunction_attribute, hfunc: CUfunction) {
-        let function = function::get(hfunc as usize)?;
         let out = c.out(out)?;
-        out.set(function.attribute(attribute.0)?);
+        out.set(function::get(hfunc as usize)?.attribute(attribute.0)?);
         Ok(())
     }
 
@@ -41,22 +49,24 @@ exports! {
     }
 
     fn cuFuncGetModule [c] (out: *mut CUmodule, hfunc: CUfunction) {
-        let module = module::of_function(hfunc as usize)?;
-        c.out(out)?.set(module as CUmodule);
+        let out = c.out(out)?;
+        not_null(hfunc)?;
+        out.set(module::of_function(hfunc as usize)? as CUmodule);
         Ok(())
     }
 
     fn cuFuncGetName [c] (out: *mut *const c_char, hfunc: CUfunction) {
-        let function = function::get(hfunc as usize)?;
+        let out = c.out(out)?;
+        not_null(hfunc)?;
         // Lives as long as the function's module, as the manual promises.
-        c.out(out)?.set(function.name.as_ptr());
+        out.set(function::get(hfunc as usize)?.name.as_ptr());
         Ok(())
     }
 
     fn cuFuncGetParamInfo [c] (hfunc: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
-        let function = function::get(hfunc as usize)?;
         let offset = c.out(offset)?;
-        let (is_offset, is_size) = function.param(index)?;
+        not_null(hfunc)?;
+        let (is_offset, is_size) = function::get(hfunc as usize)?.param(index)?;
         offset.set(is_offset);
         set(c.out_or_null(size), is_size);
         Ok(())
@@ -69,8 +79,9 @@ exports! {
     }
 
     fn cuFuncIsLoaded [c] (out: *mut CUfunctionLoadingState, hfunc: CUfunction) {
+        let out = c.out(out)?;
         function::get(hfunc as usize)?;
-        c.out(out)?.set(CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_LOADED);
+        out.set(CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_LOADED);
         Ok(())
     }
 

@@ -13,35 +13,41 @@ use crate::image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 /// Bytes of the header of an ELF file.
 const ELF_HEADER: usize = 64;
 
+/// A header that says more than this many bytes is taken for damage: what it promises is copied, and is not there.
+const MOST_FAT_BINARY: usize = 4 << 30;
+
+/// What a compiler puts around a fat binary: a structure that says where it is. As recorded, libraries are loaded from it,
+/// and modules are not.
+pub(super) fn image_or_wrapper(c: Caller, pointer: *const c_void) -> Result<Image> {
+    let bytes = pointer.cast::<u8>();
+    if !pointer.is_null() && starts_with(c, bytes, &WRAPPER_MAGIC)? {
+        // magic, version, address of the fat binary, name of a file
+        let inner = c.read(bytes.wrapping_add(8).cast::<*const c_void>())?;
+        return image(c, inner);
+    }
+    image(c, pointer)
+}
+
+/// Whether memory starts so. Byte by byte: text may end, with a NUL, before all of it is there.
+fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
+    for (i, expected) in magic.iter().enumerate() {
+        if c.read(bytes.wrapping_add(i))? != *expected {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// The image behind a pointer; its first bytes say what it is and how long.
 pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
     if pointer.is_null() {
         return Err(Error::INVALID_VALUE);
     }
     let bytes = pointer.cast::<u8>();
-    // Byte by byte: text may end, with a NUL, before four bytes are there.
-    let starts_with = |magic: &[u8]| -> Result<bool> {
-        for (i, expected) in magic.iter().enumerate() {
-            if c.read(bytes.wrapping_add(i))? != *expected {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    };
-    if starts_with(&WRAPPER_MAGIC)? {
-        // magic, version, address of the fat binary, name of a file
-        let inner = c.read(bytes.wrapping_add(8).cast::<*const c_void>())?;
-        let is_fatbin = c.array(inner.cast::<u8>(), 4)? == FATBIN_MAGIC;
-        return if is_fatbin {
-            fat_binary(c, inner.cast())
-        } else {
-            Err(Error::INVALID_IMAGE)
-        };
-    }
-    if starts_with(&FATBIN_MAGIC)? {
+    if starts_with(c, bytes, &FATBIN_MAGIC)? {
         return fat_binary(c, bytes);
     }
-    if starts_with(&ELF_MAGIC)? {
+    if starts_with(c, bytes, &ELF_MAGIC)? {
         return elf(c, bytes);
     }
     Ok(Image::Text(c.bytes(pointer.cast::<c_char>())?))
@@ -50,7 +56,11 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
 fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     let header = c.array(bytes, fatbin::HEADER)?;
     let header: &[u8; fatbin::HEADER] = header.first_chunk().ok_or(Error::INVALID_IMAGE)?;
-    let length = fatbin::length(header).ok_or(Error::INVALID_IMAGE)?;
+    let length = fatbin::length(header).unwrap_or(usize::MAX);
+    if length > MOST_FAT_BINARY {
+        crate::log!("a fat binary that says it has {length} bytes");
+        return Err(Error::NO_BINARY_FOR_GPU);
+    }
     Ok(Image::FatBinary(c.array(bytes, length)?))
 }
 
@@ -83,7 +93,34 @@ pub(super) struct Jit {
     info: Option<LogBuffer>,
     error: Option<LogBuffer>,
     wall_time: Option<usize>,
+    /// `CU_JIT_FALLBACK_STRATEGY` is there, which a linker does not take.
+    pub(super) falls_back: bool,
     started: Instant,
+}
+
+/// Architectures that `CU_JIT_TARGET` knows, and 0.
+const TARGETS: [u32; 26] = [
+    0, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103,
+    110, 120, 121,
+];
+/// What is added to an architecture for its variants `a` and `f`.
+const ACCELERATED: u32 = 1 << 16;
+const FAMILY: u32 = 2 << 16;
+
+/// The architecture that a value of `CU_JIT_TARGET` means.
+fn target(value: u32) -> Result<u32> {
+    let (variant, sm) = (value & !0xFFFF, value & 0xFFFF);
+    let known = match variant {
+        0 => true,
+        ACCELERATED => sm >= 90,
+        FAMILY => sm >= 100,
+        _ => false,
+    };
+    if known && TARGETS.contains(&sm) {
+        Ok(sm)
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
 }
 
 impl Jit {
@@ -102,6 +139,7 @@ impl Jit {
             info: None,
             error: None,
             wall_time: None,
+            falls_back: false,
             started: Instant::now(),
         };
         let mut buffers: [Option<*mut c_void>; 2] = [None; 2];
@@ -124,8 +162,16 @@ impl Jit {
                 CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => {
                     sizes[1] = Some((number as usize, i))
                 }
-                CUjit_option::CU_JIT_TARGET => jit.options.target = Some(number),
-                CUjit_option::CU_JIT_NEW_SM3X_OPT => jit.options.sm3x = true,
+                CUjit_option::CU_JIT_TARGET => jit.options.target = Some(target(number)?),
+                CUjit_option::CU_JIT_FALLBACK_STRATEGY => jit.falls_back = true,
+                CUjit_option::CU_JIT_CACHE_MODE if number > 2 => return Err(Error::INVALID_VALUE),
+                // Which only a compiler of long ago took.
+                CUjit_option::CU_JIT_NEW_SM3X_OPT => jit.options.refused = true,
+                CUjit_option::CU_JIT_OPTIMIZATION_LEVEL | CUjit_option::CU_JIT_SPLIT_COMPILE
+                    if number.cast_signed() < 0 =>
+                {
+                    jit.options.refused = true;
+                }
                 // Symbols given by address, and lists of names: nothing here can do with them what they ask.
                 CUjit_option::CU_JIT_GLOBAL_SYMBOL_NAMES
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_ADDRESSES
@@ -140,7 +186,7 @@ impl Jit {
         }
         let [info, error] = [0, 1].map(|i| match (buffers[i], sizes[i]) {
             (None, None) => Ok(None),
-            (Some(buffer), Some((size, size_option))) => Ok(Some(LogBuffer {
+            (Some(buffer), Some((size, size_option))) if !buffer.is_null() => Ok(Some(LogBuffer {
                 buffer: buffer as usize,
                 size,
                 size_option,
@@ -156,11 +202,8 @@ impl Jit {
         for (buffer, text) in [(&self.info, &log.info), (&self.error, &log.error)] {
             let Some(buffer) = buffer else { continue };
             c.set_text(buffer.buffer as *mut c_char, buffer.size, text.as_bytes());
-            let length = if buffer.buffer == 0 {
-                0
-            } else {
-                text.len().min(buffer.size.saturating_sub(1))
-            };
+            // As recorded: the length without its NUL, or the whole size where the text was cut.
+            let length = text.len().min(buffer.size);
             self.set_value(c, buffer.size_option, length as u32);
         }
         if let Some(option) = self.wall_time {

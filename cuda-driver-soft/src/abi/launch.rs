@@ -8,12 +8,19 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
+use std::sync::Arc;
+
+use crate::driver::context;
 use crate::driver::error::{Error, Result};
-use crate::driver::function;
+use crate::driver::event;
+use crate::driver::function::{self, Function};
 use crate::driver::launch::{self, Checked, Shape};
 use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
+use crate::settings;
 
+/// Blocks that a cluster may have where nothing else was asked for.
+const MOST_BLOCKS_OF_A_CLUSTER: u64 = 8;
 /// Bytes of arguments that a launch may have, for any architecture.
 const MOST_PARAMS: usize = 32764;
 
@@ -32,6 +39,8 @@ fn arguments(
     };
     match packed {
         Some(_) if !params.is_null() => Err(Error::INVALID_VALUE),
+        // As recorded: too short a buffer is filled up with zeros, but there must be one.
+        Some(buffer) if buffer.is_empty() && !layout.is_empty() => Err(Error::INVALID_VALUE),
         Some(buffer) => Ok(buffer),
         None if layout.is_empty() => Ok(Vec::new()),
         None if params.is_null() => Err(Error::INVALID_VALUE),
@@ -47,7 +56,8 @@ fn arguments(
     }
 }
 
-/// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key. An empty list names none.
+/// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key. As recorded, a list that is
+/// empty or gives no size names none.
 fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     const POINTER: usize = 1;
     const SIZE: usize = 2;
@@ -63,7 +73,7 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
         at = at.wrapping_add(2);
     }
     match (buffer, size) {
-        (None, None) => Ok(None),
+        (_, None) => Ok(None),
         (Some(buffer), Some(size)) if size <= MOST_PARAMS => {
             c.array(buffer.cast_const().cast::<u8>(), size).map(Some)
         }
@@ -81,10 +91,6 @@ fn launch(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<()> {
-    driver_without_fault()?;
-    if function.is_null() {
-        return Err(Error::INVALID_HANDLE);
-    }
     let stream = stream::for_work(hstream as usize, mode)?;
     let checked = launch::check(function as usize, shape, &stream)?;
     let arguments = arguments(c, &checked, params, extra)?;
@@ -93,31 +99,52 @@ fn launch(
 
 /// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative. Hints are taken and change
 /// nothing; what would change the result and cannot be done is refused.
-fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<bool> {
+fn attributes(
+    c: Caller,
+    list: *const CUlaunchAttribute,
+    count: c_uint,
+    grid: [u32; 3],
+) -> Result<bool> {
     let mut cooperative = false;
     for attribute in c.array(list, count as usize)? {
+        use CUlaunchAttributeID as Id;
         // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
         let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
         match attribute.id {
-            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
-            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
-                match [cluster.x, cluster.y, cluster.z] {
-                    [1, 1, 1] => {}
-                    dims if dims.contains(&0)
-                        || dims.iter().map(|&n| u64::from(n)).product::<u64>() > 8 =>
-                    {
-                        return Err(Error::INVALID_CLUSTER_SIZE);
-                    }
-                    _ => {
-                        crate::log!("clusters of more than one block are not supported");
-                        return Err(Error::NOT_SUPPORTED);
-                    }
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
+            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+                let cluster = [cluster.x, cluster.y, cluster.z];
+                if cluster == [0; 3] || cluster == [1; 3] {
+                    continue;
                 }
-            }
-            CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-            | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
-            | CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+                let fits = cluster
+                    .iter()
+                    .zip(grid)
+                    .all(|(&n, all)| n > 0 && all % n == 0);
+                let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
+                if !fits || blocks > MOST_BLOCKS_OF_A_CLUSTER {
+                    return Err(Error::INVALID_CLUSTER_SIZE);
+                }
+                crate::log!("clusters of more than one block are not supported");
                 return Err(Error::NOT_SUPPORTED);
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+            | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+                // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
+                let event = unsafe { attribute.value.programmaticEvent.event };
+                event::get(event as usize)?;
+                return Err(Error::NOT_SUPPORTED);
+            }
+            Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+                return Err(Error::NOT_SUPPORTED);
+            }
+            // An attribute of streams, not of launches.
+            Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
+            Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+            | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
+                if settings::version() < 13020 =>
+            {
+                return Err(Error::INVALID_VALUE);
             }
             known if known.name().is_some() => {}
             _ => return Err(Error::INVALID_VALUE),
@@ -136,13 +163,20 @@ fn launch_ex(
 ) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
+    let grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
     let shape = Shape {
-        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        grid,
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
-        cooperative: attributes(c, config.attrs, config.numAttrs)?,
+        cooperative: attributes(c, config.attrs, config.numAttrs, grid)?,
     };
     launch(c, function, shape, config.hStream, mode, params, extra)
+}
+
+/// The function that a call of CUDA 2.0 names: those need a context.
+fn old_function(function: CUfunction) -> Result<Arc<Function>> {
+    context::current()?;
+    function::get(function as usize)
 }
 
 /// Where a parameter begins and ends; it must lie inside of what a launch may have.
@@ -155,7 +189,7 @@ fn param_range(offset: c_int, bytes: usize) -> Result<(usize, usize)> {
 
 /// Writes into the parameter buffer that a function of the old interface keeps.
 fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
-    let function = function::get(function as usize)?;
+    let function = old_function(function)?;
     let (offset, end) = param_range(offset, value.len())?;
     let mut old = function.old();
     if old.params.len() < end {
@@ -168,7 +202,8 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
 /// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
     let stream = stream::for_work(hstream as usize, Mode::Legacy)?;
-    let old = function::get(function as usize)?.old().clone();
+    let mut old = function::get(function as usize)?.old().clone();
+    old.params.resize(old.size, 0);
     let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
     let shape = Shape {
         grid: [dimension(width)?, dimension(height)?, 1],
@@ -201,26 +236,28 @@ exports! {
     }
 
     fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {
-        let function = function::get(function as usize)?;
+        let function = old_function(function)?;
         let block = [x, y, z].map(|n| u32::try_from(n).unwrap_or(0));
-        if block.contains(&0) || block.iter().map(|&n| u64::from(n)).product::<u64>() > u64::from(function.max_threads()) {
-            return Err(Error::INVALID_VALUE);
-        }
+        launch::check_block(block, &function, function.device()?)?;
         function.old().block = block;
         Ok(())
     }
 
     fn cuFuncSetSharedSize [c] (function: CUfunction, bytes: c_uint) {
-        function::get(function as usize)?.old().shared = bytes;
+        let function = old_function(function)?;
+        if bytes > function.max_dynamic_shared() {
+            return Err(Error::INVALID_VALUE);
+        }
+        function.old().shared = bytes;
         Ok(())
     }
 
     fn cuParamSetSize [c] (function: CUfunction, bytes: c_uint) {
-        let function = function::get(function as usize)?;
+        let function = old_function(function)?;
         if bytes as usize > MOST_PARAMS {
             return Err(Error::INVALID_VALUE);
         }
-        function.old().params.resize(bytes as usize, 0);
+        function.old().size = bytes as usize;
         Ok(())
     }
 
@@ -233,12 +270,14 @@ exports! {
     }
 
     fn cuParamSetv [c] (function: CUfunction, offset: c_int, value: *mut c_void, bytes: c_uint) {
+        old_function(function)?;
         param_range(offset, bytes as usize)?;
+        c.read(value.cast_const().cast::<u8>())?;
         set_param(function, offset, &c.array(value.cast_const().cast::<u8>(), bytes as usize)?)
     }
 
     fn cuParamSetTexRef [c] (function: CUfunction, _unit: c_int, _reference: CUtexref) {
-        function::get(function as usize)?;
+        old_function(function)?;
         Err(Error::NOT_SUPPORTED)
     }
 

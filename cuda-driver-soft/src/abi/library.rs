@@ -9,11 +9,10 @@ use cuda_driver_sys::{
 
 use super::args::{Caller, set};
 use super::exports;
-use super::image::{Jit, image};
+use super::image::{Jit, image_or_wrapper};
 use super::module::read_file;
 use crate::driver::error::{Error, Result};
 use crate::driver::jit::Log;
-use crate::driver::process::driver_without_fault;
 use crate::driver::{context, device, library};
 
 /// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
@@ -37,12 +36,12 @@ exports! {
         out: *mut CUlibrary, code: *const c_void, jit_options: *mut CUjit_option, jit_values: *mut *mut c_void, jit_count: c_uint,
         options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint,
     ) {
-        driver_without_fault()?;
         let out = c.out(out)?;
         let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
         check_options(c, options, values, count)?;
-        out.set(library::load(image(c, code)?, jit.options)? as CUlibrary);
-        jit.report(c, &Log::default());
+        let mut log = Log::default();
+        out.set(library::load(image_or_wrapper(c, code)?, jit.options, &mut log)? as CUlibrary);
+        jit.report(c, &log);
         Ok(())
     }
 
@@ -50,12 +49,12 @@ exports! {
         out: *mut CUlibrary, name: *const c_char, jit_options: *mut CUjit_option, jit_values: *mut *mut c_void, jit_count: c_uint,
         options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint,
     ) {
-        driver_without_fault()?;
         let out = c.out(out)?;
         let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
         check_options(c, options, values, count)?;
-        out.set(library::load(read_file(c, name)?, jit.options)? as CUlibrary);
-        jit.report(c, &Log::default());
+        let mut log = Log::default();
+        out.set(library::load(read_file(c, name)?, jit.options, &mut log)? as CUlibrary);
+        jit.report(c, &log);
         Ok(())
     }
 
@@ -64,23 +63,20 @@ exports! {
     }
 
     fn cuLibraryGetKernel [c] (out: *mut CUkernel, handle: CUlibrary, name: *const c_char) {
-        let library = library::get(handle as usize)?;
         let (out, name) = (c.out(out)?, c.string(name)?);
-        out.set(library.kernel(&name)? as CUkernel);
+        out.set(library::get(handle as usize)?.kernel(&name)? as CUkernel);
         Ok(())
     }
 
     fn cuLibraryGetKernelCount [c] (out: *mut c_uint, handle: CUlibrary) {
-        let library = library::get(handle as usize)?;
-        c.out(out)?.set(library.kernel_count()? as c_uint);
+        let out = c.out(out)?;
+        out.set(library::get(handle as usize)?.kernel_count() as c_uint);
         Ok(())
     }
 
     fn cuLibraryEnumerateKernels [c] (out: *mut CUkernel, count: c_uint, handle: CUlibrary) {
+        c.out(out)?;
         let library = library::get(handle as usize)?;
-        if out.is_null() || count == 0 {
-            return Err(Error::INVALID_VALUE);
-        }
         for (i, kernel) in library.enumerate(count as usize)?.into_iter().enumerate() {
             c.set_at(out, i, kernel as CUkernel);
         }
@@ -95,10 +91,10 @@ exports! {
     }
 
     fn cuLibraryGetGlobal [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
-        let library = library::get(handle as usize)?;
         if address.is_null() && bytes.is_null() {
             return Err(Error::INVALID_VALUE);
         }
+        let library = library::get(handle as usize)?;
         let name = c.string(name)?;
         let (is_address, is_bytes) = library.module_in(&context::current()?)?.global(&name)?;
         set(c.out_or_null(address), is_address);
@@ -114,21 +110,23 @@ exports! {
     }
 
     fn cuKernelGetLibrary [c] (out: *mut CUlibrary, handle: CUkernel) {
-        let kernel = library::kernel(handle as usize)?;
-        c.out(out)?.set(kernel.library as CUlibrary);
+        let out = c.out(out)?;
+        out.set(library::kernel(handle as usize)?.library as CUlibrary);
         Ok(())
     }
 
     fn cuKernelGetName [c] (out: *mut *const c_char, handle: CUkernel) {
-        let kernel = library::kernel(handle as usize)?;
+        let out = c.out(out)?;
         // Lives as long as the library, as the manual promises.
-        c.out(out)?.set(kernel.name.as_ptr());
+        out.set(library::kernel(handle as usize)?.name.as_ptr());
         Ok(())
     }
 
     fn cuKernelGetParamInfo [c] (handle: CUkernel, index: usize, offset: *mut usize, size: *mut usize) {
-        let kernel = library::kernel(handle as usize)?;
         let offset = c.out(offset)?;
+        let kernel = library::kernel(handle as usize)?;
+        // As recorded: of all that can be asked about a kernel, this needs a context.
+        context::current()?;
         let (is_offset, is_size) = kernel.plain()?.params().nth(index).ok_or(Error::INVALID_VALUE)?;
         offset.set(is_offset as usize);
         set(c.out_or_null(size), is_size as usize);

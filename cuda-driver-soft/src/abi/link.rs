@@ -41,6 +41,9 @@ fn create(
     context::current()?;
     let out = c.out(out)?;
     let jit = Jit::read(c, count, options, values)?;
+    if jit.falls_back {
+        return Err(Error::INVALID_VALUE);
+    }
     let handle = link::create(jit.options)?;
     options_of_linkers().insert(handle, jit);
     out.set(handle as CUlinkState);
@@ -67,16 +70,20 @@ fn check_kind(kind: CUjitInputType) -> Result<()> {
     }
 }
 
-/// An input without a name is called so in messages.
-const NO_NAME: &str = "<input>";
-
 #[derive(Clone, Copy)]
 struct Options(c_uint, *mut CUjit_option, *mut *mut c_void);
 
 impl Options {
-    /// Options of a single input: they are checked; logs go where the linker's options say.
+    /// Options of a single input: as recorded, those that are about how it is compiled.
     fn check(self, c: Caller) -> Result<()> {
-        Jit::read(c, self.0, self.1, self.2).map(|_| ())
+        Jit::read(c, self.0, self.1, self.2)?;
+        let of_input = |o: &CUjit_option| matches!(o.0, 0 | 1 | 7 | 11..=16 | 30..=34);
+        let names = c.array(self.1.cast_const(), self.0 as usize)?;
+        if names.iter().all(of_input) {
+            Ok(())
+        } else {
+            Err(Error::INVALID_VALUE)
+        }
     }
 }
 
@@ -96,12 +103,12 @@ fn add_data(
         return Err(Error::INVALID_VALUE);
     }
     let name = if name.is_null() {
-        NO_NAME.into()
+        None
     } else {
-        c.string(name)?
+        Some(c.string(name)?)
     };
     let added = linker.add(
-        &name,
+        name.as_deref(),
         &Image::of(c.array(data.cast_const().cast::<u8>(), size)?),
     );
     report(c, state);
@@ -116,10 +123,10 @@ fn add_file(
     options: Options,
 ) -> Result<()> {
     let linker = link::get(state as usize)?;
+    let image = read_file(c, path)?;
     check_kind(kind)?;
     options.check(c)?;
-    let image = read_file(c, path)?;
-    let added = linker.add(&c.string(path)?, &image);
+    let added = linker.add(Some(&c.string(path)?), &image);
     report(c, state);
     added
 }

@@ -6,10 +6,12 @@ use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUmemorytype, CUpointer_attri
 
 use super::args::{Caller, set};
 use super::exports;
+use crate::driver::context;
 use crate::driver::error::{Error, Result};
 use crate::driver::memory;
 use crate::driver::process::{driver, driver_without_fault};
 use crate::memory::{Allocation, Kind, space};
+use crate::settings;
 
 /// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
 fn short(address: u64) -> Result<CUdeviceptr_v1> {
@@ -17,7 +19,7 @@ fn short(address: u64) -> Result<CUdeviceptr_v1> {
 }
 
 fn alloc_host(c: Caller, out: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
-    driver_without_fault()?;
+    context::current()?;
     let out = c.out(out)?;
     out.set(memory::alloc_host(bytes as u64, flags)? as *mut c_void);
     Ok(())
@@ -61,13 +63,19 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(address);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
-            if !known?.kind.is_host_accessible() {
+            let accessible = known?.kind.is_host_accessible();
+            c.out(data.cast::<u64>())?
+                .set(if accessible { address } else { 0 });
+            if !accessible {
                 return Err(Error::INVALID_VALUE);
             }
-            c.out(data.cast::<u64>())?.set(address);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
-        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
+            // Synchronous operations are synchronous here; an H200 says so of device memory.
+            let synchronous = !on_host(known?);
+            c.out(data.cast::<c_uint>())?.set(synchronous.into());
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
         | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
         | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => {
             known?;
@@ -78,7 +86,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(known?.id);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED => {
-            c.out(data.cast::<u8>())?
+            c.out(data.cast::<c_uint>())?
                 .set((known?.kind == Kind::Managed).into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
@@ -97,7 +105,8 @@ fn pointer_attribute(
             c.out(data.cast::<usize>())?.set(known?.bytes as usize);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED => {
-            c.out(data.cast::<u8>())?.set(allocation.is_some().into());
+            known?;
+            c.out(data.cast::<c_uint>())?.set(1);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
             known?;
@@ -113,6 +122,10 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?.set(0);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
+            // Since CUDA 13.4.
+            if settings::version() < 13040 {
+                return Err(Error::INVALID_VALUE);
+            }
             known?;
             c.out(data.cast::<c_int>())?.set(-1);
         }
@@ -121,13 +134,25 @@ fn pointer_attribute(
     Ok(())
 }
 
-/// Bytes that the value of a pointer attribute takes.
-fn attribute_size(attribute: CUpointer_attribute) -> usize {
+/// What `cuPointerGetAttributes` gives for memory that an attribute has no value for.
+fn no_value(
+    c: Caller,
+    data: *mut c_void,
+    attribute: CUpointer_attribute,
+    address: u64,
+) -> Result<()> {
+    /// `CU_DEVICE_INVALID`
+    const NO_DEVICE: c_int = -2;
     match attribute.0 {
-        2 | 6 | 9 | 10 | 15 | 16 | 21 | 22 => 4,
-        8 | 13 => 1,
-        _ => 8,
+        9 => c.out(data.cast::<c_int>())?.set(NO_DEVICE),
+        2 | 6 | 8 | 10 | 13 | 15 | 16 | 21 | 22 => c.out(data.cast::<c_uint>())?.set(0),
+        // An address of the program's is one of the program's.
+        4 => c.out(data.cast::<u64>())?.set(address),
+        // As recorded: where a range begins and how long it is is left as it was.
+        11 | 12 => {}
+        _ => c.out(data.cast::<u64>())?.set(0),
     }
+    Ok(())
 }
 
 exports! {
@@ -139,14 +164,14 @@ exports! {
     }
 
     fn cuMemAlloc_v2 [c] (out: *mut CUdeviceptr, bytes: usize) {
-        driver_without_fault()?;
+        context::current()?;
         let out = c.out(out)?;
         out.set(memory::alloc(bytes as u64)?);
         Ok(())
     }
 
     fn cuMemAllocPitch_v2 [c] (out: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
-        driver_without_fault()?;
+        context::current()?;
         let (out, pitch) = (c.out(out)?, c.out(pitch)?);
         let (address, bytes) = memory::alloc_pitch(width as u64, height as u64, element)?;
         out.set(address);
@@ -166,6 +191,10 @@ exports! {
     }
 
     fn cuMemGetAddressRange_v2 [c] (base: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr) {
+        // As recorded: who asks for nothing is told nothing, not even an error.
+        if base.is_null() && size.is_null() {
+            return driver_without_fault().map(|_| ());
+        }
         let (is_base, is_size) = memory::address_range(address)?;
         set(c.out_or_null(base), is_base);
         set(c.out_or_null(size), is_size as usize);
@@ -197,21 +226,22 @@ exports! {
     }
 
     fn cuMemHostGetDevicePointer_v2 [c] (out: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) {
-        driver_without_fault()?;
+        context::current()?;
         let out = c.out(out)?;
-        out.set(memory::host_device_pointer(pointer as u64, flags)?);
-        Ok(())
+        let found = memory::host_device_pointer(pointer as u64, flags);
+        // As recorded: there is no address where there is an error.
+        out.set(found.unwrap_or(0));
+        found.map(|_| ())
     }
 
     fn cuMemHostGetDevicePointer [c] (out: *mut CUdeviceptr_v1, pointer: *mut c_void, flags: c_uint) {
-        driver_without_fault()?;
+        context::current()?;
         let out = c.out(out)?;
         out.set(short(memory::host_device_pointer(pointer as u64, flags)?)?);
         Ok(())
     }
 
     fn cuMemHostGetFlags [c] (out: *mut c_uint, pointer: *mut c_void) {
-        driver_without_fault()?;
         let out = c.out(out)?;
         out.set(memory::host_flags_of(pointer as u64)?);
         Ok(())
@@ -235,10 +265,7 @@ exports! {
         let allocation = memory::find(address);
         for (attribute, data) in attributes.into_iter().zip(data) {
             if pointer_attribute(c, data, attribute, address, allocation.as_ref()).is_err() {
-                // No value for this memory: the answer is NULL or 0, and no error.
-                for i in 0..attribute_size(attribute) {
-                    c.set_at(data.cast::<u8>(), i, 0);
-                }
+                no_value(c, data, attribute, address)?;
             }
         }
         Ok(())

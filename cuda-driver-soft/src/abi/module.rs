@@ -19,6 +19,9 @@ use crate::image::Image;
 /// Reads a file whose name C gave.
 pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
     let name = c.string(name)?;
+    if name.is_empty() {
+        return Err(Error::INVALID_VALUE);
+    }
     std::fs::read(&name).map(Image::of).map_err(|error| {
         crate::log!("{name}: {error}");
         Error::FILE_NOT_FOUND
@@ -62,7 +65,8 @@ exports! {
     }
 
     fn cuModuleUnload [c] (hmod: CUmodule) {
-        module::unload(hmod as usize)
+        // The module of a library is the library's.
+        if module::get(hmod as usize)?.of_library { Err(Error::NOT_PERMITTED) } else { module::unload(hmod as usize) }
     }
 
     fn cuModuleGetLoadingMode [c] (out: *mut CUmoduleLoadingMode) {
@@ -79,16 +83,14 @@ exports! {
     }
 
     fn cuModuleGetFunctionCount [c] (out: *mut c_uint, hmod: CUmodule) {
-        let module = module::get(hmod as usize)?;
-        c.out(out)?.set(module.function_count() as c_uint);
+        let out = c.out(out)?;
+        out.set(module::get(hmod as usize)?.function_count() as c_uint);
         Ok(())
     }
 
     fn cuModuleEnumerateFunctions [c] (out: *mut CUfunction, count: c_uint, hmod: CUmodule) {
+        c.out(out)?;
         let module = module::get(hmod as usize)?;
-        if out.is_null() || count == 0 {
-            return Err(Error::INVALID_VALUE);
-        }
         for (i, function) in module.enumerate(count as usize)?.into_iter().enumerate() {
             c.set_at(out, i, function as CUfunction);
         }

@@ -19,7 +19,7 @@ fn max_active(
 ) -> Result<()> {
     let device = function::current_device()?;
     let out = c.out(out)?;
-    let function = function::get(function as usize)?;
+    let function = function::get_or_of_kernel(function as usize)?;
     out.set(occupancy::max_active_blocks(&function, device, threads, dynamic as u64)? as c_int);
     Ok(())
 }
@@ -35,13 +35,13 @@ fn best(
 ) -> Result<()> {
     let device = function::current_device()?;
     let (grid, block) = (c.out(grid)?, c.out(block)?);
-    let function = function::get(function as usize)?;
+    let function = function::get_or_of_kernel(function as usize)?;
     let dynamic_of = |threads: c_int| match size {
         // SAFETY: the caller vouches for its function, which takes the number of threads and gives bytes.
         Some(size) => unsafe { size(threads) },
         None => dynamic,
     };
-    let (is_grid, is_block) = occupancy::best_block(&function, device, limit, dynamic_of);
+    let (is_grid, is_block) = occupancy::best_block(&function, device, limit, dynamic_of)?;
     grid.set(is_grid);
     block.set(is_block);
     Ok(())
@@ -53,6 +53,7 @@ exports! {
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags [c] (out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize, flags: c_uint) {
+        function::current_device()?;
         if flags > 1 {
             return Err(Error::INVALID_VALUE);
         }
@@ -73,7 +74,7 @@ exports! {
     fn cuOccupancyAvailableDynamicSMemPerBlock [c] (out: *mut usize, function: CUfunction, blocks: c_int, threads: c_int) {
         let device = function::current_device()?;
         let out = c.out(out)?;
-        let function = function::get(function as usize)?;
+        let function = function::get_or_of_kernel(function as usize)?;
         out.set(occupancy::available_dynamic(&function, device, blocks, threads)? as usize);
         Ok(())
     }

@@ -55,11 +55,12 @@ fn query(
     if flags & !FLAGS != 0 {
         return Err(Error::INVALID_VALUE);
     }
+    // What is newer than the driver says it is, it has never heard of.
     let of_base = || {
         Function::ALL
             .iter()
             .copied()
-            .filter(|f| f.base().as_bytes() == name)
+            .filter(|f| f.base().as_bytes() == name && f.since() <= own)
     };
     if of_base().next().is_none() {
         return Ok((
@@ -116,7 +117,7 @@ exports! {
     anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
         let (name, function) = (c.bytes(symbol)?, c.out(function)?);
         let (address, _) = query(&name, version, flags)?;
-        // As recorded on 470 to 555: without a status to say it in, and with nothing written.
+        // As recorded on 470 to 580: without a status to say it in, and with nothing written.
         if address.is_null() {
             return Err(Error::NOT_FOUND);
         }
@@ -133,8 +134,9 @@ exports! {
     }
 
     anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
+        // No table is known; the code is that of an id that a real driver does not know.
         c.out(table)?.set(std::ptr::null());
-        Err(Error::NOT_FOUND)
+        Err(Error::INVALID_VALUE)
     }
 }
 

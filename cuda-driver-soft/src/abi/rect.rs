@@ -10,7 +10,6 @@ use super::args::Caller;
 use super::exports;
 use crate::driver::copy::Waits::{self, Asynchronous, Synchronous};
 use crate::driver::error::{Error, Result};
-use crate::driver::process::driver_without_fault;
 use crate::driver::rect::{self, Base, Extent, Side};
 use crate::driver::stream::{self, Mode};
 use crate::driver::{context, profile};
@@ -18,16 +17,13 @@ use crate::driver::{context, profile};
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();
 
-fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr) -> Result<Base> {
+fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr) -> Base {
     match kind {
-        CUmemorytype::CU_MEMORYTYPE_HOST => Ok(Base::Host(host as u64)),
-        CUmemorytype::CU_MEMORYTYPE_DEVICE => Ok(Base::Device(device)),
-        CUmemorytype::CU_MEMORYTYPE_UNIFIED => Ok(Base::Unified(device)),
-        CUmemorytype::CU_MEMORYTYPE_ARRAY => {
-            crate::log!("copies of arrays are not supported");
-            Err(Error::NOT_SUPPORTED)
-        }
-        _ => Err(Error::INVALID_VALUE),
+        CUmemorytype::CU_MEMORYTYPE_HOST => Base::Host(host as u64),
+        CUmemorytype::CU_MEMORYTYPE_DEVICE => Base::Device(device),
+        CUmemorytype::CU_MEMORYTYPE_UNIFIED => Base::Unified(device),
+        // There are no arrays that a handle could name.
+        _ => Base::Nothing,
     }
 }
 
@@ -38,22 +34,26 @@ struct Sides {
     extent: Extent,
 }
 
-fn run(c: Caller, sides: Sides, hstream: CUstream, mode: Mode, waits: Waits) -> Result<()> {
+fn run(
+    c: Caller,
+    sides: impl FnOnce() -> Result<Sides>,
+    hstream: CUstream,
+    mode: Mode,
+    waits: Waits,
+) -> Result<()> {
     let stream = stream::for_work(hstream as usize, mode)?;
+    let sides = sides()?;
     let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
     rect::copy(sides.to, sides.from, sides.extent, &stream, waits, host)
 }
 
 fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sides> {
-    driver_without_fault()?;
     let copy = c.read(copy)?;
-    let side = |kind, host, device, x: usize, y: usize, pitch: usize| {
-        Ok(Side {
-            base: base(kind, host, device)?,
-            offset: [x as u64, y as u64, 0],
-            pitch: pitch as u64,
-            rows: 0,
-        })
+    let side = |kind, host, device, x: usize, y: usize, pitch: usize| Side {
+        base: base(kind, host, device),
+        offset: [x as u64, y as u64, 0],
+        pitch: pitch as u64,
+        rows: 0,
     };
     let sides = Sides {
         to: side(
@@ -63,7 +63,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
             copy.dstXInBytes,
             copy.dstY,
             copy.dstPitch,
-        )?,
+        ),
         from: side(
             copy.srcMemoryType,
             copy.srcHost,
@@ -71,7 +71,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
             copy.srcXInBytes,
             copy.srcY,
             copy.srcPitch,
-        )?,
+        ),
         extent: Extent {
             width: copy.WidthInBytes as u64,
             height: copy.Height as u64,
@@ -81,7 +81,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
     let most = context::current().map_or(u64::MAX, |context| {
         context.device.limit(profile::MAX_PITCH).into()
     });
-    if aligned && (sides.to.pitch > most || sides.from.pitch > most) {
+    if aligned && copy.Height > 1 && (sides.to.pitch > most || sides.from.pitch > most) {
         return Err(Error::INVALID_VALUE);
     }
     Ok(sides)
@@ -91,22 +91,19 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
 macro_rules! sides_of_box {
     ($copy:expr) => {{
         let copy = $copy;
-        if copy.srcLOD != 0 || copy.dstLOD != 0 {
-            return Err(Error::INVALID_VALUE);
-        }
         Sides {
             to: Side {
                 base: base(
                     copy.dstMemoryType,
                     copy.dstHost.cast_const(),
                     copy.dstDevice,
-                )?,
+                ),
                 offset: [copy.dstXInBytes as u64, copy.dstY as u64, copy.dstZ as u64],
                 pitch: copy.dstPitch as u64,
                 rows: copy.dstHeight as u64,
             },
             from: Side {
-                base: base(copy.srcMemoryType, copy.srcHost, copy.srcDevice)?,
+                base: base(copy.srcMemoryType, copy.srcHost, copy.srcDevice),
                 offset: [copy.srcXInBytes as u64, copy.srcY as u64, copy.srcZ as u64],
                 pitch: copy.srcPitch as u64,
                 rows: copy.srcHeight as u64,
@@ -121,12 +118,10 @@ macro_rules! sides_of_box {
 }
 
 fn cuboid(c: Caller, copy: *const CUDA_MEMCPY3D) -> Result<Sides> {
-    driver_without_fault()?;
     Ok(sides_of_box!(c.read(copy)?))
 }
 
 fn peer(c: Caller, copy: *const CUDA_MEMCPY3D_PEER) -> Result<Sides> {
-    driver_without_fault()?;
     let copy = c.read(copy)?;
     super::copy::check_peers(copy.dstContext, copy.srcContext)?;
     Ok(sides_of_box!(copy))
@@ -134,30 +129,30 @@ fn peer(c: Caller, copy: *const CUDA_MEMCPY3D_PEER) -> Result<Sides> {
 
 exports! {
     fn cuMemcpy2D_v2 | cuMemcpy2D_v2_ptds [c, mode] (copy: *const CUDA_MEMCPY2D) {
-        run(c, rectangle(c, copy, true)?, NULL, mode, Synchronous)
+        run(c, || rectangle(c, copy, true), NULL, mode, Synchronous)
     }
 
     fn cuMemcpy2DUnaligned_v2 | cuMemcpy2DUnaligned_v2_ptds [c, mode] (copy: *const CUDA_MEMCPY2D) {
-        run(c, rectangle(c, copy, false)?, NULL, mode, Synchronous)
+        run(c, || rectangle(c, copy, false), NULL, mode, Synchronous)
     }
 
     fn cuMemcpy2DAsync_v2 | cuMemcpy2DAsync_v2_ptsz [c, mode] (copy: *const CUDA_MEMCPY2D, hstream: CUstream) {
-        run(c, rectangle(c, copy, true)?, hstream, mode, Asynchronous)
+        run(c, || rectangle(c, copy, true), hstream, mode, Asynchronous)
     }
 
     fn cuMemcpy3D_v2 | cuMemcpy3D_v2_ptds [c, mode] (copy: *const CUDA_MEMCPY3D) {
-        run(c, cuboid(c, copy)?, NULL, mode, Synchronous)
+        run(c, || cuboid(c, copy), NULL, mode, Synchronous)
     }
 
     fn cuMemcpy3DAsync_v2 | cuMemcpy3DAsync_v2_ptsz [c, mode] (copy: *const CUDA_MEMCPY3D, hstream: CUstream) {
-        run(c, cuboid(c, copy)?, hstream, mode, Asynchronous)
+        run(c, || cuboid(c, copy), hstream, mode, Asynchronous)
     }
 
     fn cuMemcpy3DPeer | cuMemcpy3DPeer_ptds [c, mode] (copy: *const CUDA_MEMCPY3D_PEER) {
-        run(c, peer(c, copy)?, NULL, mode, Synchronous)
+        run(c, || peer(c, copy), NULL, mode, Synchronous)
     }
 
     fn cuMemcpy3DPeerAsync | cuMemcpy3DPeerAsync_ptsz [c, mode] (copy: *const CUDA_MEMCPY3D_PEER, hstream: CUstream) {
-        run(c, peer(c, copy)?, hstream, mode, Asynchronous)
+        run(c, || peer(c, copy), hstream, mode, Asynchronous)
     }
 }

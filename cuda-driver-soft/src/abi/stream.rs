@@ -10,7 +10,7 @@ use cuda_driver_sys::{
 use super::args::set;
 use super::exports;
 use crate::driver::error::{Error, Result};
-use crate::driver::process::{driver, driver_in_host_function, driver_without_fault};
+use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::driver::work::Work;
 
@@ -21,10 +21,9 @@ fn launch_host_function(
     data: *mut c_void,
     mode: Mode,
 ) -> Result<()> {
-    driver_in_host_function()?;
     crate::driver::process::check_sticky()?;
     let function = function.ok_or(Error::INVALID_VALUE)?;
-    let stream = stream::resolve(hstream as usize, mode)?;
+    let stream = stream::named(hstream as usize, mode)?;
     let data = data as usize;
     let call = move |fault: u32| {
         if fault == 0 {
@@ -56,30 +55,26 @@ exports! {
     }
 
     inside fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hstream: CUstream) {
-        driver_in_host_function()?;
-        crate::driver::process::check_sticky()?;
-        stream::resolve(hstream as usize, mode)?.query()
+        stream::named(hstream as usize, mode)?.query()
     }
 
     fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
         stream::for_work(hstream as usize, mode)?.synchronize()
     }
 
-    fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: cuda_driver_sys::CUevent, flags: c_uint) {
-        driver_without_fault()?;
-        if flags > 1 {
-            return Err(Error::INVALID_VALUE);
-        }
-        stream::for_work(hstream as usize, mode)?.wait_event(hevent as usize)
+    inside fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: cuda_driver_sys::CUevent, flags: c_uint) {
+        let stream = stream::named(hstream as usize, mode)?;
+        stream::check_external(flags)?;
+        stream.wait_event(hevent as usize)
     }
 
-    fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (hstream: CUstream, callback: CUstreamCallback, data: *mut c_void, flags: c_uint) {
-        driver_without_fault()?;
+    inside fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (hstream: CUstream, callback: CUstreamCallback, data: *mut c_void, flags: c_uint) {
+        crate::driver::process::check_sticky()?;
         let callback = callback.ok_or(Error::INVALID_VALUE)?;
         if flags != 0 {
             return Err(Error::INVALID_VALUE);
         }
-        let stream = stream::for_work(hstream as usize, mode)?;
+        let stream = stream::named(hstream as usize, mode)?;
         let (hstream, data) = (hstream as usize, data as usize);
         let call = move |fault: u32| {
             // SAFETY: the caller of cuStreamAddCallback vouches for the function and its data until it has run.
@@ -100,63 +95,69 @@ exports! {
         launch_host_function(hstream, function, data, mode)
     }
 
-    fn cuStreamGetPriority | cuStreamGetPriority_ptsz [c, mode] (hstream: CUstream, out: *mut c_int) {
-        driver()?;
-        let stream = stream::for_work(hstream as usize, mode)?;
-        c.out(out)?.set(stream.priority);
+    inside fn cuStreamGetPriority | cuStreamGetPriority_ptsz [c, mode] (hstream: CUstream, out: *mut c_int) {
+        let out = c.out(out)?;
+        let stream = stream::named(hstream as usize, mode)?;
+        out.set(stream.priority);
         Ok(())
     }
 
-    fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (hstream: CUstream, out: *mut c_uint) {
-        driver()?;
-        let stream = stream::for_work(hstream as usize, mode)?;
-        c.out(out)?.set(stream.flags);
+    inside fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (hstream: CUstream, out: *mut c_uint) {
+        let out = c.out(out)?;
+        let stream = stream::named(hstream as usize, mode)?;
+        out.set(stream.flags);
         Ok(())
     }
 
-    fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (hstream: CUstream, out: *mut c_ulonglong) {
-        driver()?;
-        let stream = stream::for_work(hstream as usize, mode)?;
-        c.out(out)?.set(stream.id());
+    inside fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (hstream: CUstream, out: *mut c_ulonglong) {
+        let out = c.out(out)?;
+        let stream = stream::named(hstream as usize, mode)?;
+        out.set(stream.id());
         Ok(())
     }
 
-    fn cuStreamGetCtx | cuStreamGetCtx_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext) {
-        driver()?;
+    inside fn cuStreamGetCtx | cuStreamGetCtx_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext) {
         let context = stream::context_of(hstream as usize, mode)?;
         c.out(out)?.set(context as CUcontext);
         Ok(())
     }
 
-    fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext, green: *mut CUgreenCtx) {
-        driver()?;
+    inside fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext, green: *mut CUgreenCtx) {
         let context = stream::context_of(hstream as usize, mode)?;
         c.out(out)?.set(context as CUcontext);
         set(c.out_or_null(green), std::ptr::null_mut());
         Ok(())
     }
 
-    fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (hstream: CUstream, out: *mut CUdevice) {
-        driver()?;
-        let stream = stream::for_work(hstream as usize, mode)?;
+    inside fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (hstream: CUstream, out: *mut CUdevice) {
+        let stream = stream::named(hstream as usize, mode)?;
         c.out(out)?.set(stream.context.device.ordinal);
         Ok(())
     }
 
-    fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
+    inside fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
         // No stream captures: cuStreamBeginCapture is not supported yet.
-        driver()?;
-        stream::for_work(hstream as usize, mode)?;
-        c.out(out)?.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
+        let out = c.out(out)?;
+        stream::named(hstream as usize, mode)?;
+        out.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
         Ok(())
     }
 
-    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, _length: usize, flags: c_uint) {
+    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, length: usize, flags: c_uint) {
         // Managed memory is reachable from everywhere at any time, so attaching it changes nothing.
-        driver_without_fault()?;
-        stream::for_work(hstream as usize, mode)?;
+        const GLOBAL: c_uint = 1;
+        const SINGLE: c_uint = 4;
+        let stream = stream::for_work(hstream as usize, mode)?;
         let found = crate::memory::space().find(address);
-        let managed = found.is_some_and(|a| a.kind == crate::memory::Kind::Managed);
-        if managed && matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(Error::INVALID_VALUE) }
+        // All of an allocation, and a single stream that was created.
+        let whole = found.is_some_and(|a| {
+            a.kind == crate::memory::Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)
+        });
+        let right = match flags {
+            SINGLE => stream.is_created(),
+            GLOBAL..SINGLE => flags != GLOBAL | 2,
+            _ => false,
+        };
+        if whole && right { Ok(()) } else { Err(Error::INVALID_VALUE) }
     }
 }

@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device::{self, Device};
 use super::error::{Error, Result};
 use super::handle::Missing;
 use super::lanes::Lanes;
+use super::limits::Limits;
 use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
@@ -21,6 +22,7 @@ pub(crate) struct Context {
     pub(crate) handle: usize,
     pub(crate) device: &'static Device,
     primary: bool,
+    serial: AtomicU64,
     flags: AtomicU32,
     alive: AtomicBool,
     /// `cuCtxAttach` and `cuCtxDetach` count it; creation counts 1.
@@ -36,71 +38,70 @@ pub(crate) struct Context {
 pub(crate) struct Options {
     pub(crate) cache_config: u32,
     pub(crate) shared_config: u32,
-    limits: [u64; 7],
-    /// A kernel was launched that may print, or allocate from the heap: from then on their sizes are what they are.
-    prints: bool,
-    allocates: bool,
+    pub(crate) limits: Limits,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        // Stack, printf buffer, heap, (no depth of synchronisation), pending launches, fetch granularity, persisting L2.
+impl Options {
+    fn of(device: &'static Device) -> Options {
         Options {
             cache_config: 0,
             shared_config: 1,
-            limits: [1024, 7 << 20, 8 << 20, 0, 2048, 128, 0],
-            prints: false,
-            allocates: false,
+            limits: Limits::of(device),
         }
     }
 }
 
-/// `CU_LIMIT_STACK_SIZE`: bytes of local memory that a thread has for calls whose depth is not known at load.
-const LIMIT_STACK_SIZE: usize = 0;
-/// `CU_LIMIT_PRINTF_FIFO_SIZE`
-const LIMIT_PRINTF_FIFO_SIZE: usize = 1;
-/// `CU_LIMIT_MALLOC_HEAP_SIZE`: bytes that all kernels together may have from `malloc`.
-const LIMIT_MALLOC_HEAP_SIZE: usize = 2;
-/// `CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH`, which sm_90 no longer has.
-const LIMIT_SYNC_DEPTH: u32 = 3;
-/// `CU_LIMIT_MAX_L2_FETCH_GRANULARITY`
-const LIMIT_FETCH_GRANULARITY: usize = 5;
 /// `CU_CTX_FLAGS_MASK` of the 13.5 header.
 const FLAGS_MASK: u32 = 0xFF;
 /// `CU_CTX_SCHED_MASK`
 const SCHED_MASK: u32 = 7;
+/// `CU_CTX_MAP_HOST`: all page-locked memory is mapped, so it says nothing. Primary contexts have it, and nobody sets it.
+const MAP_HOST: u32 = 8;
+/// `CU_CTX_COREDUMP_ENABLE` and `CU_CTX_USER_COREDUMP_ENABLE`, which implies it.
+const COREDUMP: u32 = 0x20;
+const USER_COREDUMP: u32 = 0x40;
 
-thread_local! {
-    /// Handles of the contexts current on this thread, the top last. Never destroyed, so that calls from destructors of
-    /// other thread-locals still find it; a thread that used CUDA leaves a few bytes behind.
-    static STACK: ManuallyDrop<RefCell<Vec<usize>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+/// A context that a thread has made current.
+#[derive(Clone)]
+struct Entry {
+    handle: usize,
+    /// What can be asked of it when it is destroyed; `None` where it was so before.
+    context: Option<Arc<Context>>,
 }
 
-fn stack<R>(f: impl FnOnce(&mut Vec<usize>) -> R) -> R {
+thread_local! {
+    /// The contexts current on this thread, the top last. Never destroyed, so that calls from destructors of other
+    /// thread-locals still find it; a thread that used CUDA leaves a few bytes behind.
+    static STACK: ManuallyDrop<RefCell<Vec<Entry>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+}
+
+fn stack<R>(f: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
     STACK.with(|stack| f(&mut stack.borrow_mut()))
 }
 
 /// The handle on top of the calling thread's stack, whether or not its context still lives; 0 if the stack is empty.
 pub(crate) fn current_handle() -> usize {
-    stack(|s| s.last().copied().unwrap_or(0))
+    stack(|s| s.last().map_or(0, |entry| entry.handle))
 }
 
-/// The living context of this handle: 201 for what is no context, or is no more; 709 for a destroyed one that is still
-/// current on this thread.
+/// The living context of this handle: 201 for what never was a context, 709 for one that is destroyed.
 pub(crate) fn by_handle(handle: usize) -> Result<Arc<Context>> {
     match driver_in_host_function()?.contexts.get(handle) {
         Ok(context) if context.is_alive() => Ok(context),
-        _ => Err(gone(handle)),
+        Err(Missing::Unknown) => Err(Error::INVALID_CONTEXT),
+        _ => Err(Error::CONTEXT_IS_DESTROYED),
     }
 }
 
-/// What calls answer that name a context, or something of a context, that does not live.
-pub(crate) fn gone(handle: usize) -> Error {
-    if handle != 0 && current_handle() == handle {
-        Error::CONTEXT_IS_DESTROYED
-    } else {
-        Error::INVALID_CONTEXT
-    }
+/// What goes onto a stack for a handle. A destroyed context is taken as it is; on what never was one, a real driver
+/// crashes.
+fn entry(handle: usize) -> Result<Entry> {
+    let context = match driver()?.contexts.get(handle) {
+        Ok(context) => Some(context),
+        Err(Missing::Destroyed) => None,
+        Err(Missing::Unknown) => return Err(Error::INVALID_CONTEXT),
+    };
+    Ok(Entry { handle, context })
 }
 
 /// The current context for a call that works in it: 201 without one, 709 if it is destroyed, the fault after a fault.
@@ -118,6 +119,15 @@ pub(crate) fn current_even_after_fault() -> Result<Arc<Context>> {
     }
 }
 
+/// The current context, though it may be destroyed: its device and its flags can still be asked for.
+pub(crate) fn current_or_destroyed() -> Result<Arc<Context>> {
+    driver()?;
+    match stack(|s| s.last().cloned()) {
+        None => Err(Error::INVALID_CONTEXT),
+        Some(entry) => entry.context.ok_or(Error::CONTEXT_IS_DESTROYED),
+    }
+}
+
 /// Checks what `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` take as flags.
 pub(crate) fn check_flags(flags: u32) -> Result<()> {
     let scheduling = matches!(flags & SCHED_MASK, 0 | 1 | 2 | 4);
@@ -131,10 +141,29 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
 /// Makes a context and pushes it.
 pub(crate) fn create(flags: u32, ordinal: i32) -> Result<usize> {
     driver_without_fault()?;
+    let device = device::get(ordinal)?;
     check_flags(flags)?;
-    let handle = make(flags, device::get(ordinal)?, false)?.handle;
-    stack(|s| s.push(handle));
+    let context = make(flags, device, false)?;
+    let handle = context.handle;
+    let context = Some(context);
+    stack(|s| s.push(Entry { handle, context }));
     Ok(handle)
+}
+
+/// A number that no other context of the process has had.
+fn next_serial() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed) + 1
+}
+
+/// What a new context says of its flags.
+fn flags_at_creation(flags: u32) -> u32 {
+    let coredump = if flags & USER_COREDUMP != 0 {
+        COREDUMP
+    } else {
+        0
+    };
+    flags & !USER_COREDUMP | coredump
 }
 
 fn make(flags: u32, device: &'static Device, primary: bool) -> Result<Arc<Context>> {
@@ -142,11 +171,12 @@ fn make(flags: u32, device: &'static Device, primary: bool) -> Result<Arc<Contex
         handle,
         device,
         primary,
-        flags: AtomicU32::new(flags),
+        serial: AtomicU64::new(next_serial()),
+        flags: AtomicU32::new(flags_at_creation(flags)),
         alive: AtomicBool::new(true),
         usage: AtomicU32::new(1),
         lanes: Mutex::default(),
-        options: Mutex::default(),
+        options: Mutex::new(Options::of(device)),
         peers: Mutex::default(),
     }))
 }
@@ -157,7 +187,14 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         return Err(Error::INVALID_VALUE);
     }
     let driver = driver()?;
-    let context = driver.contexts.get(handle).map_err(|_| gone(handle))?;
+    let context = driver.contexts.get(handle).map_err(|why| {
+        // As recorded: of a destroyed one, by whether there is another to blame.
+        if why == Missing::Unknown || current_handle() == 0 {
+            Error::INVALID_CONTEXT
+        } else {
+            Error::CONTEXT_IS_DESTROYED
+        }
+    })?;
     if context.primary {
         return Err(Error::INVALID_CONTEXT);
     }
@@ -166,68 +203,56 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         .remove(handle)
         .map_err(|_| Error::INVALID_CONTEXT)?;
     context.end();
-    stack(|s| s.pop_if(|top| *top == handle));
+    stack(|s| s.pop_if(|top| top.handle == handle));
     Ok(())
 }
 
-/// `cuCtxPushCurrent`
+/// `cuCtxPushCurrent`: also of a destroyed context.
 pub(crate) fn push(handle: usize) -> Result<()> {
     driver()?;
     if handle == 0 {
         return Err(Error::INVALID_VALUE);
     }
-    by_handle(handle)?;
-    stack(|s| s.push(handle));
+    let entry = entry(handle)?;
+    stack(|s| s.push(entry));
     Ok(())
 }
 
 /// `cuCtxPopCurrent`: what was current, even if it is destroyed.
 pub(crate) fn pop() -> Result<usize> {
     driver()?;
-    stack(Vec::pop).ok_or(Error::INVALID_CONTEXT)
+    let popped = stack(Vec::pop).ok_or(Error::INVALID_CONTEXT)?;
+    Ok(popped.handle)
 }
 
-/// `cuCtxSetCurrent`: replaces the top; with NULL pops it. A destroyed context is taken as it is by a real driver.
+/// `cuCtxSetCurrent`: replaces the top; with NULL pops it. Also with a destroyed context.
 pub(crate) fn set_current(handle: usize) -> Result<()> {
     driver()?;
     if handle == 0 {
         stack(Vec::pop);
         return Ok(());
     }
-    if driver()?
-        .contexts
-        .get(handle)
-        .is_err_and(|why| why == Missing::Unknown)
-    {
-        return Err(Error::INVALID_CONTEXT);
-    }
+    let entry = entry(handle)?;
     stack(|s| {
         s.pop();
-        s.push(handle);
+        s.push(entry);
     });
     Ok(())
 }
 
 /// `cuCtxAttach`: counts one more use of the current context and gives its handle.
 pub(crate) fn attach() -> Result<usize> {
-    let context = current()?;
+    let context = current_even_after_fault()?;
     context.usage.fetch_add(1, Relaxed);
     Ok(context.handle)
 }
 
 /// `cuCtxDetach`: only of the current context; the last one destroys it.
 pub(crate) fn detach(handle: usize) -> Result<()> {
-    driver()?;
-    if handle == 0 {
-        return Err(Error::INVALID_VALUE);
-    }
-    if current_handle() != handle {
+    let context = current_even_after_fault()?;
+    if context.handle != handle {
         return Err(Error::INVALID_CONTEXT);
     }
-    let Ok(context) = driver()?.contexts.get(handle) else {
-        return Err(Error::INVALID_CONTEXT);
-    };
-    check_sticky()?;
     if context.primary {
         let lower = |n: u32| (n > 1).then(|| n - 1);
         let _ = context.usage.fetch_update(Relaxed, Relaxed, lower);
@@ -264,11 +289,19 @@ impl Context {
         self.flags.load(Relaxed)
     }
 
+    /// Sets the flags; some are as they were when the context was made.
     pub(crate) fn set_flags(&self, flags: u32) {
-        self.flags.store(flags, Relaxed);
+        const FIXED: u32 = MAP_HOST | COREDUMP | USER_COREDUMP;
+        self.flags
+            .store(self.flags() & FIXED | flags & !FIXED, Relaxed);
     }
 
-    /// A number that names it in memory, in modules and for `cuCtxGetId`.
+    /// `cuCtxGetId`: another one each time that a primary context becomes active.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial.load(Relaxed)
+    }
+
+    /// A number that names it in memory and in modules.
     pub(crate) fn id(&self) -> u64 {
         self.handle as u64
     }
@@ -321,18 +354,18 @@ impl Context {
     pub(crate) fn note_launch(&self, kernel: &exec::Kernel) {
         let local = kernel.local_bytes().next_multiple_of(16);
         let mut options = self.options();
-        options.prints |= kernel.prints();
-        options.allocates |= kernel.uses_heap();
-        let stack = &mut options.limits[LIMIT_STACK_SIZE];
-        *stack = local.max(*stack);
+        let limits = &mut options.limits;
+        limits.prints |= kernel.prints();
+        limits.allocates |= kernel.uses_heap();
+        limits.stack = limits.stack.max(local);
     }
 
     /// What its limits mean for a launch.
     pub(crate) fn launch_options(&self) -> exec::Options {
         let limits = self.options().limits;
         exec::Options {
-            stack_limit: limits[LIMIT_STACK_SIZE],
-            heap_limit: limits[LIMIT_MALLOC_HEAP_SIZE],
+            stack_limit: limits.stack,
+            heap_limit: limits.heap,
             ..exec::Options::default()
         }
     }
@@ -344,36 +377,10 @@ impl Context {
         super::module::unload_all_of(self);
         super::memory::release_all_of(self);
     }
-
-    /// `cuCtxGetLimit`
-    pub(crate) fn limit(&self, limit: u32) -> Result<u64> {
-        match limit {
-            LIMIT_SYNC_DEPTH => Err(Error::UNSUPPORTED_LIMIT),
-            0..7 => Ok(self.options().limits[limit as usize]),
-            7..=10 => Err(Error::UNSUPPORTED_LIMIT),
-            _ => Err(Error::INVALID_VALUE),
-        }
-    }
-
-    /// `cuCtxSetLimit`
-    pub(crate) fn set_limit(&self, limit: u32, value: u64) -> Result<()> {
-        self.limit(limit)?;
-        let Options {
-            prints, allocates, ..
-        } = *self.options();
-        match limit as usize {
-            LIMIT_PRINTF_FIFO_SIZE if prints => return Err(Error::INVALID_VALUE),
-            LIMIT_MALLOC_HEAP_SIZE if allocates => return Err(Error::INVALID_VALUE),
-            _ => {}
-        }
-        let granularity = limit as usize == LIMIT_FETCH_GRANULARITY;
-        self.options().limits[limit as usize] = if granularity { value.min(128) } else { value };
-        Ok(())
-    }
 }
 
 /// The primary context of a device: one that all who retain it share.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Primary {
     flags: u32,
     retained: u32,
@@ -404,12 +411,14 @@ pub(crate) fn primary_retain(ordinal: i32) -> Result<usize> {
     let (device, mut primary) = primary_of(ordinal)?;
     let context = match &primary.context {
         Some(context) => context.clone(),
-        None => make(primary.flags, device, true)?,
+        None => make(primary.flags | MAP_HOST, device, true)?,
     };
     if !context.is_alive() {
-        context.set_flags(primary.flags);
+        let flags = flags_at_creation(primary.flags | MAP_HOST);
+        context.flags.store(flags, Relaxed);
+        context.serial.store(next_serial(), Relaxed);
         context.usage.store(1, Relaxed);
-        *context.options() = Options::default();
+        *context.options() = Options::of(device);
         context.alive.store(true, Relaxed);
     }
     primary.retained += 1;
@@ -435,6 +444,16 @@ fn idle_before_end(
     }
 }
 
+/// Ends the primary context if it is active. Its flags do not outlive it.
+fn end_primary(primary: &mut Primary) {
+    if primary.is_active()
+        && let Some(context) = &primary.context
+    {
+        context.end();
+        primary.flags = 0;
+    }
+}
+
 /// `cuDevicePrimaryCtxRelease`: 201 when nobody holds it.
 pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
     let mut primary = idle_before_end(ordinal, |p| p.retained == 1)?;
@@ -442,23 +461,16 @@ pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
         .retained
         .checked_sub(1)
         .ok_or(Error::INVALID_CONTEXT)?;
-    if primary.retained == 0
-        && primary.is_active()
-        && let Some(context) = &primary.context
-    {
-        context.end();
+    if primary.retained == 0 {
+        end_primary(&mut primary);
     }
     Ok(())
 }
 
 /// `cuDevicePrimaryCtxReset`: the context ends though it is still held.
 pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
-    let primary = idle_before_end(ordinal, |_| true)?;
-    if primary.is_active()
-        && let Some(context) = &primary.context
-    {
-        context.end();
-    }
+    let mut primary = idle_before_end(ordinal, |_| true)?;
+    end_primary(&mut primary);
     Ok(())
 }
 
@@ -466,6 +478,9 @@ pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
 pub(crate) fn primary_set_flags(ordinal: i32, flags: u32) -> Result<()> {
     let (_, mut primary) = primary_of(ordinal)?;
     check_flags(flags)?;
+    if flags & MAP_HOST != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
     primary.flags = flags;
     if let Some(context) = &primary.context {
         context.set_flags(flags);

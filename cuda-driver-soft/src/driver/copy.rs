@@ -8,7 +8,7 @@ use super::memory::Place;
 use super::process::observe_fault;
 use super::stream::StreamRef;
 use super::work::Work;
-use crate::memory::{BadRange, Kind, space};
+use crate::memory::{BadRange, space};
 
 /// Copies from pageable memory up to this many bytes are taken at once and written later.
 const STAGED: u64 = 64 << 10;
@@ -157,13 +157,8 @@ pub(crate) fn fill(
     }
     let before_last = pitch.checked_mul(height - 1).ok_or(Error::INVALID_VALUE)?;
     let all = before_last.checked_add(row).ok_or(Error::INVALID_VALUE)?;
-    let Place::Device(allocation, _) = Place::device(address, all)? else {
-        return Err(Error::INVALID_VALUE);
-    };
-    // As recorded: page-locked memory of the host is not filled by the device.
-    if matches!(allocation.kind, Kind::Pinned | Kind::Registered) {
-        return Err(Error::INVALID_VALUE);
-    }
+    // Page-locked memory of the host is filled as well.
+    Place::device(address, all)?.check_writable()?;
     let task = move || {
         for y in 0..height {
             let at = address + y * pitch;

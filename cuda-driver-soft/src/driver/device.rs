@@ -9,6 +9,7 @@ use super::profile::{self, Profile};
 use crate::settings;
 
 /// One software device.
+#[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) ordinal: i32,
     pub(crate) profile: &'static Profile,
@@ -98,6 +99,7 @@ impl Device {
     pub(crate) fn attribute(&self, attribute: u32) -> Result<i32> {
         match attribute {
             profile::PCI_BUS_ID => Ok(self.pci_bus() as i32),
+            _ if profile::since(attribute) > settings::version() => Err(Error::INVALID_VALUE),
             _ => self
                 .profile
                 .attribute(attribute)
@@ -111,21 +113,33 @@ impl Device {
     }
 }
 
-/// `cuDeviceGetByPCIBusId`: `domain:bus:device.function`, the domain and the function may be left out.
+/// The address in `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. As
+/// recorded, what follows the last number is not looked at.
+fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
+    let number = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_hexdigit());
+        u32::from_str_radix(&text[..end.unwrap_or(text.len())], 16).ok()
+    };
+    let parts: Vec<&str> = id.trim_start().split(':').collect();
+    let (slot, function) = match parts.last()?.split_once('.') {
+        Some((slot, function)) => (slot, number(function)),
+        None => (*parts.last()?, None),
+    };
+    match parts[..] {
+        [domain, bus, _] => Some((
+            number(domain)?,
+            number(bus)?,
+            number(slot)?,
+            function.unwrap_or(0),
+        )),
+        [bus, _] => Some((0, number(bus)?, number(slot)?, function?)),
+        _ => None,
+    }
+}
+
+/// `cuDeviceGetByPCIBusId`
 pub(crate) fn by_pci_bus_id(id: &str) -> Result<&'static Device> {
-    let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| Error::INVALID_VALUE);
-    let mut parts = id.trim().rsplitn(3, ':');
-    let (last, bus) = (
-        parts.next().ok_or(Error::INVALID_VALUE)?,
-        parts.next().ok_or(Error::INVALID_VALUE)?,
-    );
-    let (slot, function) = last.split_once('.').unwrap_or((last, "0"));
-    let address = (
-        number(parts.next().unwrap_or("0"))?,
-        number(bus)?,
-        number(slot)?,
-        number(function)?,
-    );
+    let address = pci_address(id).ok_or(Error::INVALID_VALUE)?;
     let devices = driver()?.devices.iter();
     let mut found = devices.filter(|d| address == (0, d.pci_bus(), 0, 0));
     found.next().ok_or(Error::INVALID_DEVICE)
@@ -144,5 +158,15 @@ mod tests {
         assert_eq!(visible(Some("0,5"), 1), Ok(vec![0]));
         assert_eq!(visible(Some("1,0"), 2), Ok(vec![1, 0]));
         assert_eq!(visible(Some("0,0"), 1), Err(Error::INVALID_DEVICE));
+    }
+
+    #[test]
+    fn pci_addresses_as_recorded() {
+        for same in ["0000:1f:02.0", "0:1F:2", "1f:02.0", "0000:1F:02.0x"] {
+            assert_eq!(pci_address(same), Some((0, 0x1f, 2, 0)), "{same}");
+        }
+        for bad in ["", "junk", "0", "1f:02", "::", "0000:1f:", "1:2:3:4"] {
+            assert_eq!(pci_address(bad), None, "{bad}");
+        }
     }
 }

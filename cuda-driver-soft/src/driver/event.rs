@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::context::{self, Context};
 use super::error::{Error, Result};
-use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
+use super::process::{check_sticky, driver, driver_in_host_function, observe_fault};
 use super::stream::StreamRef;
 use super::work::{NodeId, Work};
 use super::workers::graph;
@@ -20,7 +20,6 @@ const BLOCKING_SYNC: u32 = 1;
 /// An event.
 pub(crate) struct Event {
     context: Weak<Context>,
-    context_handle: usize,
     flags: u32,
     record: Mutex<Option<Record>>,
 }
@@ -33,10 +32,15 @@ struct Record {
 
 /// The living event of this handle in a living context.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
-    let event = driver_without_fault()?.events.get(handle).map_err(|why| {
-        crate::log!("event {handle:#x} is {why:?}: a real driver may crash here");
-        Error::INVALID_HANDLE
-    })?;
+    // Also in host functions: what is not permitted there, the export refuses.
+    let event = driver_in_host_function()?
+        .events
+        .get(handle)
+        .map_err(|why| {
+            crate::log!("event {handle:#x} is {why:?}: a real driver may crash here");
+            Error::INVALID_HANDLE
+        })?;
+    check_sticky()?;
     event.context()?;
     Ok(event)
 }
@@ -53,7 +57,6 @@ pub(crate) fn create(flags: u32) -> Result<usize> {
         created = handle;
         Event {
             context: Arc::downgrade(&context),
-            context_handle: context.handle,
             flags,
             record: Mutex::default(),
         }
@@ -74,6 +77,9 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 /// `cuEventElapsedTime` in milliseconds: 400 unrecorded or without timing, 600 while one of them is pending.
 pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
     let (start, end) = (get(start)?, get(end)?);
+    if *start.context()? != *end.context()? {
+        return Err(Error::INVALID_HANDLE);
+    }
     let (Some(from), Some(to)) = (start.time()?, end.time()?) else {
         return Err(Error::NOT_READY);
     };
@@ -88,7 +94,7 @@ pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
 impl Event {
     fn context(&self) -> Result<Arc<Context>> {
         let alive = self.context.upgrade().filter(|c| c.is_alive());
-        alive.ok_or_else(|| context::gone(self.context_handle))
+        alive.ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Record>> {
@@ -122,9 +128,14 @@ impl Event {
         Ok(())
     }
 
+    /// Whether what it recorded is done.
+    pub(crate) fn is_done(&self) -> bool {
+        self.node().is_none_or(|node| graph().is_done(node))
+    }
+
     /// `cuEventQuery`: 600 while what it recorded is pending; an event never recorded is done.
     pub(crate) fn query(&self) -> Result<()> {
-        let done = self.node().is_none_or(|node| graph().is_done(node));
+        let done = self.is_done();
         observe_fault()?;
         if done { Ok(()) } else { Err(Error::NOT_READY) }
     }

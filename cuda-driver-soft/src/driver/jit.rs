@@ -20,29 +20,52 @@ const ELF_HEADER: usize = 64;
 pub(crate) struct Options {
     /// `CU_JIT_TARGET`: the architecture to compile for.
     pub(crate) target: Option<u32>,
-    /// `CU_JIT_NEW_SM3X_OPT`, which only a compiler of long ago took.
-    pub(crate) sm3x: bool,
+    /// One that only the compiler looks at has a value that it does not take.
+    pub(crate) refused: bool,
 }
 
-/// What the compiler says.
+/// Whether `CU_JIT_TARGET` may name it and the compiler of a driver makes no code for it: what is too old, and the processors
+/// of embedded boards of that time.
+fn is_not_compiled_for(sm: u32) -> bool {
+    sm < 50 || matches!(sm, 53 | 62)
+}
+
+/// What the compiler says: lines, without a newline after the last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) info: String,
     pub(crate) error: String,
 }
 
-/// Compiles an image for a device.
+impl Log {
+    /// Adds lines to the log of errors.
+    pub(crate) fn say(&mut self, lines: &str) {
+        if !self.error.is_empty() {
+            self.error.push('\n');
+        }
+        self.error.push_str(lines.trim_end_matches('\n'));
+    }
+}
+
+/// Compiles an image for a device. What the image says wrong comes before what the options do: see [`check_target`].
 pub(crate) fn compile(
     image: &Image,
     options: &Options,
     device: &Device,
     log: &mut Log,
 ) -> Result<Arc<ir::Module>> {
-    check_target(options, device)?;
+    check_options(options)?;
     match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
-            Some(sources) => linked(&sources, device, log),
-            None if bytes.len() < ELF_HEADER => fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED),
+            Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(
+                log,
+                Error::NO_BINARY_FOR_GPU,
+                "the image was linked for another architecture",
+            ),
+            Some(image) => linked(&image.sources, device, log),
+            None if bytes.len() < ELF_HEADER || !cubin::is_cuda(bytes) => {
+                fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED)
+            }
             None => fail(
                 log,
                 Error::NO_BINARY_FOR_GPU,
@@ -53,13 +76,21 @@ pub(crate) fn compile(
     }
 }
 
-/// Whether the options ask for this device.
+/// Whether the compiler takes the options.
+fn check_options(options: &Options) -> Result<()> {
+    if options.refused {
+        return Err(Error::INVALID_PTX);
+    }
+    match options.target {
+        Some(sm) if is_not_compiled_for(sm) => Err(Error::INVALID_IMAGE),
+        _ => Ok(()),
+    }
+}
+
+/// Whether what the options asked for runs on this device.
 pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
     if options.target.is_some_and(|sm| sm != device.profile.sm) {
-        return Err(Error::INVALID_SOURCE);
-    }
-    if options.sm3x {
-        Err(Error::INVALID_PTX)
+        Err(Error::INVALID_SOURCE)
     } else {
         Ok(())
     }
@@ -97,12 +128,14 @@ fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
 pub(crate) fn sources(
     name: &str,
     image: &Image,
+    options: &Options,
     device: &Device,
     log: &mut Log,
 ) -> Result<Vec<(Source, Input)>> {
+    check_options(options)?;
     let sources = match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
-            Some(sources) => sources,
+            Some(image) => image.sources,
             None => vec![(name.to_owned(), text(image, device, log)?)],
         },
         _ => vec![(name.to_owned(), text(image, device, log)?)],
@@ -141,7 +174,7 @@ fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::
 }
 
 fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
-    log.error.push_str(&format!("error   : {reason}\n"));
+    log.say(&format!("error   : {reason}"));
     crate::log!("{code:?}: {reason}");
     Err(code)
 }
@@ -166,7 +199,7 @@ fn text_module(
             fail(log, Error::INVALID_IMAGE, NOT_RECOGNIZED)
         }
         Err(failure) => {
-            log.error.push_str(&failure.log);
+            log.say(&failure.log);
             crate::log!("{}", failure.log.trim_end());
             Err(match failure.kind {
                 ptx::FailureKind::NotPtx => Error::INVALID_IMAGE,

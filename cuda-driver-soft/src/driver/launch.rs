@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use super::device::Device;
 use super::error::{Error, Result};
 use super::function::{self, Function};
 use super::occupancy;
@@ -60,6 +61,28 @@ impl Divisible for Execution {
     }
 }
 
+/// Whether dimensions are neither 0 nor above the limits that these attributes name.
+fn within(dims: [u32; 3], limits: [u32; 3], device: &Device) -> bool {
+    dims.iter()
+        .zip(limits)
+        .all(|(&n, limit)| (1..=device.limit(limit)).contains(&n))
+}
+
+/// Checks a block against the function and its device.
+pub(crate) fn check_block(block: [u32; 3], function: &Function, device: &Device) -> Result<()> {
+    const BLOCK: [u32; 3] = [
+        profile::MAX_BLOCK_DIM_X,
+        profile::MAX_BLOCK_DIM_Y,
+        profile::MAX_BLOCK_DIM_Z,
+    ];
+    let threads: u64 = block.iter().map(|&n| u64::from(n)).product();
+    if within(block, BLOCK, device) && threads <= u64::from(function.max_threads()) {
+        Ok(())
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
+}
+
 /// Checks a launch against the function and its device.
 pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result<Checked> {
     driver_without_fault()?;
@@ -78,29 +101,18 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
         );
         Err(Error::INVALID_VALUE)
     };
-    let limits = |of: [u32; 3]| of.map(|attribute| device.limit(attribute));
-    let most_grid = limits([
+    const GRID: [u32; 3] = [
         profile::MAX_GRID_DIM_X,
         profile::MAX_GRID_DIM_Y,
         profile::MAX_GRID_DIM_Z,
-    ]);
-    let most_block = limits([
-        profile::MAX_BLOCK_DIM_X,
-        profile::MAX_BLOCK_DIM_Y,
-        profile::MAX_BLOCK_DIM_Z,
-    ]);
-    let within = |dims: [u32; 3], most: [u32; 3]| {
-        dims.iter()
-            .zip(most)
-            .all(|(&n, most)| (1..=most).contains(&n))
-    };
-    if !within(shape.grid, most_grid) || !within(shape.block, most_block) {
-        return invalid("a dimension is 0 or above the device's limit");
+    ];
+    if !within(shape.grid, GRID, device) {
+        return invalid("a dimension of the grid is 0 or above the device's limit");
+    }
+    if check_block(shape.block, &function, device).is_err() {
+        return invalid("a dimension of the block is 0, or it has too many threads");
     }
     let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
-    if threads > u64::from(function.max_threads()) {
-        return invalid("too many threads in a block");
-    }
     if function
         .kernel
         .directives()
@@ -126,6 +138,15 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
             "`{}` cannot be run: {opcode} is not supported",
             function.kernel.name()
         );
+        return Err(Error::NOT_SUPPORTED);
+    }
+    let cluster = function.cluster();
+    if cluster.iter().zip(shape.grid).any(|(&n, all)| all % n != 0) {
+        crate::log!("a grid of {:?} has no clusters of {cluster:?}", shape.grid);
+        return Err(Error::INVALID_CLUSTER_SIZE);
+    }
+    if cluster != [1; 3] {
+        crate::log!("clusters of more than one block are not supported");
         return Err(Error::NOT_SUPPORTED);
     }
     if shape.cooperative {

@@ -9,7 +9,8 @@ use super::device::Device;
 use super::error::{Error, Result};
 use super::jit::{self, Log};
 use super::module::{self, Module};
-use super::process::{driver, driver_without_fault};
+use super::process::{check_sticky, driver};
+use super::{attribute, function};
 use crate::exec::{self, Program};
 use crate::image::Image;
 use crate::ir;
@@ -39,42 +40,42 @@ pub(crate) struct Kernel {
     pub(crate) handle: usize,
     pub(crate) library: usize,
     pub(crate) name: CString,
+    /// What `cuKernelSetAttribute` set, by device and attribute.
+    settings: Mutex<BTreeMap<(i32, u32), i32>>,
 }
 
 /// The living library of this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Library>> {
-    driver_without_fault()?
-        .libraries
-        .get(handle)
-        .map_err(|why| {
-            crate::log!("library {handle:#x} is {why:?}");
-            Error::INVALID_HANDLE
-        })
+    driver()?.libraries.get(handle).map_err(|why| {
+        crate::log!("library {handle:#x} is {why:?}");
+        Error::INVALID_HANDLE
+    })
 }
 
 /// The living kernel of this handle.
 pub(crate) fn kernel(handle: usize) -> Result<Arc<Kernel>> {
-    driver_without_fault()?.kernels.get(handle).map_err(|why| {
+    driver()?.kernels.get(handle).map_err(|why| {
         crate::log!("kernel {handle:#x} is {why:?}");
         Error::INVALID_HANDLE
     })
 }
 
-/// `cuLibraryLoadData`: succeeds whatever the image is; it is looked at when a kernel is asked for.
-pub(crate) fn load(image: Image, options: jit::Options) -> Result<usize> {
-    let library = driver_without_fault()?
-        .libraries
-        .insert_with(|handle| Library {
-            handle,
-            image,
-            options,
-            state: Mutex::default(),
-        });
+/// `cuLibraryLoadData`: succeeds whatever the image is. What the compiler says is in the log; what is wrong is answered
+/// when a kernel is asked for.
+pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result<usize> {
+    let library = driver()?.libraries.insert_with(|handle| Library {
+        handle,
+        image,
+        options,
+        state: Mutex::default(),
+    });
+    let _ = library.compiled(first_device()?, log);
     Ok(library.handle)
 }
 
 /// `cuLibraryUnload`
 pub(crate) fn unload(handle: usize) -> Result<()> {
+    check_sticky()?;
     let library = get(handle)?;
     let driver = driver()?;
     let state = std::mem::take(&mut *library.state());
@@ -100,9 +101,9 @@ impl Library {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn compiled(&self, device: &Device) -> Result<Arc<ir::Module>> {
+    fn compiled(&self, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
         let mut state = self.state();
-        let compile = || jit::compile(&self.image, &self.options, device, &mut Log::default());
+        let compile = || jit::compile(&self.image, &self.options, device, log);
         state
             .compiled
             .entry(device.profile.sm)
@@ -112,7 +113,7 @@ impl Library {
 
     /// What is known without a context: the library compiled for the first device.
     fn plain(&self) -> Result<Arc<Program>> {
-        let module = self.compiled(first_device()?)?;
+        let module = self.compiled(first_device()?, &mut Log::default())?;
         let mut state = self.state();
         if state.plain.is_none() {
             const NOBODY: u64 = 0;
@@ -128,16 +129,15 @@ impl Library {
         {
             return Ok(module);
         }
-        let module = module::instantiate(context, self.compiled(context.device)?)?;
+        let compiled = self.compiled(context.device, &mut Log::default())?;
+        jit::check_target(&self.options, context.device)?;
+        let module = module::instantiate(context, compiled, true)?;
         self.state().modules.insert(context.id(), module.handle);
         Ok(module)
     }
 
     /// `cuLibraryGetKernel`: the same handle each time.
     pub(crate) fn kernel(&self, name: &str) -> Result<usize> {
-        if name.is_empty() {
-            return Err(Error::INVALID_VALUE);
-        }
         self.plain()?.kernel(name).ok_or(Error::NOT_FOUND)?;
         let mut state = self.state();
         if let Some(handle) = state.kernels.get(name) {
@@ -148,24 +148,27 @@ impl Library {
             handle,
             library: self.handle,
             name: c_name,
+            settings: Mutex::default(),
         });
         state.kernels.insert(name.into(), kernel.handle);
         Ok(kernel.handle)
     }
 
-    /// Number of kernels.
-    pub(crate) fn kernel_count(&self) -> Result<usize> {
-        Ok(self.plain()?.kernels().count())
-    }
-
-    /// Handles of the first kernels, at most `most`.
+    /// Handles of the first kernels, at most `most`. As recorded, an image that is none has no kernels.
     pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
-        let program = self.plain()?;
+        let Ok(program) = self.plain() else {
+            return Ok(Vec::new());
+        };
         program
             .kernels()
             .take(most)
             .map(|k| self.kernel(k.name()))
             .collect()
+    }
+
+    /// Number of kernels.
+    pub(crate) fn kernel_count(&self) -> usize {
+        self.plain().map_or(0, |program| program.kernels().count())
     }
 }
 
@@ -174,15 +177,26 @@ fn first_device() -> Result<&'static Device> {
 }
 
 impl Kernel {
+    fn settings(&self) -> MutexGuard<'_, BTreeMap<(i32, u32), i32>> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `cuKernelSetAttribute` set for a device.
+    pub(crate) fn setting(&self, attribute: u32, device: &Device) -> Option<i32> {
+        self.settings().get(&(device.ordinal, attribute)).copied()
+    }
+
     /// The function that it is in a context.
-    pub(crate) fn function_in(&self, context: &Arc<Context>) -> Result<usize> {
-        get(self.library)?
+    pub(crate) fn function_in(self: &Arc<Self>, context: &Arc<Context>) -> Result<usize> {
+        let handle = get(self.library)?
             .module_in(context)?
-            .function(&self.name.to_string_lossy())
+            .function(&self.name.to_string_lossy())?;
+        function::get(handle)?.is_of_kernel(self);
+        Ok(handle)
     }
 
     /// `cuKernelGetFunction`
-    pub(crate) fn function_in_current_context(&self) -> Result<usize> {
+    pub(crate) fn function_in_current_context(self: &Arc<Self>) -> Result<usize> {
         self.function_in(&context::current()?)
     }
 
@@ -194,38 +208,21 @@ impl Kernel {
             .ok_or(Error::NOT_FOUND)
     }
 
-    /// `cuKernelGetAttribute` for a device: what can be set is as `cuFuncSetAttribute` or `cuKernelSetAttribute` left it in
-    /// the device's current or primary context, else the default.
+    /// `cuKernelGetAttribute` for a device: what can be set is as `cuKernelSetAttribute` left it, whatever was set in a
+    /// function that the kernel became.
     pub(crate) fn attribute(&self, attribute: u32, device: &Device) -> Result<i32> {
-        use super::function::attribute::*;
         let kernel = self.plain()?;
-        Ok(match attribute {
-            MAX_THREADS_PER_BLOCK => kernel.max_threads_per_block() as i32,
-            SHARED_SIZE_BYTES => super::function::int(kernel.shared_bytes()),
-            CONST_SIZE_BYTES => kernel.const_bytes() as i32,
-            LOCAL_SIZE_BYTES => super::function::int(kernel.local_bytes()),
-            NUM_REGS => kernel.num_regs() as i32,
-            PTX_VERSION => kernel.ptx_version() as i32,
-            BINARY_VERSION => device.profile.sm as i32,
-            _ => {
-                let context = self.context_on(device)?;
-                super::function::get(self.function_in(&context)?)?.attribute(attribute)?
-            }
-        })
-    }
-
-    /// `cuKernelSetAttribute`
-    pub(crate) fn set_attribute(&self, attribute: u32, value: i32, device: &Device) -> Result<()> {
-        let context = self.context_on(device)?;
-        super::function::get(self.function_in(&context)?)?.set_attribute(attribute, value)
-    }
-
-    fn context_on(&self, device: &Device) -> Result<Arc<Context>> {
-        let context = context::current()?;
-        if context.device.ordinal == device.ordinal {
-            Ok(context)
-        } else {
-            Err(Error::INVALID_DEVICE)
+        match self.setting(attribute, device) {
+            Some(value) => Ok(value),
+            None => attribute::of_kernel(&kernel, device, attribute),
         }
+    }
+
+    /// `cuKernelSetAttribute`: for the functions that it is in contexts of the device, too, as far as they have nothing set
+    /// of their own.
+    pub(crate) fn set_attribute(&self, attribute: u32, value: i32, device: &Device) -> Result<()> {
+        let value = attribute::check(&*self.plain()?, device, attribute, value)?;
+        self.settings().insert((device.ordinal, attribute), value);
+        Ok(())
     }
 }

@@ -22,17 +22,18 @@ pub(crate) struct Linker {
 struct State {
     sources: Vec<Source>,
     inputs: Vec<Input>,
+    /// Inputs without a name of their own are numbered.
+    added: usize,
     /// Two inputs define the same: nothing can be linked any more.
     broken: bool,
-    /// The linked image; it stays where it is until the linker is destroyed.
-    image: Option<Arc<[u8]>>,
+    /// `cuLinkComplete` was called. The image stays where it is until the linker is destroyed.
+    completed: Option<Result<Arc<[u8]>>>,
     log: Log,
 }
 
 /// `cuLinkCreate`
 pub(crate) fn create(options: Options) -> Result<usize> {
     let device = context::current()?.device;
-    jit::check_target(&options, device)?;
     let mut handle = 0;
     driver_without_fault()?.linkers.insert_with(|h| {
         handle = h;
@@ -74,16 +75,19 @@ impl Linker {
     }
 
     /// `cuLinkAddData` and `cuLinkAddFile`: compiled at once; a name that is defined twice breaks the linker.
-    pub(crate) fn add(&self, name: &str, image: &Image) -> Result<()> {
+    pub(crate) fn add(&self, name: Option<&str>, image: &Image) -> Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
-        if state.image.is_some() {
+        if state.completed.is_some() {
             return Err(Error::INVALID_VALUE);
         }
-        for (source, input) in jit::sources(name, image, self.device, &mut state.log)? {
-            if let Some(twice) = link::duplicate(&state.inputs, &input.module) {
-                state.log.error.push_str(&format!(
-                    "error   : Multiple definition of '{twice}' in '{}'\n",
+        state.added += 1;
+        let name = name.map_or_else(|| format!("Input {}", state.added), str::to_owned);
+        let sources = jit::sources(&name, image, &self.options, self.device, &mut state.log)?;
+        for (source, input) in sources {
+            if let Some((twice, first)) = link::duplicate(&state.inputs, &input.module) {
+                state.log.say(&format!(
+                    "error   : Multiple definition of '{twice}' in '{}', first defined in '{first}'",
                     input.name
                 ));
                 state.broken = true;
@@ -99,18 +103,21 @@ impl Linker {
     pub(crate) fn complete(&self) -> Result<Arc<[u8]>> {
         let mut guard = self.state();
         let state = &mut *guard;
-        jit::check_target(&self.options, self.device)?;
-        if state.image.is_some() {
-            return Err(Error::INVALID_HANDLE);
+        match &state.completed {
+            Some(Ok(_)) => return Err(Error::INVALID_HANDLE),
+            Some(Err(error)) => return Err(*error),
+            None => {}
         }
+        let completed = self.try_complete(state);
+        state.completed = Some(completed.clone());
+        completed
+    }
+
+    fn try_complete(&self, state: &mut State) -> Result<Arc<[u8]>> {
         if state.broken {
             return Err(Error::INVALID_SOURCE);
         }
-        if !state.inputs.is_empty() {
-            jit::link(&state.inputs, &mut state.log)?;
-        }
-        let image: Arc<[u8]> = cubin::write(&state.sources).into();
-        state.image = Some(image.clone());
-        Ok(image)
+        jit::link(&state.inputs, &mut state.log)?;
+        Ok(cubin::write(&state.sources, self.options.target).into())
     }
 }

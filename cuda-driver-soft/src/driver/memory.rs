@@ -95,10 +95,10 @@ pub(crate) fn alloc_pitch(width: u64, height: u64, element: u32) -> Result<(u64,
 
 /// `cuMemAllocManaged`
 pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
-    let context = context::current()?;
     if bytes == 0 || !matches!(flags, 1 | 2) {
         return Err(Error::INVALID_VALUE);
     }
+    let context = context::current()?;
     allocate(&context, Kind::Managed, bytes)
 }
 
@@ -126,6 +126,7 @@ pub(crate) fn note_flags(address: u64, flags: u32) {
 /// Frees what `ours` says yes to, after all work of the context that owns it.
 fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     let driver = driver_without_fault()?;
+    free_nothing()?;
     let allocation = space()
         .find(address)
         .filter(|a| a.base == address && ours(a.kind))
@@ -145,16 +146,27 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     Ok(())
 }
 
+/// Freeing NULL: done without a context, but not under one that is destroyed.
+fn free_nothing() -> Result<()> {
+    match context::current() {
+        Err(Error::INVALID_CONTEXT) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
 /// `cuMemFree`: waits for the work of its context. 0 is freed by doing nothing.
 pub(crate) fn free(address: u64) -> Result<()> {
     if address == 0 {
-        return driver_without_fault().map(|_| ());
+        return free_nothing();
     }
     free_after_work(address, |kind| matches!(kind, Kind::Device | Kind::Managed))
 }
 
 /// `cuMemFreeHost`
 pub(crate) fn free_host(address: u64) -> Result<()> {
+    if address == 0 {
+        return free_nothing();
+    }
     free_after_work(address, |kind| kind == Kind::Pinned)
 }
 
@@ -206,8 +218,12 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
 
 /// `cuMemHostUnregister`: waits for the work of its context.
 pub(crate) fn unregister(address: u64) -> Result<()> {
-    context::current()?;
+    free_nothing()?;
     if address == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    // As recorded: memory of the driver's own cannot be unregistered, and needs no registration.
+    if space().reserves(address) {
         return Err(Error::INVALID_VALUE);
     }
     let allocation = find(address).ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
@@ -245,7 +261,9 @@ pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
 
 /// `cuMemHostGetFlags`
 pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
-    let id = page_locked(address)?.id;
+    context::current()?;
+    let found = find(address).filter(|a| a.kind.is_host_accessible());
+    let id = found.ok_or(Error::INVALID_VALUE)?.id;
     let flags = host_flags().get(&id).copied().unwrap_or(0);
     Ok(flags & HOST_ALLOC_FLAGS | DEVICE_MAP)
 }

@@ -4,6 +4,7 @@
 //! [`work`] the order of asynchronous work. The other files are the groups of the manual. Handles are numbers that are
 //! looked up ([`handle`]), never addresses that are followed.
 
+pub(crate) mod attribute;
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
@@ -16,6 +17,7 @@ pub(crate) mod jit;
 mod lanes;
 pub(crate) mod launch;
 pub(crate) mod library;
+pub(crate) mod limits;
 pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod module;

@@ -18,6 +18,8 @@ pub(crate) struct Module {
     pub(crate) handle: usize,
     context: Weak<Context>,
     pub(crate) context_id: u64,
+    /// It is what a library is in the context: only with the library it is unloaded.
+    pub(crate) of_library: bool,
     pub(crate) program: Arc<Program>,
     /// Handles of the functions that were asked for.
     functions: Mutex<BTreeMap<String, usize>>,
@@ -35,11 +37,16 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
 pub(crate) fn load(image: &Image, options: &jit::Options, log: &mut Log) -> Result<usize> {
     let context = context::current()?;
     let module = jit::compile(image, options, context.device, log)?;
-    Ok(instantiate(&context, module)?.handle)
+    jit::check_target(options, context.device)?;
+    Ok(instantiate(&context, module, false)?.handle)
 }
 
 /// Loads a compiled module into a context. The work of the context is waited for: its variables are written.
-pub(crate) fn instantiate(context: &Arc<Context>, module: Arc<ir::Module>) -> Result<Arc<Module>> {
+pub(crate) fn instantiate(
+    context: &Arc<Context>,
+    module: Arc<ir::Module>,
+    of_library: bool,
+) -> Result<Arc<Module>> {
     if module
         .variables
         .iter()
@@ -61,6 +68,7 @@ pub(crate) fn instantiate(context: &Arc<Context>, module: Arc<ir::Module>) -> Re
         handle,
         context: Arc::downgrade(context),
         context_id: context.id(),
+        of_library,
         program,
         functions: Mutex::default(),
     }))
@@ -103,13 +111,6 @@ impl Module {
         self.functions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn context(&self) -> Result<Arc<Context>> {
-        self.context
-            .upgrade()
-            .filter(|c| c.is_alive())
-            .ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
     /// `cuModuleGetFunction`: the same handle each time.

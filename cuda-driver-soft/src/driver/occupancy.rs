@@ -2,6 +2,7 @@
 //!
 //! The formula is that of the hardware; the number of registers of a kernel is an estimate here, so the results are too.
 
+use super::attribute;
 use super::device::Device;
 use super::error::{Error, Result};
 use super::function::Function;
@@ -13,6 +14,23 @@ const REGISTER_UNIT: u32 = 256;
 const SHARED_UNIT: u64 = 128;
 const WARP: u32 = 32;
 
+/// Shared memory of a multiprocessor in bytes, of which the rest is cache: as much as the function prefers, but enough for
+/// one block.
+fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
+    const STEPS_KIB: [u64; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
+    let most = u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
+    let preferred = function.attribute(attribute::PREFERRED_SHARED_MEMORY_CARVEOUT);
+    let Ok(percent @ 0..) = preferred.map(i64::from) else {
+        return most;
+    };
+    let wanted = (most * percent.unsigned_abs() / 100).max(block);
+    let steps = STEPS_KIB.iter().map(|kib| kib << 10);
+    steps
+        .filter(|&bytes| bytes < most)
+        .find(|&bytes| bytes >= wanted)
+        .unwrap_or(most)
+}
+
 /// Blocks of `threads` threads and `dynamic` bytes of dynamic shared memory that fit; 0 if none does.
 pub(crate) fn blocks_per_multiprocessor(
     function: &Function,
@@ -20,7 +38,7 @@ pub(crate) fn blocks_per_multiprocessor(
     threads: u32,
     dynamic: u64,
 ) -> u32 {
-    if threads == 0 || threads > function.max_threads() {
+    if threads == 0 || threads > device.limit(profile::MAX_THREADS_PER_BLOCK) {
         return 0;
     }
     let warps = threads.div_ceil(WARP);
@@ -31,13 +49,13 @@ pub(crate) fn blocks_per_multiprocessor(
         device.limit(profile::MAX_REGISTERS_PER_MULTIPROCESSOR) / (per_warp * warps).max(1);
     let reserved = u64::from(device.limit(profile::RESERVED_SHARED_MEMORY_PER_BLOCK));
     let used = u64::from(function.kernel.shared_bytes()).saturating_add(dynamic);
-    if used > u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)) {
+    if dynamic > u64::from(function.max_dynamic_shared()) {
         return 0;
     }
     let per_block = (used + reserved).next_multiple_of(SHARED_UNIT);
     let by_shared = match per_block {
         0 => u64::from(u32::MAX),
-        bytes => u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)) / bytes,
+        bytes => shared_capacity(function, device, bytes) / bytes,
     };
     by_threads
         .min(by_blocks)
@@ -56,9 +74,6 @@ pub(crate) fn max_active_blocks(
         .ok()
         .filter(|&n| n > 0)
         .ok_or(Error::INVALID_VALUE)?;
-    if threads > device.limit(profile::MAX_THREADS_PER_BLOCK) {
-        return Err(Error::INVALID_VALUE);
-    }
     Ok(blocks_per_multiprocessor(
         function, device, threads, dynamic,
     ))
@@ -71,10 +86,11 @@ pub(crate) fn best_block(
     device: &Device,
     limit: i32,
     dynamic: impl Fn(i32) -> usize,
-) -> (i32, i32) {
+) -> Result<(i32, i32)> {
     let most = match u32::try_from(limit) {
-        Ok(limit) if limit > 0 => limit.min(function.max_threads()),
-        _ => function.max_threads(),
+        Ok(0) => function.max_threads(),
+        Ok(limit) => limit.min(function.max_threads()),
+        Err(_) => return Err(Error::INVALID_VALUE),
     };
     let (mut best, mut best_threads, mut best_blocks) = (0, 0, 0);
     let mut threads = most;
@@ -91,10 +107,10 @@ pub(crate) fn best_block(
             threads - threads % WARP
         };
     }
-    (
+    Ok((
         (best_blocks * device.limit(profile::MULTIPROCESSOR_COUNT)) as i32,
         best as i32,
-    )
+    ))
 }
 
 /// `cuOccupancyAvailableDynamicSMemPerBlock`: bytes that each of `blocks` blocks can have.
@@ -111,13 +127,12 @@ pub(crate) fn available_dynamic(
     if max_active_blocks(function, device, threads, 0)? as u64 <= blocks.saturating_sub(1) {
         return Err(Error::INVALID_VALUE);
     }
-    let reserved = u64::from(device.limit(profile::RESERVED_SHARED_MEMORY_PER_BLOCK))
-        + u64::from(function.kernel.shared_bytes());
+    // As recorded: what is reserved for each block is not taken off.
     let share = u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR))
         / blocks
         / SHARED_UNIT
         * SHARED_UNIT;
-    let most = u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
-        .saturating_sub(function.kernel.shared_bytes().into());
-    Ok(share.saturating_sub(reserved).min(most))
+    let own = u64::from(function.kernel.shared_bytes());
+    let most = u64::from(function.max_dynamic_shared());
+    Ok(share.saturating_sub(own).min(most))
 }

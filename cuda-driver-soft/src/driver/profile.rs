@@ -1,7 +1,11 @@
 //! Device profiles: the value of every `CUdevice_attribute`, by architecture.
 //!
-//! Limits and sizes are those of a well-known GPU of the architecture. What this driver cannot do (memory pools, virtual
-//! memory, interprocess handles, clusters …) is 0, so that programs that ask take their other way.
+//! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
+//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way: memory pools,
+//! virtual memory, interprocess handles, clusters, cooperative launches on several devices, stream memory operations, tensor
+//! maps, access policy windows and what they persist in L2, compression, sparse arrays, semaphores, RDMA, DMA buffers. Nor
+//! does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
+//! change that brings it.
 
 /// A kind of device.
 #[derive(Debug)]
@@ -125,7 +129,7 @@ static PROFILES: [Profile; 14] = [
         90,
         132,
         (2048, 32, 228, 227),
-        (60 << 20, 3_201_000, 6144),
+        (60 << 20, 3_201_000, 6016),
         1_980_000,
         2,
     ),
@@ -206,6 +210,19 @@ macro_rules! attributes {
         /// (attribute, value) where all profiles agree.
         static COMMON: &[(u32, i32)] = &[$(($number, $value)),*];
     };
+}
+
+/// The CUDA version that brought an attribute, as far as it is newer than 13.0: before it, the number is no attribute.
+pub(crate) fn since(attribute: u32) -> u32 {
+    match attribute {
+        ATOMIC_REDUCTION_SUPPORTED => 13010,
+        D3D12_CIG_STREAMS_SUPPORTED..=LOGICAL_ENDPOINT_UNICAST_ACCESS_ON_OWNER_DEVICE_SUPPORTED => {
+            13030
+        }
+        VULKAN_CIG_STREAMS_SUPPORTED | TENSOR_MAP_LARGE_TENSOR_MIN_SIZE => 13050,
+        LOCALITY_DOMAIN_COUNT.. => 13040,
+        _ => 0,
+    }
 }
 
 /// In place of the value that a [`Profile`] has.
@@ -324,7 +341,7 @@ attributes! {
     GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = 110 => 0;
     RESERVED_SHARED_MEMORY_PER_BLOCK = 111 => 1024;
     SPARSE_CUDA_ARRAY_SUPPORTED = 112 => 0;
-    READ_ONLY_HOST_REGISTER_SUPPORTED = 113 => 0;
+    READ_ONLY_HOST_REGISTER_SUPPORTED = 113 => 1;
     TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114 => 0;
     MEMORY_POOLS_SUPPORTED = 115 => 0;
     GPU_DIRECT_RDMA_SUPPORTED = 116 => 0;
@@ -337,7 +354,7 @@ attributes! {
     CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 0;
     DMA_BUF_SUPPORTED = 124 => 0;
     IPC_EVENT_SUPPORTED = 125 => 0;
-    MEM_SYNC_DOMAIN_COUNT = 126 => 1;
+    MEM_SYNC_DOMAIN_COUNT = 126 => 4; // all alike here
     TENSOR_MAP_ACCESS_SUPPORTED = 127 => 0;
     HANDLE_TYPE_FABRIC_SUPPORTED = 128 => 0;
     UNIFIED_FUNCTION_POINTERS = 129 => 1;

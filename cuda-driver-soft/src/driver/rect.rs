@@ -34,6 +34,8 @@ pub(crate) enum Base {
     Host(u64),
     /// Whatever lies at this address.
     Unified(u64),
+    /// No kind of memory that there is.
+    Nothing,
 }
 
 /// A side whose memory is known to hold all that is copied.
@@ -50,15 +52,18 @@ impl Side {
         let [x, y, z] = self.offset;
         let overflow = Error::INVALID_VALUE;
         let row = x.checked_add(extent.width).ok_or(overflow)?;
-        let slice = self.pitch.checked_mul(self.rows).ok_or(overflow)?;
-        if (extent.height > 1 && self.pitch < row)
-            || (extent.depth > 1 && slice < self.pitch.saturating_mul(extent.height))
-        {
+        let rows = y.checked_add(extent.height).ok_or(overflow)?;
+        // As recorded: 0 says that rows, or slices, follow one another without a gap; else all must fit, even a single one.
+        let or_tight = |given: u64, tight: u64| if given == 0 { tight } else { given };
+        let pitch = or_tight(self.pitch, row);
+        let slice_rows = or_tight(self.rows, rows);
+        let slice = pitch.checked_mul(slice_rows).ok_or(overflow)?;
+        if pitch < row || slice_rows < rows {
             return Err(Error::INVALID_VALUE);
         }
         let at = |y: u64, z: u64| {
             z.checked_mul(slice)?
-                .checked_add(y.checked_mul(self.pitch)?)?
+                .checked_add(y.checked_mul(pitch)?)?
                 .checked_add(x)
         };
         let start = at(y, z).ok_or(overflow)?;
@@ -72,10 +77,11 @@ impl Side {
             Base::Host(base) | Base::Unified(base) => {
                 Place::of(host(address(base)?, bytes), bytes)?
             }
+            Base::Nothing => return Err(Error::INVALID_VALUE),
         };
         Ok(Located {
             place,
-            pitch: self.pitch,
+            pitch,
             slice,
         })
     }

@@ -10,7 +10,7 @@ use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
 use super::work::{NodeId, Work};
-use super::workers::graph;
+use super::workers::{graph, in_host_function};
 
 /// Least and greatest priority, as `cuCtxGetStreamPriorityRange` gives them.
 pub(crate) const PRIORITIES: (i32, i32) = (0, -5);
@@ -52,6 +52,10 @@ pub(crate) struct StreamRef {
 /// The stream that a handle names. NULL, legacy and per-thread need a current context; a created stream needs none.
 pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
     let default = |lane| {
+        if in_host_function() {
+            // There is no current context.
+            return Err(Error::NOT_PERMITTED);
+        }
         let context = match context::current_handle() {
             0 => Err(Error::INVALID_CONTEXT),
             handle => context::by_handle(handle),
@@ -69,7 +73,7 @@ pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
         _ => {
             let stream = created(handle)?;
             let alive = stream.context.upgrade().filter(|c| c.is_alive());
-            let context = alive.ok_or_else(|| context::gone(stream.context_handle))?;
+            let context = alive.ok_or(Error::CONTEXT_IS_DESTROYED)?;
             Ok(StreamRef {
                 context,
                 lane: Lane::Stream(handle),
@@ -77,6 +81,23 @@ pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
                 priority: stream.priority,
             })
         }
+    }
+}
+
+/// The stream that a call names which host functions may make: refused after a fault.
+pub(crate) fn named(handle: usize, mode: Mode) -> Result<StreamRef> {
+    driver_in_host_function()?;
+    check_sticky()?;
+    resolve(handle, mode)
+}
+
+/// The flags of `cuStreamWaitEvent` and `cuEventRecordWithFlags`: an external node is made in a capture only.
+pub(crate) fn check_external(flags: u32) -> Result<()> {
+    const EXTERNAL: u32 = 1;
+    match flags {
+        0 => Ok(()),
+        EXTERNAL => Err(Error::ILLEGAL_STATE),
+        _ => Err(Error::INVALID_VALUE),
     }
 }
 
@@ -98,10 +119,11 @@ fn created(handle: usize) -> Result<Arc<Stream>> {
 
 /// `cuStreamCreateWithPriority`: the priority is brought into its range.
 pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
-    let context = context::current()?;
+    driver_without_fault()?;
     if flags & !NON_BLOCKING != 0 {
         return Err(Error::INVALID_VALUE);
     }
+    let context = context::current()?;
     let stream = driver()?.streams.insert_with(|handle| Stream {
         handle,
         context: Arc::downgrade(&context),
@@ -120,6 +142,10 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
 /// `cuStreamDestroy`: returns at once; work that is on it goes on.
 pub(crate) fn destroy(handle: usize) -> Result<()> {
     let driver = driver_without_fault()?;
+    if matches!(handle, LEGACY | PER_THREAD) {
+        // They need a context like any call on them, and are never destroyed.
+        context::current()?;
+    }
     let stream = created(handle)?;
     if let Some(context) = stream.context.upgrade() {
         context.lanes().remove(Lane::Stream(handle));
@@ -133,7 +159,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 
 /// `cuStreamGetCtx`: the context's handle, even of a destroyed one.
 pub(crate) fn context_of(handle: usize, mode: Mode) -> Result<usize> {
-    driver()?;
+    check_sticky()?;
     match handle {
         0 | LEGACY | PER_THREAD => Ok(resolve(handle, mode)?.context.handle),
         _ => Ok(created(handle)?.context_handle),
@@ -144,6 +170,11 @@ impl StreamRef {
     /// Puts work at the end of the stream, also after `after`. `cost` is a guess of its duration in nanoseconds.
     pub(crate) fn submit(&self, after: &[NodeId], work: Work, cost: u64) -> NodeId {
         self.context.lanes().submit(self.lane, after, work, cost)
+    }
+
+    /// Whether it was made by `cuStreamCreate`.
+    pub(crate) fn is_created(&self) -> bool {
+        matches!(self.lane, Lane::Stream(_))
     }
 
     /// A number that no other stream of the process has.

@@ -221,6 +221,8 @@ pub(crate) struct Code {
     pub(crate) lines: Vec<u32>,
     /// What instructions ask of the scheduler.
     pub(crate) actions: Vec<Action>,
+    /// Memory instructions that remember what they accessed.
+    pub(crate) caches: u32,
     /// Bytes of a frame's registers.
     pub(crate) frame_bytes: u32,
     /// Slots to fill: where, how wide in bytes (0 for a predicate), with what; by lifetime.

@@ -145,14 +145,12 @@ impl Kernel {
         self.info().num_regs
     }
 
-    /// Threads that a block may have, by the kernel's directives; at most 1024.
+    /// Threads that a block may have, by `.maxntid`; at most 1024. As recorded, what `.reqntid` requires is looked at when
+    /// the kernel is launched, and not before.
     pub fn max_threads_per_block(&self) -> u32 {
         let product = |n: [u32; 3]| n.iter().fold(1u32, |a, b| a.saturating_mul(*b));
         let directives = &self.function().directives;
-        directives
-            .reqntid
-            .or(directives.maxntid)
-            .map_or(1024, |n| product(n).min(1024))
+        directives.maxntid.map_or(1024, |n| product(n).min(1024))
     }
 
     /// `.maxntid` and the like.
@@ -211,8 +209,12 @@ impl Info {
                 .copied()
                 .filter(move |v| module.variables[v.0 as usize].space == space)
         };
-        let const_bytes = used(Space::Const)
-            .map(|v| module.variables[v.0 as usize].size)
+        // As recorded: those of the module, whether or not this kernel uses them.
+        let const_bytes = module
+            .variables
+            .iter()
+            .filter(|v| v.space == Space::Const)
+            .map(|v| v.size)
             .sum::<u64>();
         let mut shared = SharedLayout::default();
         let mut dynamic_align = 16;

@@ -1,8 +1,9 @@
 //! What handlers see of the worker that runs them.
 
+use super::code::Code;
 use super::fault::FaultKind;
 use super::lanes::Mask;
-use crate::ir::Space;
+use crate::ir::{FuncId, Space};
 use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 
 /// The state of a worker that handlers use.
@@ -10,8 +11,12 @@ use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 pub(crate) struct Machine<'m> {
     /// Memory.
     pub(crate) spaces: Spaces<'m>,
-    /// By memory instruction: what it remembers.
+    /// By memory instruction of the running function: what it remembers.
     pub(crate) caches: Vec<AccessCache<'m>>,
+    /// The same of the other functions, by function.
+    pub(crate) other_caches: Vec<Vec<AccessCache<'m>>>,
+    /// The running function.
+    pub(crate) function: FuncId,
     /// Where a branch goes.
     pub(crate) target: u32,
     /// Lanes that a branch takes there, or that the next instruction is for.
@@ -41,6 +46,25 @@ pub(crate) struct Machine<'m> {
 }
 
 impl Machine<'_> {
+    /// Makes a function the running one.
+    #[inline]
+    pub(crate) fn switch_to(&mut self, function: FuncId, code: &Code) {
+        if self.function != function {
+            self.switch(function, code);
+        }
+    }
+
+    fn switch(&mut self, function: FuncId, code: &Code) {
+        for id in [self.function, function] {
+            std::mem::swap(&mut self.caches, &mut self.other_caches[id.0 as usize]);
+        }
+        self.function = function;
+        if self.caches.len() < code.caches as usize {
+            self.caches
+                .resize_with(code.caches as usize, AccessCache::default);
+        }
+    }
+
     /// The virtual clock of the block: it only goes forward, and by the same steps in each run.
     pub(crate) fn read_clock(&mut self) -> u64 {
         self.clock_reads += 1;

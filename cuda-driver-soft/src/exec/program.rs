@@ -9,7 +9,6 @@ use crate::ir::{FuncId, FunctionKind, Module, Reloc, RelocTarget, Space, VarId, 
 use crate::memory::{Kind, OutOfMemory, Quota, space};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A module whose variables are allocated and initialised. They are freed with the last of it and its kernels.
@@ -32,8 +31,6 @@ pub(crate) struct Image {
     globals: Vec<Option<Global>>,
     /// By instruction set and function.
     codes: [Vec<Decoded>; 2],
-    /// Memory instructions decoded so far.
-    caches: AtomicU32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +97,6 @@ impl Program {
             owner,
             globals: Vec::new(),
             codes: [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect()),
-            caches: AtomicU32::new(0),
         };
         for variable in &module.variables {
             // On failure `image` is dropped and frees what was allocated so far.
@@ -173,16 +169,6 @@ impl Image {
         let body = self.module.functions.get(id.0 as usize)?.body()?;
         let slot = self.codes[isa as usize].get(id.0 as usize)?;
         Some(slot.get_or_init(|| decode(self, id, body, isa).map(Arc::new)))
-    }
-
-    /// A number for a memory instruction.
-    pub(crate) fn new_cache(&self) -> u32 {
-        self.caches.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// How many memory instructions have a number.
-    pub(crate) fn caches(&self) -> u32 {
-        self.caches.load(Ordering::Relaxed)
     }
 
     fn initialise(&self, id: VarId, variable: &Variable) -> Result<(), LoadError> {

@@ -26,7 +26,9 @@ impl<'e> Worker<'e> {
         let mut params = launch.params.to_vec();
         params.resize(params.len().max(kernel.param_bytes() as usize), 0);
         let mut caches = Vec::new();
-        caches.resize_with(kernel.image().caches() as usize, AccessCache::default);
+        let code = execution.codes[kernel.id().0 as usize].as_ref();
+        let count = code.map_or(0, |code| code.caches as usize);
+        caches.resize_with(count, AccessCache::default);
         let machine = Machine {
             spaces: Spaces {
                 flight,
@@ -36,6 +38,8 @@ impl<'e> Worker<'e> {
                 params: Buffer::of(&params)?,
             },
             caches,
+            other_caches: execution.codes.iter().map(|_| Vec::new()).collect(),
+            function: kernel.id(),
             target: 0,
             taken: 0,
             fault: None,

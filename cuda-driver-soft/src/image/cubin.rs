@@ -12,8 +12,19 @@ const MACHINE: u16 = 190;
 /// A source in a linked image: its name and its PTX text.
 pub(crate) type Source = (String, Vec<u8>);
 
+/// What a linked image holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Linked {
+    pub(crate) sources: Vec<Source>,
+    /// The architecture that it was linked for, where that was asked for.
+    pub(crate) sm: Option<u32>,
+}
+
+/// Where an ELF header has the flags of the machine: here the architecture, or 0.
+const FLAGS_AT: usize = 48;
+
 /// Makes an image of these sources.
-pub(crate) fn write(sources: &[Source]) -> Vec<u8> {
+pub(crate) fn write(sources: &[Source], sm: Option<u32>) -> Vec<u8> {
     const NAMES: &[u8] = b"\0.soft.ptx\0.shstrtab\0";
     let mut payload = Vec::new();
     for (name, text) in sources {
@@ -32,6 +43,7 @@ pub(crate) fn write(sources: &[Source]) -> Vec<u8> {
     set(18, &MACHINE.to_le_bytes());
     set(20, &1u32.to_le_bytes());
     set(40, &(sections_at as u64).to_le_bytes());
+    set(FLAGS_AT, &sm.unwrap_or(0).to_le_bytes());
     set(52, &(HEADER as u16).to_le_bytes());
     set(58, &(HEADER as u16).to_le_bytes());
     set(60, &3u16.to_le_bytes());
@@ -59,9 +71,13 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(*bytes)).ok()
 }
 
+/// Whether an ELF file is for the machine that CUDA devices are.
+pub(crate) fn is_cuda(elf: &[u8]) -> bool {
+    elf.get(18..20) == Some(&MACHINE.to_le_bytes())
+}
+
 fn is_ours(elf: &[u8]) -> bool {
-    elf.get(MARK_AT..MARK_AT + MARK.len()) == Some(MARK)
-        && elf.get(18..20) == Some(&MACHINE.to_le_bytes())
+    elf.get(MARK_AT..MARK_AT + MARK.len()) == Some(MARK) && is_cuda(elf)
 }
 
 /// Length of an image of ours, from its header; `None` for any other ELF file.
@@ -72,11 +88,20 @@ pub(crate) fn length(header: &[u8]) -> Option<usize> {
         .flatten()
 }
 
-/// The sources in an image of ours; `None` for any other ELF file, and for a damaged one.
-pub(crate) fn read(elf: &[u8]) -> Option<Vec<Source>> {
+/// What an image of ours holds; `None` for any other ELF file, and for a damaged one.
+pub(crate) fn read(elf: &[u8]) -> Option<Linked> {
     if !is_ours(elf) {
         return None;
     }
+    let sm = u32::from_le_bytes(*elf.get(FLAGS_AT..)?.first_chunk()?);
+    let sources = read_sources(elf)?;
+    Some(Linked {
+        sources,
+        sm: (sm != 0).then_some(sm),
+    })
+}
+
+fn read_sources(elf: &[u8]) -> Option<Vec<Source>> {
     let section = number(elf, 40)?.checked_add(HEADER)?;
     let (start, size) = (
         number(elf, section.checked_add(24)?)?,
@@ -114,9 +139,14 @@ mod tests {
             (String::new(), Vec::new()),
         ];
         for sources in [&sources[..], &sources[..1], &[]] {
-            let image = write(sources);
+            let image = write(sources, Some(80));
             assert_eq!(length(&image[..HEADER]), Some(image.len()));
-            assert_eq!(read(&image).as_deref(), Some(sources));
+            let linked = Linked {
+                sources: sources.to_vec(),
+                sm: Some(80),
+            };
+            assert_eq!(read(&image), Some(linked));
+            assert_eq!(read(&write(sources, None)).and_then(|l| l.sm), None);
             // Damaged images give nothing, or something, but no crash.
             for cut in 0..image.len() {
                 let _ = (length(&image[..cut]), read(&image[..cut]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::ir::{
     Address, Body, CallSlot, Callee, Code, FuncId, Function, Linkage, Module, Op, Operand, Reloc,
-    RelocTarget, Space, VarId, Variable,
+    RelocTarget, Space, Target, VarId, Variable,
 };
 
 /// A module and what it is called in messages.
@@ -32,29 +32,33 @@ fn is_defined(variable: &Variable) -> bool {
     variable.linkage != Linkage::Extern
 }
 
-/// A name that `new` defines though one of the others does.
-pub(crate) fn duplicate<'a>(others: &[Input], new: &'a Module) -> Option<&'a str> {
-    let has_function = |name: &str| {
-        others
-            .iter()
-            .flat_map(|i| &i.module.functions)
-            .any(|f| is_strong(f) && f.name == name)
-    };
-    let has_variable = |name: &str| {
-        let mut variables = others.iter().flat_map(|i| &i.module.variables);
-        variables.any(|v| v.linkage == Linkage::Visible && v.name == name)
-    };
-    let function = new
-        .functions
+/// A name that `new` defines though one of the others does, and which one.
+pub(crate) fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a str, &'a str)> {
+    let functions = new.functions.iter().filter(|f| is_strong(f));
+    let variables = new
+        .variables
         .iter()
-        .find(|f| is_strong(f) && has_function(&f.name))
-        .map(|f| &*f.name);
-    let variable = || {
-        new.variables
-            .iter()
-            .find(|v| v.linkage == Linkage::Visible && has_variable(&v.name))
+        .filter(|v| v.linkage == Linkage::Visible);
+    let of_function = |name: &str| {
+        others.iter().find(|i| {
+            let mut all = i.module.functions.iter();
+            all.any(|f| is_strong(f) && f.name == name)
+        })
     };
-    function.or_else(|| variable().map(|v| &*v.name))
+    let of_variable = |name: &str| {
+        others.iter().find(|i| {
+            let mut all = i.module.variables.iter();
+            all.any(|v| v.linkage == Linkage::Visible && v.name == name)
+        })
+    };
+    let function = functions
+        .filter_map(|f| Some((&*f.name, &*of_function(&f.name)?.name)))
+        .next();
+    function.or_else(|| {
+        variables
+            .filter_map(|v| Some((&*v.name, &*of_variable(&v.name)?.name)))
+            .next()
+    })
 }
 
 /// Where the things of one input are in the linked module.
@@ -174,13 +178,20 @@ pub(crate) fn link(inputs: &[Input]) -> Result<Arc<Module>, Vec<String>> {
         .map(|(i, j)| move_function(&inputs[i].module, j, &places[i]))
         .collect();
     let newest = inputs.iter().map(|i| &i.module).max_by_key(|m| m.target.sm);
+    // Of nothing comes a module without anything in it.
+    let nothing = Target {
+        sm: 0,
+        suffix: None,
+        debug: false,
+        map_f64_to_f32: false,
+    };
     Ok(Arc::new(Module {
         version: inputs
             .iter()
             .map(|i| i.module.version)
             .max()
             .unwrap_or((1, 0)),
-        target: newest.map(|m| m.target.clone()).ok_or_else(Vec::new)?,
+        target: newest.map_or(nothing, |m| m.target.clone()),
         variables,
         functions,
     }))

@@ -76,18 +76,20 @@ fn a_destroyed_context_that_stays_current() {
         // While it is current the answer is another than afterwards.
         expect(cuda.cuCtxDestroy(context), 709);
         check(cuda.cuCtxPopCurrent(null_mut()));
-        expect(cuda.cuCtxDestroy(context), 201);
         expect(work(), 201);
-        check(cuda.cuCtxSetCurrent(context));
-        assert_eq!(current(), context);
         if software() {
-            let mut device = 7;
-            expect(cuda.cuCtxGetDevice(&mut device), 709);
-        }
-        check(cuda.cuCtxSetCurrent(null_mut()));
-        if software() {
+            // A real driver looks at what was freed, and answers 201 or 709.
+            expect(cuda.cuCtxDestroy(context), 201);
+            // It can be made current again; taking it off the stack ends the process of a real driver.
+            for make_current in [Library::cuCtxSetCurrent, Library::cuCtxPushCurrent] {
+                check(make_current(cuda, context));
+                assert_eq!(current(), context);
+                expect(work(), 709);
+                check(cuda.cuCtxPopCurrent(null_mut()));
+            }
             // Handles that never were contexts: a real driver crashes.
             expect(cuda.cuCtxSetCurrent(0x10 as CUcontext), 201);
+            expect(cuda.cuCtxPushCurrent(0x10 as CUcontext), 201);
             expect(cuda.cuCtxDestroy(0x10 as CUcontext), 201);
         }
         expect(cuda.cuCtxDestroy(null_mut()), 1);
@@ -153,7 +155,7 @@ fn usage_counts() {
         check(cuda.cuCtxAttach(&mut handle, 0));
         check(cuda.cuCtxDestroy(context));
         expect(cuda.cuCtxDetach(context), 201);
-        expect(cuda.cuCtxDetach(null_mut()), 1);
+        expect(cuda.cuCtxDetach(null_mut()), 201);
     }
 }
 
@@ -186,7 +188,8 @@ fn primary_contexts() {
         assert_eq!(state(), (2, 1));
         let mut flags = 0;
         check(cuda.cuCtxGetFlags(&mut flags));
-        assert_eq!(flags, 2);
+        // With CU_CTX_MAP_HOST, which every primary context has.
+        assert_eq!(flags, 2 | 8);
         expect(cuda.cuDevicePrimaryCtxSetFlags(0, 3), 1);
         check(cuda.cuDevicePrimaryCtxSetFlags(0, 0));
         // Two holders.

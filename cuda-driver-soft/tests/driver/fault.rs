@@ -133,6 +133,13 @@ fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
                     0,
                 ));
                 expect(cuda.cuStreamSynchronize(null_mut()), 700);
+                // A callback behind a fault is told of it soon.
+                for _ in 0..100 {
+                    if status.load(SeqCst) != 0 {
+                        break;
+                    }
+                    std::thread::sleep(std::time::Duration::from_millis(10));
+                }
                 assert_eq!((*pinned.cast::<u32>(), status.load(SeqCst)), (5, 700));
             }
         },

@@ -67,10 +67,15 @@ fn images_and_their_codes() {
     ] {
         same(load(image.as_bytes()), code, &image);
     }
-    // Machine code: an ELF header of 64 bits.
+    // An ELF header of 64 bits, of no machine and of CUDA's.
     let mut elf = [0u8; 64];
     elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-    assert_eq!(load(&elf), 209);
+    assert_eq!(load(&elf), 200);
+    if software() {
+        // Machine code, which does not run here. A real driver looks for the architecture, and finds none in this.
+        elf[18] = 190;
+        assert_eq!(load(&elf), 209);
+    }
     // A fat binary without entries.
     let mut fat = [0u8; 16];
     fat[..8].copy_from_slice(&[0x50, 0xED, 0x55, 0xBA, 1, 0, 16, 0]);
@@ -98,6 +103,8 @@ fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
     entry[..2].copy_from_slice(&1u16.to_le_bytes());
     entry[4..8].copy_from_slice(&(HEADER as u32).to_le_bytes());
     entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
+    // Where the compiler's options are, of which there are none.
+    entry[20..24].copy_from_slice(&64u32.to_le_bytes());
     entry[28..32].copy_from_slice(&sm.to_le_bytes());
     entry[40..48].copy_from_slice(&0x11u64.to_le_bytes());
     entry[HEADER..HEADER + ptx.len()].copy_from_slice(ptx);
@@ -119,7 +126,29 @@ fn fat_binaries() {
     let _context = Context::new();
     let ptx = format!("{HEAD}.visible .entry k() {{ ret; }}\n");
     assert_eq!(load(&fat_binary(ptx.as_bytes(), 52, false)), 0);
-    assert_eq!(load(&fat_binary(ptx.as_bytes(), 52, true)), 0);
+    // What a compiler puts around a fat binary is for libraries, not for modules.
+    let wrapper = fat_binary(ptx.as_bytes(), 52, true);
+    assert_eq!(load(&wrapper), 200);
+    let (mut library, mut kernel, none) = (null_mut(), null_mut(), null_mut());
+    unsafe {
+        let (options, values) = (null_mut(), null_mut());
+        check(cuda().cuLibraryLoadData(
+            &mut library,
+            wrapper.as_ptr().cast(),
+            none,
+            null_mut(),
+            0,
+            options,
+            values,
+            0,
+        ));
+        check(cuda().cuLibraryGetKernel(&mut kernel, library, c"k".as_ptr()));
+        check(cuda().cuLibraryUnload(library));
+    }
+    // Longer than any memory: refused, not read.
+    let mut endless = fat_binary(ptx.as_bytes(), 52, false);
+    endless[8..16].copy_from_slice(&(1u64 << 40).to_le_bytes());
+    assert_eq!(load(&endless), 209);
     // For a newer device only.
     assert_eq!(load(&fat_binary(ptx.as_bytes(), 100, false)), 209);
 }
@@ -162,7 +191,8 @@ fn logs() {
         (&buffer[..9], buffer[9], buffer[10]),
         (&whole.as_bytes()[..9], 0, 1)
     );
-    assert_eq!(values[1], 9);
+    // Which then says the whole size.
+    assert_eq!(values[1], 10);
     // What is no PTX.
     let (code, _) = load_ex(c"hello", &mut [error_log, size(4096)]);
     let log = CStr::from_bytes_until_nul(&buffer)
@@ -193,7 +223,7 @@ fn compiler_options_alone_with_value_0() {
         let code = match option {
             // Option 1 kills the process of a real driver: it is not asked.
             0 | 1 | 3..=6 | 17..=19 | 25 | 27 | 35.. => 1,
-            9 => 300,
+            9 => 200,
             15 => 218,
             _ => 0,
         };
@@ -215,7 +245,9 @@ fn compiler_options_alone_with_value_0() {
     // The time is written into the value itself, in milliseconds.
     let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, 0)]);
     let ms = f32::from_bits(values[0] as u32);
-    assert!(ms > 0.0 && ms < 10_000.0, "{ms}");
+    // 0 for what a real driver has in its cache.
+    assert!((0.0..10_000.0).contains(&ms), "{ms}");
+    assert!(ms > 0.0 || !software());
 }
 
 #[test]
@@ -271,7 +303,10 @@ fn functions_and_variables() {
             cuda.cuModuleGetGlobal(&mut address, &mut bytes, module, c"nothing".as_ptr()),
             500,
         );
-        expect(cuda.cuMemFree(address), 1);
+        if software() {
+            // A real driver frees the variable, and the module goes on using it.
+            expect(cuda.cuMemFree(address), 1);
+        }
         // What is known of a function.
         let ask = |attribute, function| {
             let mut value = -1;
@@ -434,6 +469,9 @@ fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
     let (mut kernel, mut again, mut function) = (null_mut(), null_mut(), null_mut());
     unsafe {
         let junk = load(c"junk");
+        let mut count = 9;
+        check(cuda.cuLibraryGetKernelCount(&mut count, junk));
+        assert_eq!(count, 0);
         expect(
             cuda.cuLibraryGetKernel(&mut kernel, junk, c"k".as_ptr()),
             200,
@@ -473,9 +511,41 @@ fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
         assert_eq!(of, module);
         check(cuda.cuKernelGetName(&mut name, kernel));
         assert_eq!(CStr::from_ptr(name), c"vector_add");
+        // A kernel is a function for launches, and not for questions.
+        expect(
+            cuda.cuFuncGetAttribute(
+                &mut value,
+                CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION,
+                kernel.cast(),
+            ),
+            400,
+        );
+        // The library's module is not to be unloaded.
+        expect(cuda.cuModuleUnload(module), 800);
+        // What is set in a kernel is set in what it is in contexts, but not the other way round.
+        let shared = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        check(cuda.cuKernelSetAttribute(shared, 60_000, kernel, 0));
+        check(cuda.cuFuncGetAttribute(&mut value, shared, function));
+        assert_eq!(value, 60_000);
+        check(cuda.cuFuncSetAttribute(function, shared, 70_000));
+        check(cuda.cuKernelGetAttribute(&mut value, shared, kernel, 0));
+        assert_eq!(value, 60_000);
+        expect(cuda.cuKernelSetAttribute(shared, 1 << 20, kernel, 0), 1);
+        expect(cuda.cuKernelSetAttribute(shared, 1, kernel, 7), 101);
+        let mut other = null_mut();
+        check(cuda.cuCtxCreate(&mut other, 0, 0));
+        let mut there = null_mut();
+        check(cuda.cuKernelGetFunction(&mut there, kernel));
+        assert_ne!(there, function);
+        check(cuda.cuFuncGetAttribute(&mut value, shared, there));
+        assert_eq!(value, 60_000);
+        check(cuda.cuCtxDestroy(other));
         check(cuda.cuLibraryUnload(library));
-        expect(cuda.cuLibraryUnload(library), 400);
-        expect(cuda.cuKernelGetFunction(&mut function, kernel), 400);
+        if software() {
+            // A real driver crashes.
+            expect(cuda.cuLibraryUnload(library), 400);
+            expect(cuda.cuKernelGetFunction(&mut function, kernel), 400);
+        }
     }
 }
 
@@ -574,10 +644,27 @@ fn the_linker() {
             assert_eq!(word, 49);
         }
         std::fs::remove_file(file).unwrap();
-        expect(cuda.cuLinkDestroy(linker.0), 400);
+        if software() {
+            // A real driver crashes.
+            expect(cuda.cuLinkDestroy(linker.0), 400);
+        }
         // Nothing added.
         let linker = Linker::new();
-        assert_eq!(linker.complete().0, 0);
+        let (code, image, _) = linker.complete();
+        assert_eq!(code, 0);
+        let (mut module, mut count) = (null_mut(), 9);
+        check(cuda.cuModuleLoadData(&mut module, image));
+        check(cuda.cuModuleGetFunctionCount(&mut count, module));
+        assert_eq!(count, 0);
+        // For another architecture.
+        let mut state = null_mut();
+        let (mut target, mut sm_80) = (CUjit_option::CU_JIT_TARGET, 80 as *mut c_void);
+        check(cuda.cuLinkCreate(1, &mut target, &mut sm_80, &mut state));
+        let linker = Linker(state);
+        check(linker.add(c"b.ptx", &with_head(CALLEE)));
+        let (code, image, _) = linker.complete();
+        assert_eq!(code, 0);
+        expect(cuda.cuModuleLoadData(&mut module, image), 209);
         // What is missing is named.
         let mut log = [0u8; 512];
         let mut names = [
@@ -604,6 +691,9 @@ fn the_linker() {
         let linker = Linker::new();
         expect(linker.add(c"a.ptx", "junk"), 200);
         expect(linker.add(c"a.ptx", &with_head("nonsense")), 218);
+        // What was refused is not there, and does no harm.
+        check(linker.add(c"b.ptx", &with_head(CALLEE)));
+        assert_eq!(linker.complete().0, 0);
         expect(cuda.cuLinkDestroy(null_mut()), 400);
     }
 }

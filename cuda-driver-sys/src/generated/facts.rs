@@ -348,7 +348,7 @@ pub(crate) static FACTS: &[Facts] = &[
     Facts(7674, 22, 13000, None, 0, 21, 950), // cuMemGetDefaultMemPool
     Facts(7697, 29, 11070, None, 0, 22, 953), // cuMemGetHandleForAddressRange
     Facts(7727, 12, 3020, None, 0, 22, 958), // cuMemGetInfo_v2
-    Facts(7743, 20, 13040, None, 0, 22, 960), // cuMemGetLocationInfo
+    Facts(7743, 20, 13040, None, 0, 36, 960), // cuMemGetLocationInfo
     Facts(7764, 15, 13000, None, 0, 21, 965), // cuMemGetMemPool
     Facts(7780, 14, 2020, None, 0, 22, 968), // cuMemHostAlloc
     Facts(7795, 25, 3020, None, 0, 22, 971), // cuMemHostGetDevicePointer_v2

@@ -43,6 +43,12 @@ pub trait Interposer: Send + Sync {
         _ = function;
         false
     }
+
+    /// The CUDA version that the driver shall seem to support, 12020 for 12.2, in messages about functions that it lacks;
+    /// `None` for the one that it does. What `cuDriverGetVersion` answers is up to [`call`](Self::call).
+    fn version(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// A closure sees every call and hides nothing.
@@ -173,6 +179,10 @@ impl Interposed {
                 .map(|_| AtomicPtr::new(ptr::null_mut()))
                 .collect(),
         })
+    }
+
+    pub(crate) fn version(&self) -> Option<u32> {
+        self.hooks.iter().find_map(|hook| hook.version())
     }
 
     pub(crate) fn hides(&self, function: Function) -> bool {

@@ -21,6 +21,8 @@ pub(super) struct Builder<'b> {
     actions: Vec<Action>,
     registers: Vec<Slot>,
     constants: HashMap<(Constant, RegClass), Slot>,
+    /// Memory instructions so far.
+    caches: u32,
     filled: Vec<(Slot, u8, Constant)>,
     cleared: u32,
     next_row: u32,
@@ -80,6 +82,7 @@ impl<'b> Builder<'b> {
             actions: Vec::new(),
             registers,
             constants: HashMap::new(),
+            caches: 0,
             filled: Vec::new(),
             cleared,
             next_row,
@@ -289,6 +292,12 @@ impl<'b> Builder<'b> {
         bytes.and_then(|b| u32::try_from(b).ok()).unwrap_or(0)
     }
 
+    /// A number for a memory instruction, by which it finds what it remembers.
+    pub(super) fn new_cache(&mut self) -> u32 {
+        self.caches += 1;
+        self.caches - 1
+    }
+
     pub(super) fn set_target(&mut self, inst: usize, target: u32) {
         self.insts[inst].aux = target;
     }
@@ -326,6 +335,7 @@ impl<'b> Builder<'b> {
             insts: self.insts,
             lines: self.lines,
             actions: self.actions,
+            caches: self.caches,
             frame_bytes: self.next_row + PADDING,
             constants,
             // Predicate constants are inside; they are filled after the clearing.

@@ -469,7 +469,7 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     }
     for (i, part) in slots.chunks(4).enumerate() {
         let access = part_of(m, element, i, part.len(), wide, class);
-        let aux = b.image.new_cache();
+        let aux = b.new_cache();
         let handlers = memory::load(&access);
         let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
         b.push(handlers, inst.line, |inst| {
@@ -536,7 +536,7 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     }
     for (i, part) in slots.chunks(4).enumerate() {
         let access = part_of(m, element, i, part.len(), wide, class);
-        let aux = b.image.new_cache();
+        let aux = b.new_cache();
         let handlers = memory::store(&access);
         let slot = |k: usize| part.get(k).copied().unwrap_or(Slot(0));
         b.push(handlers, inst.line, |inst| {
@@ -576,7 +576,7 @@ fn atom(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: b
             None => first,
         };
         let d = b.destination(d, class);
-        let aux = b.image.new_cache();
+        let aux = b.new_cache();
         b.push(handlers, inst.line, |inst| {
             (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
             (inst.aux, inst.mods) = (aux, mods);

@@ -220,6 +220,7 @@ impl Warp {
                 continue;
             };
             let code = frames.code(frame.function);
+            m.switch_to(frame.function, code);
             m.spaces.local_end = frame.local_base + u64::from(code.local_bytes);
             let had_turn = std::mem::take(&mut in_turn);
             if had_turn || self.ready.is_empty() {

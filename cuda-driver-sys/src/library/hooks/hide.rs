@@ -90,6 +90,11 @@ impl Interposer for DriverVersion {
     }
 
     #[inline]
+    fn version(&self) -> Option<u32> {
+        Some(self.0)
+    }
+
+    #[inline]
     fn hides(&self, function: Function) -> bool {
         function.since() > self.0
     }

@@ -1,0 +1,222 @@
+//! The linker: what it takes, what it says, and what its image is.
+
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::{self, null_mut};
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::common::gpu::Gpu;
+use crate::{arguments, is, ok};
+
+const CALLER: &str = ".version 6.4\n.target sm_52\n.address_size 64\n\
+    .extern .func (.param .u32 r) square(.param .u32 x);\n\
+    .visible .entry k(.param .u64 p)\n{\n.reg .b64 %d<2>;\n.reg .b32 %r<3>;\nld.param.u64 %d1, [p];\n\
+    { .param .b32 a; .param .b32 b; mov.u32 %r1, 7; st.param.b32 [a], %r1; call.uni (b), square, (a);\n\
+    ld.param.b32 %r2, [b]; }\nst.global.u32 [%d1], %r2;\nret;\n}\n";
+const CALLEE: &str = ".version 6.4\n.target sm_52\n.address_size 64\n\
+    .visible .func (.param .u32 r) square(.param .u32 x)\n{\n.reg .b32 %r<3>;\n\
+    ld.param.u32 %r1, [x];\nmul.lo.u32 %r2, %r1, %r1;\nst.param.u32 [r], %r2;\nret;\n}\n";
+
+/// A linker and the buffer of its log, which must stay where it is.
+struct Linker {
+    state: CUlinkState,
+    log: Box<[u8; 1024]>,
+    _options: Box<([CUjit_option; 2], [*mut c_void; 2])>,
+}
+
+impl Linker {
+    fn new() -> Self {
+        let mut log = Box::new([0; 1024]);
+        let mut options = Box::new((
+            [
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+                CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            ],
+            [log.as_mut_ptr().cast(), ptr::without_provenance_mut(1024)],
+        ));
+        let mut state = null_mut();
+        ok!(cuLinkCreate(
+            2,
+            options.0.as_mut_ptr(),
+            options.1.as_mut_ptr(),
+            &raw mut state
+        ));
+        Self {
+            state,
+            log,
+            _options: options,
+        }
+    }
+
+    fn add(&self, name: Option<&CStr>, text: &str) -> u32 {
+        let text = CString::new(text).expect("no zero in it");
+        let bytes = text.as_bytes_with_nul();
+        // SAFETY: data and name live until the call returns.
+        unsafe {
+            cuLinkAddData(
+                self.state,
+                CUjitInputType::CU_JIT_INPUT_PTX,
+                bytes.as_ptr().cast_mut().cast(),
+                bytes.len(),
+                name.map_or(ptr::null(), CStr::as_ptr),
+                0,
+                null_mut(),
+                null_mut(),
+            )
+        }
+        .0
+    }
+
+    fn complete(&self) -> (u32, *mut c_void) {
+        let (mut image, mut bytes) = (null_mut(), 0);
+        // SAFETY: the outputs are valid for the writes.
+        let code = unsafe { cuLinkComplete(self.state, &raw mut image, &raw mut bytes) };
+        (code.0, image)
+    }
+
+    fn log(&self) -> String {
+        let text = CStr::from_bytes_until_nul(&self.log[..]).expect("a terminated log");
+        text.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Linker {
+    fn drop(&mut self) {
+        ok!(cuLinkDestroy(self.state));
+    }
+}
+
+#[test]
+fn two_sources_that_call_each_other() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let linker = Linker::new();
+    c.is(0, "the caller", linker.add(Some(c"a.ptx"), CALLER));
+    c.is(0, "the callee", linker.add(Some(c"b.ptx"), CALLEE));
+    let (code, image) = linker.complete();
+    c.is(0, "complete", code);
+    c.is(400, "complete again", linker.complete().0);
+    c.is(1, "add after it", linker.add(None, CALLEE));
+    let (mut module, mut function) = (null_mut(), null_mut());
+    is!(c, 0, cuModuleLoadData(&raw mut module, image));
+    is!(
+        c,
+        0,
+        cuModuleGetFunction(&raw mut function, module, c"k".as_ptr())
+    );
+    let out = gpu.alloc(4);
+    gpu.launch(function, [1, 1, 1], [1, 1, 1], 0, &mut arguments![out]);
+    c.that(gpu.read::<u32>(out, 1) == [49], || "7 squared".to_owned());
+}
+
+#[test]
+fn what_is_missing_and_what_is_there_twice() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let linker = Linker::new();
+    c.is(0, "the caller alone", linker.add(None, CALLER));
+    c.is(300, "complete", linker.complete().0);
+    c.is(300, "complete again", linker.complete().0);
+    c.is(1, "the callee, too late", linker.add(None, CALLEE));
+    let log = linker.log();
+    c.that(
+        log == "error   : Undefined reference to 'square' in 'Input 1'",
+        || log.clone(),
+    );
+    let linker = Linker::new();
+    c.is(0, "the callee", linker.add(Some(c"a.ptx"), CALLEE));
+    c.is(300, "the callee again", linker.add(Some(c"b.ptx"), CALLEE));
+    c.is(300, "complete", linker.complete().0);
+    let log = linker.log();
+    c.that(
+        log == "error   : Multiple definition of 'square' in 'b.ptx', first defined in 'a.ptx'",
+        || log.clone(),
+    );
+}
+
+#[test]
+fn what_is_refused_does_no_harm() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let linker = Linker::new();
+    let (ptx, none) = (CUjitInputType::CU_JIT_INPUT_PTX, null_mut());
+    c.is(200, "junk", linker.add(None, "junk"));
+    c.is(
+        218,
+        "bad PTX",
+        linker.add(
+            None,
+            ".version 6.4\n.target sm_52\n.address_size 64\nnonsense\n",
+        ),
+    );
+    is!(
+        c,
+        1,
+        cuLinkAddData(
+            linker.state,
+            ptx,
+            null_mut(),
+            4,
+            ptr::null(),
+            0,
+            none,
+            null_mut()
+        )
+    );
+    is!(
+        c,
+        301,
+        cuLinkAddFile(
+            linker.state,
+            ptx,
+            c"/no/such/file".as_ptr(),
+            0,
+            none,
+            null_mut()
+        )
+    );
+    // Of the options only those about compiling belong to an input.
+    let mut text = CString::new(CALLEE)
+        .expect("no zero in it")
+        .into_bytes_with_nul();
+    for (option, value, code) in [
+        (CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 0, 0),
+        (CUjit_option::CU_JIT_TARGET, 90, 1),
+        (CUjit_option::CU_JIT_WALL_TIME, 0, 1),
+    ] {
+        let other = Linker::new();
+        let (mut key, mut value) = (option, ptr::without_provenance_mut(value));
+        let data = text.as_mut_ptr().cast();
+        let bytes = text.len();
+        is!(
+            c,
+            code,
+            cuLinkAddData(
+                other.state,
+                ptx,
+                data,
+                bytes,
+                ptr::null(),
+                1,
+                &raw mut key,
+                &raw mut value
+            )
+        );
+    }
+    c.is(0, "the callee", linker.add(None, CALLEE));
+    c.is(0, "complete", linker.complete().0);
+}
+
+#[test]
+fn nothing_links_to_an_empty_module() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let linker = Linker::new();
+    let (code, image) = linker.complete();
+    c.is(0, "complete", code);
+    let (mut module, mut count) = (null_mut(), 9);
+    is!(c, 0, cuModuleLoadData(&raw mut module, image));
+    is!(c, 0, cuModuleGetFunctionCount(&raw mut count, module));
+    c.that(count == 0, || format!("{count} functions"));
+}
