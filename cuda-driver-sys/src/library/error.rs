@@ -121,6 +121,9 @@ impl fmt::Display for LoadError {
                 }
                 Ok(())
             }
+            Reason::Unsupported if cfg!(not(target_pointer_width = "64")) => {
+                f.write_str("unsupported here: CUDA drivers are for 64-bit programs")
+            }
             Reason::Unsupported => f.write_str("unsupported here: there is no CUDA driver for this operating system"),
             #[cfg(not(feature = "loader"))]
             Reason::Nowhere => f.write_str(
@@ -128,8 +131,8 @@ impl fmt::Display for LoadError {
                  set_default first, for instance with Source::linked()",
             ),
             Reason::Reentrant => f.write_str(
-                "the library was called while it was being opened, by its own resolver: a resolver must not call \
-                 the library that it resolves for",
+                "the library was called while it was being opened, by its own resolver, or its source is itself: neither \
+                 may need the library that it is for",
             ),
             Reason::Panicked => f.write_str("the resolver panicked while the library was being opened"),
             Reason::TooMany => f.write_str("65,535 libraries were made already: make one and pass it on"),

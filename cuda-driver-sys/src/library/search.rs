@@ -41,7 +41,7 @@ impl Surroundings {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "android"))]
 fn privileged() -> bool {
     use core::ffi::c_ulong;
     /// Set by the kernel for a program that runs with other rights than its user's.
@@ -53,9 +53,37 @@ fn privileged() -> bool {
     unsafe { getauxval(AT_SECURE) != 0 }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+    target_os = "illumos",
+    target_os = "solaris",
+))]
 fn privileged() -> bool {
-    false
+    unsafe extern "C" {
+        fn issetugid() -> core::ffi::c_int;
+    }
+    // SAFETY: issetugid takes nothing, and says what the system noted when it started the program.
+    unsafe { issetugid() != 0 }
+}
+
+/// Where nobody says so, the process may be privileged; elsewhere than on Unix the environment is not another user's.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+    target_os = "illumos",
+    target_os = "solaris",
+)))]
+fn privileged() -> bool {
+    cfg!(unix)
 }
 
 /// The places to try, in order.
@@ -72,6 +100,7 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
             places.push(folder.join(surroundings.library));
         };
         add("usr/lib/wsl/lib".to_owned());
+        add("run/opengl-driver/lib".to_owned());
         let target = match std::env::consts::ARCH {
             "x86_64" => "x86_64-linux-gnu",
             "aarch64" => "aarch64-linux-gnu",
@@ -202,11 +231,13 @@ mod tests {
         let expected: &[&str] = match std::env::consts::ARCH {
             "x86_64" => &[
                 "usr/lib/wsl/lib",
+                "run/opengl-driver/lib",
                 "usr/lib/x86_64-linux-gnu/nvidia/current",
                 "usr/lib/x86_64-linux-gnu",
             ],
             "aarch64" => &[
                 "usr/lib/wsl/lib",
+                "run/opengl-driver/lib",
                 "usr/lib/aarch64-linux-gnu/tegra",
                 "usr/lib/aarch64-linux-gnu/nvidia",
                 "usr/lib/aarch64-linux-gnu/nvidia/current",
