@@ -70,7 +70,9 @@ mod imp {
 mod imp {
     use core::error::Error as _;
     use core::ffi::{CStr, c_void};
-    use std::path::Path;
+    use std::ffi::OsString;
+    use std::os::windows::ffi::OsStringExt as _;
+    use std::path::{Path, PathBuf};
 
     pub(super) use libloading::os::windows::Library;
     use libloading::os::windows::{
@@ -78,13 +80,42 @@ mod imp {
         LOAD_LIBRARY_SEARCH_SYSTEM32,
     };
 
+    // Without its suffix on x86, which kernel32 does not export its functions with.
+    #[cfg_attr(
+        target_arch = "x86",
+        link(
+            name = "kernel32",
+            kind = "raw-dylib",
+            import_name_type = "undecorated"
+        )
+    )]
+    #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
+    unsafe extern "system" {
+        fn GetSystemDirectoryW(buffer: *mut u16, size: u32) -> u32;
+    }
+
+    /// System32.
+    fn system_folder() -> Option<PathBuf> {
+        let mut name = [0u16; 260];
+        // SAFETY: the buffer is as long as the call is told.
+        let length = unsafe { GetSystemDirectoryW(name.as_mut_ptr(), name.len() as u32) };
+        let name = name
+            .get(..length as usize)
+            .filter(|name| !name.is_empty())?;
+        Some(OsString::from_wide(name).into())
+    }
+
     pub(super) fn open(path: &Path) -> Result<Library, String> {
-        // A bare name comes from the system folder and from nowhere else; a path is the named file, whose neighbours it
-        // may need.
-        let flags = if path.is_absolute() {
-            LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR
+        // A bare name comes from the system folder and from nowhere else: as a path, because for a name alone Windows
+        // takes whatever library of that name is loaded already. A path is the named file, whose neighbours it may need.
+        let (path, flags) = if path.is_absolute() {
+            (
+                path.to_owned(),
+                LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
+            )
         } else {
-            LOAD_LIBRARY_SEARCH_SYSTEM32
+            let folder = system_folder().unwrap_or_default();
+            (folder.join(path), LOAD_LIBRARY_SEARCH_SYSTEM32)
         };
         // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
         // is taken at its word, as every program does.

@@ -155,7 +155,7 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
         format!("%{prefix}{}", *next % most)
     };
     let mut value = |ty| {
-        if spec.vec > 1 {
+        if spec.vec > 1 || spec.always_braces {
             let parts: Vec<String> = (0..spec.vec).map(|_| register(ty)).collect();
             format!("{{{}}}", parts.join(", "))
         } else {
