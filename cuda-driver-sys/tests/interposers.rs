@@ -264,6 +264,44 @@ fn hidden_functions_are_missing_everywhere() {
     assert!(answer.is_null());
 }
 
+/// A driver may hand out other addresses than it exports; what was asked for is hidden all the same.
+#[test]
+fn hidden_functions_are_known_by_what_was_asked_for() {
+    const ELSEWHERE: *mut c_void = ptr::without_provenance_mut(0x10);
+    unsafe extern "system" fn elsewhere(
+        _: *const c_char,
+        answer: *mut *mut c_void,
+        _: c_int,
+        _: cuuint64_t,
+        status: *mut Status,
+    ) -> CUresult {
+        // SAFETY: the test passes pointers to what is written.
+        unsafe {
+            answer.write(ELSEWHERE);
+            status.write(Status::CU_GET_PROC_ADDRESS_SUCCESS);
+        }
+        CUresult::CUDA_SUCCESS
+    }
+    let resolver = |name: &CStr| match name.to_bytes() {
+        b"cuGetProcAddress_v2" => elsewhere as *const c_void,
+        _ => resolve(name),
+    };
+    // SAFETY: the functions have the types of the exports that they stand for.
+    let source = unsafe { Source::resolver("a driver with trampolines", resolver) };
+    let hide = Hide::functions([Function::cuMemAlloc_v2, Function::cuStreamQuery]);
+    let library = Library::new(source, Options::new().hook(hide)).expect("it has cuInit");
+    let success = Status::CU_GET_PROC_ADDRESS_SUCCESS;
+    let old = alloc_of_the_32_bit_era as *const c_void;
+    assert_eq!(ask(library, c"cuMemAlloc", 13000), (old, success));
+    let not_found = Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    let query = ask(library, c"cuStreamQuery", 13000);
+    assert_eq!(query, (ptr::null(), not_found));
+    // What is not hidden is left as it came.
+    let unknown = (ELSEWHERE.cast_const(), success);
+    assert_eq!(ask(library, c"cuInit", 13000), unknown);
+    assert_eq!(ask(library, c"cuMemAlloc", 2000), unknown);
+}
+
 #[test]
 fn version_that_only_newer_variants_are_hidden_from() {
     // The older variant of the two is hidden: whoever asks for its version finds nothing that is old enough.

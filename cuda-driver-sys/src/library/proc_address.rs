@@ -48,15 +48,17 @@ pub(crate) unsafe fn hide(
         return done;
     };
     // SAFETY: these are the types of the parameters in both variants; the older one has no status.
-    let (name, answer, version, status) = unsafe {
+    let (name, answer, version, flags, status) = unsafe {
         (
             arguments.get::<*const c_char>(0),
             arguments.get::<*mut *mut c_void>(1),
             arguments.get::<c_int>(2),
+            arguments.get::<cuuint64_t>(3),
             arguments.get::<*mut Status>(4),
         )
     };
-    let (Some(name), Some(answer), Some(version)) = (name, answer, version) else {
+    let (Some(name), Some(answer), Some(version), Some(flags)) = (name, answer, version, flags)
+    else {
         return done;
     };
     if name.is_null() || answer.is_null() {
@@ -67,9 +69,17 @@ pub(crate) unsafe fn hide(
     if given.is_null() {
         return done;
     }
-    let Some(found) = newest_variant(name, |function| {
-        library.look_up(opened, function.symbol()) == given.cast_const()
-    }) else {
+    let is_given =
+        |function: Function| library.look_up(opened, function.symbol()) == given.cast_const();
+    // What is handed out need not be what is exported. It is then what was asked for.
+    let asked = || {
+        newest_variant(name, |function| {
+            let wanted = (function.stream_mode() == StreamMode::PerThread)
+                == (flags & PER_THREAD != 0 && has_per_thread(name));
+            wanted && i64::from(function.since()) <= i64::from(version)
+        })
+    };
+    let Some(found) = newest_variant(name, is_given).or_else(asked) else {
         return done;
     };
     if !interposed.hides(found) {
@@ -112,6 +122,14 @@ pub(crate) unsafe fn hide(
         }
     }
     done
+}
+
+/// Whether a base name has per-thread forms at all.
+fn has_per_thread(base: &CStr) -> bool {
+    newest_variant(base, |function| {
+        function.stream_mode() == StreamMode::PerThread
+    })
+    .is_some()
 }
 
 /// The newest export of a base name that is as wanted.
