@@ -86,7 +86,7 @@ macro_rules! arguments {
     };
 }
 
-// As many as a function has today.
+// A function has 16 at most today; a header that is newer may bring more.
 #[rustfmt::skip]
 arguments! {
     ()
@@ -106,4 +106,8 @@ arguments! {
     (A a B b C c D d E e F f G g H h I i J j K k L l M m N n)
     (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o)
     (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p)
+    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q)
+    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s)
+    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s T t)
+    (A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q S s T t U u)
 }
