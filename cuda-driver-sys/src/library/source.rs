@@ -74,6 +74,9 @@ impl Source {
     /// everything that was loaded with the program, so that a tool which `LD_PRELOAD` put before the driver is found
     /// first. Where there is no CUDA driver for the operating system, opening it fails.
     ///
+    /// Windows finds the file as any of a program's libraries, in the program's own folder first. With musl a shared object
+    /// that was opened with `RTLD_LOCAL`, as Python opens modules, finds nothing of the libraries that came with it.
+    ///
     /// Building needs no driver and no toolkit: where pkg-config and the usual folders have no `libcuda.so`, a stub with
     /// its name takes its place in the linker's eyes.
     #[cfg(feature = "link")]
