@@ -111,6 +111,16 @@ END
     # Puts a driver into the system folder, and cannot delete it while it is loaded.
     "${test[@]}" "${std[@]}" --test abi_system32 -- --include-ignored
     rm -f "$system/nvcuda.dll"
+    # A program that is linked against the driver starts with it, and without it not at all.
+    local linked=$CARGO_TARGET_DIR/x86_64-pc-windows-gnu/debug/examples/linked.exe
+    cargo build "${std[@]}" --package cuda-driver-sys --features link --example linked
+    if "$wine" "$linked"; then
+        echo "ci/platforms.sh: the linked program started without a driver" >&2
+        exit 1
+    fi
+    cp "$work/abi_stub.dll" "$system/nvcuda.dll"
+    "$wine" "$linked" | grep -F 'system32\nvcuda.dll'
+    rm -f "$system/nvcuda.dll"
 }
 
 nowhere() {

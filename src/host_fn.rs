@@ -7,6 +7,7 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
@@ -36,6 +37,37 @@ static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 /// How many there are: nearly always none, and then no lock is taken.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// A function and where it runs.
+struct Task {
+    place: Place,
+    function: Box<dyn FnOnce() + Send>,
+}
+
+/// Functions that were queued and did not run yet, by number. The driver is given the number, and no pointer: however often
+/// it calls, and whatever a call answered that queued it, there is nothing to be freed twice.
+static TASKS: Mutex<BTreeMap<usize, Task>> = Mutex::new(BTreeMap::new());
+
+/// The last number that was given away.
+static LAST: AtomicUsize = AtomicUsize::new(0);
+
+/// Takes a task; `None` if somebody else did.
+fn take(number: usize) -> Option<Task> {
+    // In a statement of its own: what the task drops may ask for the lock.
+    let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
+    tasks.remove(&number)
+}
+
+/// Runs a task, if it did not run yet. The driver calls it with the task's number.
+unsafe extern "system" fn run(number: *mut c_void) {
+    let Some(Task { place, function }) = take(number.addr()) else {
+        return;
+    };
+    // Nothing of ours is seen half done afterwards: the function is gone.
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(function)) {
+        with_waiting(|waiting| waiting.push(Waiting { place, payload }));
+    }
+}
+
 /// Queues a function in a stream of a context; `None` is one that the driver knows.
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
@@ -43,25 +75,6 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     context: Option<&Context>,
     function: F,
 ) -> Result<()> {
-    /// A function and where it runs.
-    struct Task<F> {
-        place: Place,
-        function: F,
-    }
-
-    /// Runs and frees a task.
-    ///
-    /// # Safety
-    /// `task` is a `Box<Task<F>>` that nobody else uses.
-    unsafe extern "system" fn run<F: FnOnce()>(task: *mut c_void) {
-        // SAFETY: the caller's.
-        let Task { place, function } = *unsafe { Box::from_raw(task.cast::<Task<F>>()) };
-        // Nothing of ours is seen half done afterwards: the function is gone.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(function)) {
-            with_waiting(|waiting| waiting.push(Waiting { place, payload }));
-        }
-    }
-
     // A captured call would run as often as its graph, and the function can run once.
     // SAFETY: the stream is live, or a default one.
     let capture = unsafe { checked::stream_is_capturing(stream) }?;
@@ -82,14 +95,22 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
         stream: stream.addr(),
         context: context.addr(),
     };
-    let task = Box::into_raw(Box::new(Task { place, function }));
-    // SAFETY: `run` is of this task's type and, as nothing is captured, is called at most once, on some thread: the
-    // function is `Send`.
-    let result =
-        unsafe { checked::launch_host_func(stream, Some(run::<F>), task.cast::<c_void>()) };
+    let task = Task {
+        place,
+        function: Box::new(function),
+    };
+    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    TASKS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(number, task);
+    let data = ptr::without_provenance_mut(number);
+    // SAFETY: `run` takes any number, on any thread, and as often as it is called: the function is `Send`, and is taken
+    // out of the table by whoever is first.
+    let result = unsafe { checked::launch_host_func(stream, Some(run), data) };
     if result.is_err() {
-        // SAFETY: a call that failed queued nothing.
-        drop(unsafe { Box::from_raw(task) });
+        // An error may be of earlier work, and the call queued all the same: it finds nothing then.
+        drop(take(number));
     }
     result
 }

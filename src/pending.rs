@@ -24,18 +24,19 @@ impl<T> Pending<T> {
         let mut pending = Self {
             value: ManuallyDrop::new(value),
             event,
-            settled: false,
+            // Until the event is recorded it would say that the work is done, also to a drop while a hook's panic passes.
+            settled: true,
         };
         if let Err(error) = pending.event.record(stream) {
             // The work is queued and no event tells when it is done: the stream itself can. If that fails too, the value
-            // stays where it is for good: the event, which was never recorded, would say that the work is done.
-            pending.settled = true;
+            // stays where it is for good.
             if stream.wait().is_ok() {
                 // SAFETY: the work is done, and the value is not used again.
                 unsafe { ManuallyDrop::drop(&mut pending.value) };
             }
             return Err(error);
         }
+        pending.settled = false;
         Ok(pending)
     }
 

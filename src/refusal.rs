@@ -16,10 +16,11 @@ pub(crate) enum Refusal {
     Captured,
     HostMemory,
     Attribute,
+    Elsewhere,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 13] = [
+    const ALL: [(Self, &'static str); 14] = [
         (
             Self::Range,
             "the values do not lie inside the buffer: their index or number is too large",
@@ -66,6 +67,10 @@ impl Refusal {
             Self::Attribute,
             "there is no such attribute, and a driver crashes on a number below 0",
         ),
+        (
+            Self::Elsewhere,
+            "the stream is one of a context that is neither buffer's",
+        ),
     ];
 
     /// A small number, and not 0.
@@ -95,6 +100,6 @@ mod tests {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::Attribute.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::Elsewhere.number() + 1), None);
     }
 }

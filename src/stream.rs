@@ -1,9 +1,11 @@
 //! Streams: queues of work.
 
-use core::{mem, ptr};
+use core::mem::{self, ManuallyDrop};
+use core::ptr;
 
-use crate::error::dropping;
+use crate::error::{Error, dropping};
 use crate::event::done;
+use crate::refusal::Refusal;
 use crate::{
     Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, Result, checked,
     host_fn, sys,
@@ -193,7 +195,8 @@ impl Stream {
     }
 
     /// Queues a call of a function on the host ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the
-    /// stream faults it does not run, and is leaked.
+    /// stream faults it does not run, and is leaked. It runs once at most: where another thread begins to capture the
+    /// stream at the same moment, with the first launch of the graph.
     ///
     /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
     /// this crate that is dropped there is leaked.
@@ -217,46 +220,69 @@ impl Stream {
     /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device's may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; the buffers are then freed.
+    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The buffers
+    /// are then freed.
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub fn upload<T: DeviceCopy>(
         &self,
         host: HostBuffer<T>,
-        mut device: DeviceBuffer<T>,
+        device: DeviceBuffer<T>,
     ) -> Result<Pending<(HostBuffer<T>, DeviceBuffer<T>)>> {
-        let event = self.event_for(host.context())?;
+        let event = self.event_for(host.context(), device.context())?;
+        // A hook's panic must not free what the copy uses.
+        let mut buffers = ManuallyDrop::new((host, device));
+        let (host, device) = &mut *buffers;
         // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
-        unsafe { device.copy_from_async(&host, self) }?;
-        Pending::after((host, device), event, self)
+        let queued = unsafe { device.copy_from_async(host, self) };
+        let buffers = ManuallyDrop::into_inner(buffers);
+        queued?;
+        Pending::after(buffers, event, self)
     }
 
     /// Queues a copy from a device to the host, and gives both buffers back when it is done
     /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device's may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; the buffers are then freed.
+    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The buffers
+    /// are then freed.
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub fn download<T: DeviceCopy>(
         &self,
         device: DeviceBuffer<T>,
-        mut host: HostBuffer<T>,
+        host: HostBuffer<T>,
     ) -> Result<Pending<(DeviceBuffer<T>, HostBuffer<T>)>> {
-        let event = self.event_for(host.context())?;
+        let event = self.event_for(host.context(), device.context())?;
+        // A hook's panic must not free what the copy uses.
+        let mut buffers = ManuallyDrop::new((device, host));
+        let (device, host) = &mut *buffers;
         // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
-        unsafe { device.copy_to_async(&mut host, self) }?;
-        Pending::after((device, host), event, self)
+        let queued = unsafe { device.copy_to_async(host, self) };
+        let buffers = ManuallyDrop::into_inner(buffers);
+        queued?;
+        Pending::after(buffers, event, self)
     }
 
-    /// An event that this stream can record: of its own context, or for a default stream of the buffer's.
-    #[inline]
+    /// An event that this stream can record. For a default stream, or one that belongs to someone else, it is of that
+    /// buffer's context in which the copy will be: an event of another one might not wait for the copy, and one of a
+    /// context that nobody here keeps might not last as long.
     #[track_caller]
-    fn event_for(&self, context: &Context) -> Result<Event> {
-        Event::with_flags(
-            self.context.as_ref().unwrap_or(context),
-            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING,
-        )
+    fn event_for(&self, host: &Context, device: Option<&Context>) -> Result<Event> {
+        let context = match &self.context {
+            Some(context) => context,
+            None => {
+                // SAFETY: the stream is live, or a default one.
+                let raw = unsafe { checked::stream_get_ctx(self.raw) }?;
+                let mut kept = [Some(host), device].into_iter().flatten();
+                kept.find(|context| context.as_raw() == raw)
+                    .ok_or_else(|| {
+                        let code = sys::CUresult::CUDA_ERROR_INVALID_HANDLE;
+                        Error::refused(code, sys::Function::cuEventRecord, Refusal::Elsewhere)
+                    })?
+            }
+        };
+        Event::with_flags(context, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
 
     /// Destroys the stream; work that it still has is finished, without waiting here

@@ -136,8 +136,9 @@ fn install() {
     ONCE.call_once(|| {
         // SAFETY: each name is given a function of its type; the rest is hidden.
         let source = unsafe { Source::resolver("a driver of CUDA 11.7", resolve) };
-        set_default_with(source, Options::new().interposer(Old))
-            .expect("nothing was called before");
+        // SAFETY: it hands on every call of what it does not hide, and the answer back.
+        let options = unsafe { Options::new().interposer(Old) };
+        set_default_with(source, options).expect("nothing was called before");
     });
 }
 

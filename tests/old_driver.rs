@@ -18,7 +18,7 @@ fn install() -> &'static Library {
     DRIVER.get_or_init(|| {
         let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)
             .unwrap_or_else(|error| panic!("the driver under test cannot be used: {error}"));
-        let old = Options::new().interposer(DriverVersion::claim(11070));
+        let old = Options::new().hook(DriverVersion::claim(11070));
         set_default_with(Source::library(selection.library()), old).expect("nobody was first");
         cuda_driver::init().expect("cuInit");
         selection.library()

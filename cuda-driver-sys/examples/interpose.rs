@@ -43,8 +43,8 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("\nEvery call, its arguments, what it answered and how long it took:");
     let calls = Counter::new();
     let watched = Options::new()
-        .interposer(Watch::new(|call| println!("  {call}")))
-        .interposer(calls.clone());
+        .hook(Watch::new(|call| println!("  {call}")))
+        .hook(calls.clone());
     let library = Library::new(Source::library(driver), watched)?;
     program(library).map_err(|(function, code)| format!("{function}: {code:?}"))?;
     println!("{} calls", calls.total());
@@ -52,10 +52,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     println!("\nThe same program when its n-th call fails:");
     for n in 1.. {
         let fail = Fail::nth_of_all(n, CUresult::CUDA_ERROR_UNKNOWN);
-        let library = Library::new(
-            Source::library(driver),
-            Options::new().interposer(fail.clone()),
-        )?;
+        let library = Library::new(Source::library(driver), Options::new().hook(fail.clone()))?;
         let result = program(library);
         if fail.failed() == 0 {
             println!("  {n}: it makes no more calls");

@@ -41,7 +41,7 @@ pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
 pub use error::{Attempt, LoadError, MissingSymbol};
 use interposer::Interposed;
-pub use interposer::{Call, Interposer};
+pub use interposer::{Call, Faithful, Interposer};
 use open::{Opened, State};
 pub use source::{Options, Resolver, Source};
 

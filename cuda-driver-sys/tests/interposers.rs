@@ -128,7 +128,7 @@ fn allocate(library: &Library, size: usize) -> (CUresult, CUdeviceptr) {
 fn watch_tells_function_arguments_result_and_time() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lines);
-    let library = fake(Options::new().interposer(Watch::new(move |call| {
+    let library = fake(Options::new().hook(Watch::new(move |call| {
         seen.lock().expect("no panic").push(call.to_string());
         if call.function == Function::cuMemAlloc_v2 {
             // SAFETY: the first parameter is a pointer to a device pointer, which the driver has written by now.
@@ -188,7 +188,7 @@ fn watch_tells_function_arguments_result_and_time() {
 #[test]
 fn counter_counts_each_function() {
     let calls = Counter::new();
-    let library = fake(Options::new().interposer(calls.clone()));
+    let library = fake(Options::new().hook(calls.clone()));
     for size in 0..5 {
         _ = allocate(library, size);
     }
@@ -221,7 +221,7 @@ fn ask(library: &Library, name: &CStr, version: c_int) -> (*const c_void, Status
 #[test]
 fn hidden_functions_are_missing_everywhere() {
     let hide = Hide::functions([Function::cuMemAlloc_v2, Function::cuStreamQuery]);
-    let library = fake(Options::new().interposer(hide));
+    let library = fake(Options::new().hook(hide));
     let missing = CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
     assert_eq!(allocate(library, 1), (missing, 0));
     assert!(!library.supports(Function::cuMemAlloc));
@@ -267,7 +267,7 @@ fn hidden_functions_are_missing_everywhere() {
 fn version_that_only_newer_variants_are_hidden_from() {
     // The older variant of the two is hidden: whoever asks for its version finds nothing that is old enough.
     let hide = Hide::functions([legacy::Function::cuMemAlloc]);
-    let library = fake(Options::new().interposer(hide));
+    let library = fake(Options::new().hook(hide));
     assert_eq!(
         ask(library, c"cuMemAlloc", 2000),
         (
@@ -280,7 +280,7 @@ fn version_that_only_newer_variants_are_hidden_from() {
 
 #[test]
 fn claimed_version_is_what_the_driver_says_and_has() {
-    let library = fake(Options::new().interposer(DriverVersion::claim(12010)));
+    let library = fake(Options::new().hook(DriverVersion::claim(12010)));
     assert_eq!(library.version(), Some(12010));
     assert!(library.supports(Function::cuMemAlloc));
     assert_eq!(
@@ -302,9 +302,9 @@ fn calls_that_nobody_made_are_not_seen() {
     let fail = Fail::nth_of_all(2, CUresult(12345));
     let library = fake(
         Options::new()
-            .interposer(calls.clone())
-            .interposer(fail.clone())
-            .interposer(DriverVersion::claim(12010)),
+            .hook(calls.clone())
+            .hook(fail.clone())
+            .hook(DriverVersion::claim(12010)),
     );
     // That a function is missing makes the library ask the driver for nothing. Who makes a message of it notes the version,
     // and that is not the program's second call either.
@@ -328,15 +328,13 @@ fn results_change_and_calls_fail() {
     let out_of_memory = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
     let third = Fail::nth(Function::cuMemAlloc, 3, out_of_memory);
     let sticky = Fail::from_nth(Function::cuInit, 2, CUresult(700));
-    let library = fake(
-        Options::new()
-            .interposer(third.clone())
-            .interposer(sticky.clone())
-            .interposer(ChangeResult::of(Function::cuStreamQuery, |code| {
-                assert_eq!(code, CUresult::CUDA_SUCCESS);
-                CUresult::CUDA_ERROR_NOT_READY
-            })),
-    );
+    let never_done = ChangeResult::of(Function::cuStreamQuery, |code| {
+        assert_eq!(code, CUresult::CUDA_SUCCESS);
+        CUresult::CUDA_ERROR_NOT_READY
+    });
+    let hooks = Options::new().hook(third.clone()).hook(sticky.clone());
+    // SAFETY: the calls are this test's own, and it frees nothing that a stream still uses.
+    let library = fake(unsafe { hooks.interposer(never_done) });
     let allocations: Vec<u32> = (0..4).map(|_| allocate(library, 0).0.0).collect();
     assert_eq!(allocations, [0, 0, 2, 0]);
     assert_eq!(third.failed(), 1);
@@ -348,9 +346,25 @@ fn results_change_and_calls_fail() {
     let query = unsafe { library.cuStreamQuery(ptr::null_mut()) };
     assert_eq!(query, CUresult::CUDA_ERROR_NOT_READY);
 
-    let always = fake(Options::new().interposer(Fail::always(Function::cuInit, CUresult(12345))));
+    let always = fake(Options::new().hook(Fail::always(Function::cuInit, CUresult(12345))));
     // SAFETY: cuInit takes no pointers.
     assert_eq!(unsafe { always.cuInit(0) }, CUresult(12345));
+}
+
+/// Calls that answer 0 and were not made would have safe code read what nobody wrote.
+#[test]
+fn nothing_fails_with_success() {
+    let success = CUresult::CUDA_SUCCESS;
+    let lies = [
+        Fail::always(Function::cuMemAlloc, success),
+        Fail::nth(Function::cuMemAlloc, 1, success),
+        Fail::nth_of_all(1, success),
+    ];
+    for lie in lies {
+        let library = fake(Options::new().hook(lie.clone()));
+        assert_eq!(allocate(library, 41), (success, 42));
+        assert_eq!(lie.failed(), 0);
+    }
 }
 
 #[test]
@@ -365,13 +379,15 @@ fn chain_begins_with_the_first() {
             code
         }
     };
-    let library = fake(
+    let fail = Fail::always(Function::cuInit, CUresult(1));
+    // SAFETY: these hand every call on, and its answer back.
+    let library = fake(unsafe {
         Options::new()
             .interposer(note("a"))
             .interposer(note("b"))
-            .interposer(Fail::always(Function::cuInit, CUresult(1)))
-            .interposer(note("never reached")),
-    );
+            .hook(fail)
+            .interposer(note("never reached"))
+    });
     // SAFETY: cuInit takes no pointers.
     assert_eq!(unsafe { library.cuInit(0) }, CUresult(1));
     assert_eq!(*order.lock().expect("no panic"), ["a", "b", "b", "a"]);
@@ -380,13 +396,10 @@ fn chain_begins_with_the_first() {
 #[test]
 fn library_over_a_library_has_options_of_its_own() {
     let below = Counter::new();
-    let driver = fake(Options::new().interposer(below.clone()));
+    let driver = fake(Options::new().hook(below.clone()));
     let above = Counter::new();
-    let library = Library::new(
-        Source::library(driver),
-        Options::new().interposer(above.clone()),
-    )
-    .expect("the driver is there");
+    let library = Library::new(Source::library(driver), Options::new().hook(above.clone()))
+        .expect("the driver is there");
     assert_eq!(allocate(library, 6), (CUresult::CUDA_SUCCESS, 7));
     assert_eq!((above.total(), below.total()), (1, 0));
     assert_eq!(library.description().as_deref(), Some("a fake driver"));
@@ -406,10 +419,8 @@ fn hooks_that_call_each_other_end() {
             call.forward()
         }
     }
-    let both = [
-        fake(Options::new().interposer(CallsTheOther(1))),
-        fake(Options::new().interposer(CallsTheOther(0))),
-    ];
+    // SAFETY: it hands every call on, and its answer back.
+    let both = [1, 0].map(|other| fake(unsafe { Options::new().interposer(CallsTheOther(other)) }));
     LIBRARIES.lock().expect("no panic").extend(both);
     // SAFETY: cuInit takes no pointers.
     assert_eq!(unsafe { both[0].cuInit(0) }, CUresult::CUDA_SUCCESS);
@@ -458,7 +469,7 @@ mod over_a_driver {
     fn every_call_of_a_program_can_fail() {
         for n in 1.. {
             let fail = Fail::nth_of_all(n, CUresult(12345));
-            let result = program(over(Options::new().interposer(fail.clone())));
+            let result = program(over(Options::new().hook(fail.clone())));
             if fail.failed() == 0 {
                 assert_eq!((n, result), (7, CUresult::CUDA_SUCCESS));
                 break;
@@ -477,7 +488,7 @@ mod over_a_driver {
             lines.push_str(&call.to_string());
             lines.push('\n');
         });
-        let library = over(Options::new().interposer(watch).interposer(calls.clone()));
+        let library = over(Options::new().hook(watch).hook(calls.clone()));
         assert_eq!(program(library), CUresult::CUDA_SUCCESS);
         assert_eq!(calls.total(), 6);
         let lines = lines.lock().expect("no panic");
@@ -491,7 +502,7 @@ mod over_a_driver {
     #[test]
     fn older_than_it_is() {
         let plain = driver();
-        let library = over(Options::new().interposer(DriverVersion::claim(12020)));
+        let library = over(Options::new().hook(DriverVersion::claim(12020)));
         assert_eq!(library.version(), Some(12020));
         let mut compared = 0;
         for function in Function::ALL {
@@ -546,7 +557,7 @@ mod over_a_driver {
     #[test]
     fn as_old_as_cuda_11() {
         let plain = driver();
-        let library = over(Options::new().interposer(DriverVersion::claim(11070)));
+        let library = over(Options::new().hook(DriverVersion::claim(11070)));
         let (mut answer, mut status) = (ptr::null_mut(), Status(77));
         let name = c"cuInit".as_ptr();
         // SAFETY: a string and pointers to what is written.
@@ -597,7 +608,8 @@ mod over_a_driver {
             call.forward()
         };
         let calls = Counter::new();
-        let library = over(Options::new().interposer(halve).interposer(calls.clone()));
+        // SAFETY: the calls are this test's own, and it uses no byte of what it allocates.
+        let library = over(unsafe { Options::new().interposer(halve) }.hook(calls.clone()));
         assert_eq!(program(library), CUresult::CUDA_SUCCESS);
         assert_eq!(calls.calls(Function::cuMemAlloc), 1);
     }

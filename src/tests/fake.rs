@@ -23,6 +23,8 @@ thread_local! {
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     /// Whether this thread's streams say that they are captured.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
+    /// The last host function and its argument.
+    static HOST_FUNC: Cell<(sys::CUhostFn, usize)> = const { Cell::new((None, 0)) };
     /// How many devices there are.
     static DEVICES: Cell<c_int> = const { Cell::new(1) };
 }
@@ -234,9 +236,22 @@ fakes! {
         _function: sys::CUfunction, gx: c_uint, gy: c_uint, gz: c_uint, bx: c_uint, by: c_uint, bz: c_uint,
         shared: c_uint, _stream: sys::CUstream, params: *mut *mut c_void, extra: *mut *mut c_void
     ) format!("({gx} {gy} {gz}, {bx} {by} {bz}, {shared}, {})", unsafe { first_argument(params, extra) }) => {}
-    fn cuLaunchHostFunc(_stream: sys::CUstream, function: sys::CUhostFn, data: *mut c_void) no_detail() => {
+    fn cuLaunchHostFunc(_stream: sys::CUstream, function: sys::CUhostFn, data: *mut c_void) host_func(function, data) => {
         unsafe { function.unwrap()(data) }
     }
+}
+
+/// Keeps what `cuLaunchHostFunc` was given last, also if the call fails.
+fn host_func(function: sys::CUhostFn, data: *mut c_void) -> String {
+    HOST_FUNC.set((function, data.addr()));
+    no_detail()
+}
+
+/// Calls what `cuLaunchHostFunc` was given last, as a graph would again, and a stream after an error of earlier work.
+pub(super) fn call_host_func() {
+    let (function, data) = HOST_FUNC.get();
+    // SAFETY: the crate's own function, with what it gave for it.
+    unsafe { function.unwrap()(ptr::without_provenance_mut(data)) }
 }
 
 /// Writes a complaint into the error log and a remark into the other, and gives the image as text.

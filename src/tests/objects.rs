@@ -353,6 +353,18 @@ fn host_functions_run_once() {
     fake::fail("cuLaunchHostFunc", 201);
     assert!(stream.launch_host_fn(move || drop(inside)).is_err());
     assert_eq!(std::sync::Arc::strong_count(&token), 1);
+    // The error may have been of earlier work, and the function queued.
+    fake::call_host_func();
+
+    // Another thread may begin a capture between the question and the call; the graph then calls again and again.
+    let runs = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let inside = std::sync::Arc::clone(&runs);
+    let count = move || _ = inside.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    stream.launch_host_fn(count).unwrap();
+    fake::call_host_func();
+    fake::call_host_func();
+    assert_eq!(runs.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(std::sync::Arc::strong_count(&runs), 1);
 
     // A graph would run it again and again.
     fake::captured(true);
@@ -521,6 +533,46 @@ fn queued_buffers_come_back_or_are_kept() {
     fake::fail("cuEventSynchronize", 999);
     assert!(pending.wait().is_err());
     assert_eq!(fake::calls(), ["cuEventSynchronize", "cuEventDestroy_v2"]);
+}
+
+/// An event of the buffers' context need not wait for a copy in another one.
+#[test]
+fn default_streams_copy_where_the_buffers_are() {
+    let (context, other) = (context(), context());
+    let buffers = || {
+        (
+            HostBuffer::from_slice(&context, &[1u32, 2]).unwrap(),
+            DeviceBuffer::<u32>::alloc(&context, 2).unwrap(),
+        )
+    };
+    let (host, device) = buffers();
+    let current = context.push().unwrap();
+    Stream::null().upload(host, device).unwrap().wait().unwrap();
+    current.pop().unwrap();
+
+    let (host, device) = buffers();
+    let current = other.push().unwrap();
+    fake::calls();
+    let error = Stream::null().upload(host, device).unwrap_err();
+    let calls = fake::calls();
+    current.pop().unwrap();
+    assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_HANDLE);
+    assert!(
+        !calls.iter().any(|call| call.contains("Async")),
+        "{calls:?}"
+    );
+
+    // A buffer on a device of the current context's is as good.
+    let (host, _) = buffers();
+    let device = DeviceBuffer::<u32>::alloc(&other, 2).unwrap();
+    let current = other.push().unwrap();
+    let (_, host) = Stream::null()
+        .download(device, host)
+        .unwrap()
+        .wait()
+        .unwrap();
+    current.pop().unwrap();
+    assert_eq!(host.len(), 2);
 }
 
 #[test]

@@ -7,74 +7,80 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::{is, ok};
+use crate::{child, is, ok};
 
 #[test]
 fn allocation() {
-    let gpu = Gpu::new();
-    let mut c = Codes::new();
-    let mut address = 0;
-    is!(c, 1, cuMemAlloc(&raw mut address, 0));
-    is!(c, 1, cuMemAlloc(ptr::null_mut(), 4));
-    is!(c, 2, cuMemAlloc(&raw mut address, 1 << 50));
-    is!(c, 0, cuMemAlloc(&raw mut address, 1));
-    c.that(address != 0 && address % 256 == 0, || {
-        format!("address {address:#x}")
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("allocation", {
+        let gpu = Gpu::new();
+        let mut c = Codes::new();
+        let mut address = 0;
+        is!(c, 1, cuMemAlloc(&raw mut address, 0));
+        is!(c, 1, cuMemAlloc(ptr::null_mut(), 4));
+        is!(c, 2, cuMemAlloc(&raw mut address, 1 << 50));
+        is!(c, 0, cuMemAlloc(&raw mut address, 1));
+        c.that(address != 0 && address % 256 == 0, || {
+            format!("address {address:#x}")
+        });
+        is!(c, 0, cuMemFree(0));
+        is!(c, 0, cuMemFree(address));
+        is!(c, 1, cuMemFree(address));
+        let block = gpu.alloc(4096);
+        is!(c, 1, cuMemFree(block + 256));
+        is!(c, 0, cuMemFree(block));
+        // Out of memory does not stick.
+        is!(c, 0, cuCtxSynchronize());
     });
-    is!(c, 0, cuMemFree(0));
-    is!(c, 0, cuMemFree(address));
-    is!(c, 1, cuMemFree(address));
-    let block = gpu.alloc(4096);
-    is!(c, 1, cuMemFree(block + 256));
-    is!(c, 0, cuMemFree(block));
-    // Out of memory does not stick.
-    is!(c, 0, cuCtxSynchronize());
 }
 
 #[test]
 fn ranges() {
-    let gpu = Gpu::new();
-    let mut c = Codes::new();
-    let (mut base, mut size) = (0, 0);
-    for bytes in [1, 3, 512, 1000, 1 << 20] {
-        let address = gpu.alloc(bytes);
-        for offset in [0, bytes - 1] {
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("ranges", {
+        let gpu = Gpu::new();
+        let mut c = Codes::new();
+        let (mut base, mut size) = (0, 0);
+        for bytes in [1, 3, 512, 1000, 1 << 20] {
+            let address = gpu.alloc(bytes);
+            for offset in [0, bytes - 1] {
+                is!(
+                    c,
+                    0,
+                    cuMemGetAddressRange(&raw mut base, &raw mut size, address + offset as u64)
+                );
+                c.that(base == address && size == bytes, || {
+                    format!("{bytes} bytes: base {base:#x} of {address:#x}, size {size}")
+                });
+            }
             is!(
                 c,
                 0,
-                cuMemGetAddressRange(&raw mut base, &raw mut size, address + offset as u64)
+                cuMemGetAddressRange(ptr::null_mut(), ptr::null_mut(), address)
             );
-            c.that(base == address && size == bytes, || {
-                format!("{bytes} bytes: base {base:#x} of {address:#x}, size {size}")
-            });
+            is!(c, 0, cuMemFree(address));
+            is!(
+                c,
+                500,
+                cuMemGetAddressRange(&raw mut base, &raw mut size, address)
+            );
         }
         is!(
             c,
-            0,
-            cuMemGetAddressRange(ptr::null_mut(), ptr::null_mut(), address)
+            500,
+            cuMemGetAddressRange(&raw mut base, &raw mut size, 0)
         );
-        is!(c, 0, cuMemFree(address));
+        let host = 0_u64;
         is!(
             c,
             500,
-            cuMemGetAddressRange(&raw mut base, &raw mut size, address)
+            cuMemGetAddressRange(
+                &raw mut base,
+                &raw mut size,
+                (&raw const host).addr() as u64
+            )
         );
-    }
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(&raw mut base, &raw mut size, 0)
-    );
-    let host = 0_u64;
-    is!(
-        c,
-        500,
-        cuMemGetAddressRange(
-            &raw mut base,
-            &raw mut size,
-            (&raw const host).addr() as u64
-        )
-    );
+    });
 }
 
 #[test]
@@ -145,25 +151,28 @@ fn copies() {
 
 #[test]
 fn copies_out_of_range() {
-    let gpu = Gpu::new();
-    let mut c = Codes::new();
-    let mut host = vec![0_u8; 4096];
-    let pointer: *mut c_void = host.as_mut_ptr().cast();
-    let (a, b) = (gpu.alloc(1000), gpu.alloc(1000));
-    is!(c, 1, cuMemcpyHtoD(a, pointer, 1001));
-    is!(c, 1, cuMemcpyHtoD(a + 999, pointer, 2));
-    is!(c, 1, cuMemcpyDtoH(pointer, a, 1001));
-    is!(c, 1, cuMemcpyDtoD(a, b, 1001));
-    is!(c, 1, cuMemcpyDtoD(a + 1, b, 1000));
-    is!(c, 1, cuMemcpyHtoD(0, pointer, 4));
-    is!(c, 1, cuMemcpyDtoH(pointer, 0, 4));
-    is!(c, 1, cuMemcpyHtoD(pointer.addr() as u64, pointer, 4));
-    is!(c, 1, cuMemcpyHtoD(a, ptr::null(), 4));
-    is!(c, 1, cuMemcpyDtoH(ptr::null_mut(), a, 4));
-    ok!(cuMemFree(a));
-    is!(c, 1, cuMemcpyHtoD(a, pointer, 4));
-    is!(c, 1, cuMemcpyDtoH(pointer, a, 4));
-    is!(c, 0, cuCtxSynchronize());
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("copies_out_of_range", {
+        let gpu = Gpu::new();
+        let mut c = Codes::new();
+        let mut host = vec![0_u8; 4096];
+        let pointer: *mut c_void = host.as_mut_ptr().cast();
+        let (a, b) = (gpu.alloc(1000), gpu.alloc(1000));
+        is!(c, 1, cuMemcpyHtoD(a, pointer, 1001));
+        is!(c, 1, cuMemcpyHtoD(a + 999, pointer, 2));
+        is!(c, 1, cuMemcpyDtoH(pointer, a, 1001));
+        is!(c, 1, cuMemcpyDtoD(a, b, 1001));
+        is!(c, 1, cuMemcpyDtoD(a + 1, b, 1000));
+        is!(c, 1, cuMemcpyHtoD(0, pointer, 4));
+        is!(c, 1, cuMemcpyDtoH(pointer, 0, 4));
+        is!(c, 1, cuMemcpyHtoD(pointer.addr() as u64, pointer, 4));
+        is!(c, 1, cuMemcpyHtoD(a, ptr::null(), 4));
+        is!(c, 1, cuMemcpyDtoH(ptr::null_mut(), a, 4));
+        ok!(cuMemFree(a));
+        is!(c, 1, cuMemcpyHtoD(a, pointer, 4));
+        is!(c, 1, cuMemcpyDtoH(pointer, a, 4));
+        is!(c, 0, cuCtxSynchronize());
+    });
 }
 
 #[test]
@@ -198,22 +207,25 @@ fn sets() {
 
 #[test]
 fn memory_across_contexts() {
-    let gpu = Gpu::new();
-    let mut c = Codes::new();
-    let a = gpu.upload(&[1_u32, 2, 3, 4]);
-    let other = Gpu::new();
-    // A pointer of one context is readable while another context of the same device is current, and may be freed there.
-    c.that(other.read::<u32>(a, 4) == [1, 2, 3, 4], || {
-        "read from another context".to_owned()
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("memory_across_contexts", {
+        let gpu = Gpu::new();
+        let mut c = Codes::new();
+        let a = gpu.upload(&[1_u32, 2, 3, 4]);
+        let other = Gpu::new();
+        // A pointer of one context is readable while another context of the same device is current, and may be freed there.
+        c.that(other.read::<u32>(a, 4) == [1, 2, 3, 4], || {
+            "read from another context".to_owned()
+        });
+        let mine = other.alloc(16);
+        is!(c, 0, cuMemFree(a));
+        drop(other);
+        // Destroying a context gives its memory back.
+        let mut word = 0_u32;
+        is!(c, 1, cuMemFree(mine));
+        is!(c, 1, cuMemcpyDtoH((&raw mut word).cast(), mine, 4));
+        drop(gpu);
     });
-    let mine = other.alloc(16);
-    is!(c, 0, cuMemFree(a));
-    drop(other);
-    // Destroying a context gives its memory back.
-    let mut word = 0_u32;
-    is!(c, 1, cuMemFree(mine));
-    is!(c, 1, cuMemcpyDtoH((&raw mut word).cast(), mine, 4));
-    drop(gpu);
 }
 
 #[test]

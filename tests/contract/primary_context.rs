@@ -99,7 +99,17 @@ fn flags() {
         c.that(state() == (spin, 1), || {
             format!("{:?} after set while active", state())
         });
+        // The context says that it maps host memory, which nobody can set.
+        let mut said = 99;
+        is!(c, 0, cuCtxGetFlags(&raw mut said));
+        c.that(said == spin | 8, || format!("{said} of the context"));
+        is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 8));
+        is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 3));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
+        // The flags do not outlive it.
+        c.that(state() == (0, 0), || {
+            format!("{:?} after the last release", state())
+        });
     });
 }
 
@@ -115,7 +125,40 @@ fn reset() {
         is!(c, 0, cuDevicePrimaryCtxReset(0));
         c.that(state().1 == 0, || "active after reset".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
+        // What it is can be asked for, and it can be made current; work in it is refused.
+        let (mut device, mut flags, mut version, mut current) = (-1, 99, 0, ptr::null_mut());
+        is!(c, 0, cuCtxGetDevice(&raw mut device));
+        is!(c, 0, cuCtxGetFlags(&raw mut flags));
+        is!(c, 201, cuCtxGetApiVersion(a, &raw mut version));
+        is!(c, 709, cuCtxSynchronize());
+        is!(c, 709, cuCtxDetach(a));
+        is!(c, 201, cuCtxDestroy(a));
+        ok!(cuCtxSetCurrent(ptr::null_mut()));
+        is!(c, 0, cuCtxPushCurrent(a));
+        ok!(cuCtxGetCurrent(&raw mut current));
+        c.that(device == 0 && current == a, || {
+            format!("device {device}, current {current:?}")
+        });
+        is!(c, 709, cuMemAlloc(&raw mut address, 4));
         // One more release belongs to the retain before the reset.
+        is!(c, 0, cuDevicePrimaryCtxRelease(0));
+    });
+}
+
+#[test]
+fn its_number_is_another_each_time() {
+    child!("its_number_is_another_each_time", {
+        driver();
+        let mut c = Codes::new();
+        let (mut first, mut second) = (0, 0);
+        let a = retain();
+        is!(c, 0, cuCtxGetId(a, &raw mut first));
+        is!(c, 0, cuDevicePrimaryCtxReset(0));
+        is!(c, 709, cuCtxGetId(a, &raw mut second));
+        c.that(retain() == a, || "another handle".to_owned());
+        is!(c, 0, cuCtxGetId(a, &raw mut second));
+        c.that(first != second, || format!("{first} both times"));
+        is!(c, 0, cuDevicePrimaryCtxRelease(0));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
     });
 }

@@ -198,9 +198,9 @@ impl Block {
                 continue;
             }
             idle = 0;
-            // A jump backwards takes an instruction at least.
-            let rest = i64::try_from(end.saturating_sub(m.steps)).unwrap_or(i64::MAX);
-            match self.warps[w].run(m, frames, WARP_SHARE.min(rest)) {
+            // A warp's share is its own, whatever is left of the block's: else the order of warps, and with it what they see
+            // of one another, would depend on how the host's threads share the work.
+            match self.warps[w].run(m, frames, WARP_SHARE) {
                 Pause::Share => {}
                 Pause::Done => {
                     self.states[w] = State::Done;

@@ -254,7 +254,11 @@ impl AddressSpace {
     }
 
     fn place(&self, kind: Kind, owner: u64, bytes: u64) -> Option<u64> {
-        let length = bytes.checked_add(self.slack)?;
+        let mut length = bytes.checked_add(self.slack)?;
+        if kind.is_host_accessible() {
+            // Whole pages of the system's: see `adopt`.
+            length = length.checked_next_multiple_of(PAGE)?;
+        }
         let backing = Zeroed::new(length, kind.align())?;
         self.adopt(kind, owner, bytes, backing)
     }
@@ -269,8 +273,14 @@ impl AddressSpace {
         } else {
             index.take(length)?
         };
-        // The host gave this memory out, so the program has freed what it registered there.
-        let stale = index.overlapping(host, host + length);
+        // Where the address is the host's, the host gave out whole pages that are registered: the program has freed what it
+        // registered there. Other backings prove nothing: programs register the pages around a block of the heap, and its
+        // neighbours there come and go.
+        let stale = if kind.is_host_accessible() {
+            index.overlapping(host, host + length)
+        } else {
+            Vec::new()
+        };
         for record in &stale {
             self.take_off(&mut index, record);
         }

@@ -1,6 +1,6 @@
 //! Contexts: the stack of each thread, usage counts, primary contexts. One test at a time uses the primary context.
 
-use crate::common::{check, cuda, expect, software};
+use crate::common::{check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
@@ -277,19 +277,22 @@ fn what_a_context_says_of_itself() {
 
 #[test]
 fn a_context_gives_its_memory_back() {
-    let cuda = cuda();
-    let context = create();
-    let mut address = 0;
-    unsafe {
-        check(cuda.cuMemAlloc(&mut address, 1 << 20));
-        // Readable while another context of the device is current.
-        let other = create();
-        let mut word = 1u32;
-        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4));
-        check(cuda.cuCtxDestroy(context));
-        expect(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4), 1);
-        expect(cuda.cuMemFree(address), 1);
-        check(cuda.cuMemcpyHtoD(address, null(), 0));
-        check(cuda.cuCtxDestroy(other));
-    }
+    // Alone in its process: what was freed may be given to another thread at once.
+    in_child("context::a_context_gives_its_memory_back", &[], || {
+        let cuda = cuda();
+        let context = create();
+        let mut address = 0;
+        unsafe {
+            check(cuda.cuMemAlloc(&mut address, 1 << 20));
+            // Readable while another context of the device is current.
+            let other = create();
+            let mut word = 1u32;
+            check(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4));
+            check(cuda.cuCtxDestroy(context));
+            expect(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4), 1);
+            expect(cuda.cuMemFree(address), 1);
+            check(cuda.cuMemcpyHtoD(address, null(), 0));
+            check(cuda.cuCtxDestroy(other));
+        }
+    });
 }

@@ -1,6 +1,6 @@
 //! Memory: allocation, copies, fills, page-locked memory, and what is refused.
 
-use crate::common::{Context, check, cuda, expect, software};
+use crate::common::{Context, check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -13,87 +13,93 @@ fn alloc(bytes: usize) -> CUdeviceptr {
 
 #[test]
 fn allocation() {
-    let (cuda, _context) = (cuda(), Context::new());
-    let mut address = 0;
-    unsafe {
-        expect(cuda.cuMemAlloc(&mut address, 0), 1);
-        expect(cuda.cuMemAlloc(null_mut(), 4), 1);
-        expect(cuda.cuMemAlloc(&mut address, 1 << 60), 2);
-        // Not sticky.
-        let one = alloc(1);
-        let two = alloc(1);
-        assert!(one.abs_diff(two) >= 512 && one.is_multiple_of(512));
-        let (mut base, mut size) = (0, 0);
-        check(cuda.cuMemGetAddressRange(&mut base, &mut size, one));
-        assert_eq!((base, size), (one, 1));
-        check(cuda.cuMemGetAddressRange(null_mut(), null_mut(), one));
-        check(cuda.cuMemFree(0));
-        expect(cuda.cuMemFree(one + 1), 1);
-        check(cuda.cuMemFree(one));
-        expect(cuda.cuMemFree(one), 1);
-        expect(cuda.cuMemGetAddressRange(&mut base, &mut size, one), 500);
-        expect(cuda.cuMemGetAddressRange(&mut base, &mut size, 0), 500);
-        expect(
-            cuda.cuMemGetAddressRange(&mut base, &mut size, (&raw const base) as u64),
-            500,
-        );
-        check(cuda.cuMemFree(two));
-        let mut pitch = 0;
-        check(cuda.cuMemAllocPitch(&mut address, &mut pitch, 100, 7, 4));
-        assert_eq!(pitch, 512);
-        check(cuda.cuMemGetAddressRange(null_mut(), &mut size, address));
-        assert_eq!(size, 512 * 7);
-        check(cuda.cuMemFree(address));
-        expect(cuda.cuMemAllocPitch(&mut address, &mut pitch, 100, 7, 3), 1);
-        expect(cuda.cuMemAllocPitch(&mut address, &mut pitch, 0, 7, 4), 1);
-        let (mut free, mut total) = (0, 0);
-        check(cuda.cuMemGetInfo(&mut free, &mut total));
-        assert!(0 < free && free <= total);
-        check(cuda.cuMemGetInfo(null_mut(), null_mut()));
-    }
+    // Alone in its process: what was freed may be given to another thread at once.
+    in_child("memory::allocation", &[], || {
+        let (cuda, _context) = (cuda(), Context::new());
+        let mut address = 0;
+        unsafe {
+            expect(cuda.cuMemAlloc(&mut address, 0), 1);
+            expect(cuda.cuMemAlloc(null_mut(), 4), 1);
+            expect(cuda.cuMemAlloc(&mut address, 1 << 60), 2);
+            // Not sticky.
+            let one = alloc(1);
+            let two = alloc(1);
+            assert!(one.abs_diff(two) >= 512 && one.is_multiple_of(512));
+            let (mut base, mut size) = (0, 0);
+            check(cuda.cuMemGetAddressRange(&mut base, &mut size, one));
+            assert_eq!((base, size), (one, 1));
+            check(cuda.cuMemGetAddressRange(null_mut(), null_mut(), one));
+            check(cuda.cuMemFree(0));
+            expect(cuda.cuMemFree(one + 1), 1);
+            check(cuda.cuMemFree(one));
+            expect(cuda.cuMemFree(one), 1);
+            expect(cuda.cuMemGetAddressRange(&mut base, &mut size, one), 500);
+            expect(cuda.cuMemGetAddressRange(&mut base, &mut size, 0), 500);
+            expect(
+                cuda.cuMemGetAddressRange(&mut base, &mut size, (&raw const base) as u64),
+                500,
+            );
+            check(cuda.cuMemFree(two));
+            let mut pitch = 0;
+            check(cuda.cuMemAllocPitch(&mut address, &mut pitch, 100, 7, 4));
+            assert_eq!(pitch, 512);
+            check(cuda.cuMemGetAddressRange(null_mut(), &mut size, address));
+            assert_eq!(size, 512 * 7);
+            check(cuda.cuMemFree(address));
+            expect(cuda.cuMemAllocPitch(&mut address, &mut pitch, 100, 7, 3), 1);
+            expect(cuda.cuMemAllocPitch(&mut address, &mut pitch, 0, 7, 4), 1);
+            let (mut free, mut total) = (0, 0);
+            check(cuda.cuMemGetInfo(&mut free, &mut total));
+            assert!(0 < free && free <= total);
+            check(cuda.cuMemGetInfo(null_mut(), null_mut()));
+        }
+    });
 }
 
 #[test]
 fn copies_and_their_limits() {
-    let (cuda, _context) = (cuda(), Context::new());
-    let (a, b) = (alloc(64), alloc(64));
-    let bytes: Vec<u8> = (0..64).collect();
-    let mut back = vec![0u8; 64];
-    let (from, to): (*const c_void, *mut c_void) =
-        (bytes.as_ptr().cast(), back.as_mut_ptr().cast());
-    unsafe {
-        check(cuda.cuMemcpyHtoD(a, from, 64));
-        check(cuda.cuMemcpyDtoD(b, a + 32, 32));
-        check(cuda.cuMemcpyDtoD(b + 32, a, 32));
-        check(cuda.cuMemcpyDtoH(to, b, 64));
-        assert!(back[..32] == bytes[32..] && back[32..] == bytes[..32]);
-        // Checked against the allocation.
-        expect(cuda.cuMemcpyHtoD(a, from, 65), 1);
-        expect(cuda.cuMemcpyHtoD(a + 63, from, 2), 1);
-        expect(cuda.cuMemcpyDtoH(to, a + 60, 5), 1);
-        expect(cuda.cuMemcpyDtoD(b, a, 65), 1);
-        expect(cuda.cuMemcpyHtoD(0, from, 4), 1);
-        // A host address is no device memory; NULL is no host memory.
-        expect(cuda.cuMemcpyHtoD(to as u64, from, 4), 1);
-        expect(cuda.cuMemcpyHtoD(a, null(), 4), 1);
-        expect(cuda.cuMemcpyDtoH(null_mut(), a, 4), 1);
-        check(cuda.cuMemcpyHtoD(a, null(), 0));
-        // cuMemcpy finds out what the addresses are.
-        check(cuda.cuMemcpy(to as u64, from as u64, 64));
-        assert_eq!(back, bytes);
-        check(cuda.cuMemcpy(a, from as u64, 64));
-        check(cuda.cuMemcpy(b, a, 64));
-        back.fill(0);
-        check(cuda.cuMemcpy(back.as_mut_ptr() as u64, b, 64));
-        assert_eq!(back, bytes);
-        check(cuda.cuMemFree(a));
-        if software() {
-            // Freed memory is no host memory either; a real driver crashes.
-            expect(cuda.cuMemcpy(a, b, 4), 1);
+    // Alone in its process: what was freed may be given to another thread at once.
+    in_child("memory::copies_and_their_limits", &[], || {
+        let (cuda, _context) = (cuda(), Context::new());
+        let (a, b) = (alloc(64), alloc(64));
+        let bytes: Vec<u8> = (0..64).collect();
+        let mut back = vec![0u8; 64];
+        let (from, to): (*const c_void, *mut c_void) =
+            (bytes.as_ptr().cast(), back.as_mut_ptr().cast());
+        unsafe {
+            check(cuda.cuMemcpyHtoD(a, from, 64));
+            check(cuda.cuMemcpyDtoD(b, a + 32, 32));
+            check(cuda.cuMemcpyDtoD(b + 32, a, 32));
+            check(cuda.cuMemcpyDtoH(to, b, 64));
+            assert!(back[..32] == bytes[32..] && back[32..] == bytes[..32]);
+            // Checked against the allocation.
+            expect(cuda.cuMemcpyHtoD(a, from, 65), 1);
+            expect(cuda.cuMemcpyHtoD(a + 63, from, 2), 1);
+            expect(cuda.cuMemcpyDtoH(to, a + 60, 5), 1);
+            expect(cuda.cuMemcpyDtoD(b, a, 65), 1);
+            expect(cuda.cuMemcpyHtoD(0, from, 4), 1);
+            // A host address is no device memory; NULL is no host memory.
+            expect(cuda.cuMemcpyHtoD(to as u64, from, 4), 1);
+            expect(cuda.cuMemcpyHtoD(a, null(), 4), 1);
+            expect(cuda.cuMemcpyDtoH(null_mut(), a, 4), 1);
+            check(cuda.cuMemcpyHtoD(a, null(), 0));
+            // cuMemcpy finds out what the addresses are.
+            check(cuda.cuMemcpy(to as u64, from as u64, 64));
+            assert_eq!(back, bytes);
+            check(cuda.cuMemcpy(a, from as u64, 64));
+            check(cuda.cuMemcpy(b, a, 64));
+            back.fill(0);
+            check(cuda.cuMemcpy(back.as_mut_ptr() as u64, b, 64));
+            assert_eq!(back, bytes);
+            check(cuda.cuMemFree(a));
+            if software() {
+                // Freed memory is no host memory either; a real driver crashes.
+                expect(cuda.cuMemcpy(a, b, 4), 1);
+            }
+            expect(cuda.cuMemcpyDtoD(b, a, 4), 1);
+            check(cuda.cuMemFree(b));
         }
-        expect(cuda.cuMemcpyDtoD(b, a, 4), 1);
-        check(cuda.cuMemFree(b));
-    }
+    });
 }
 
 #[test]
@@ -140,59 +146,62 @@ fn fills() {
 
 #[test]
 fn page_locked_memory() {
-    let (cuda, context) = (cuda(), Context::new());
-    let mut pinned = null_mut();
-    let mut address = 0;
-    let mut flags = 0;
-    unsafe {
-        check(cuda.cuMemHostAlloc(&mut pinned, 0, 0));
-        expect(cuda.cuMemHostAlloc(&mut pinned, 16, 8), 1);
-        expect(cuda.cuMemHostAlloc(null_mut(), 16, 0), 1);
-        check(cuda.cuMemAllocHost(&mut pinned, 4096));
-        pinned.cast::<u32>().write(0xDEAD_BEEF);
-        check(cuda.cuMemHostGetDevicePointer(&mut address, pinned, 0));
-        assert_eq!(address, pinned as u64);
-        expect(cuda.cuMemHostGetDevicePointer(&mut address, pinned, 1), 1);
-        expect(
-            cuda.cuMemHostGetDevicePointer(&mut address, (&raw mut flags).cast(), 0),
-            1,
-        );
-        check(cuda.cuMemHostGetFlags(&mut flags, pinned));
-        let device = alloc(4);
-        let mut word = 0u32;
-        check(cuda.cuMemcpyHtoD(device, pinned, 4));
-        check(cuda.cuMemcpyDtoH((&raw mut word).cast(), device, 4));
-        assert_eq!(word, 0xDEAD_BEEF);
-        check(cuda.cuMemFree(device));
-        expect(cuda.cuMemFree(pinned as u64), 1);
-        check(cuda.cuMemFreeHost(pinned));
-        expect(cuda.cuMemFreeHost(pinned), 1);
-        // Memory of the program.
-        let mut own = vec![0u8; 8192];
-        let at: *mut c_void = own.as_mut_ptr().cast();
-        check(cuda.cuMemHostRegister(at, 8192, 0));
-        expect(cuda.cuMemHostRegister(at, 8192, 0), 712);
-        expect(cuda.cuMemHostRegister(at.byte_add(4096), 64, 0), 712);
-        check(cuda.cuMemHostGetDevicePointer(&mut address, at, 0));
-        assert_eq!(address, at as u64);
-        let device = alloc(8192);
-        check(cuda.cuMemsetD8(device, 7, 8192));
-        check(cuda.cuMemcpyAsync(address, device, 8192, null_mut()));
-        check(cuda.cuCtxSynchronize());
-        assert!(own.iter().all(|&b| b == 7));
-        // The device fills the host's memory, as far as it was registered.
-        check(cuda.cuMemsetD8(address, 9, 8192));
-        check(cuda.cuMemsetD32(address + 4, 0x0102_0304, 1));
-        check(cuda.cuCtxSynchronize());
-        assert_eq!(own[..10], [9, 9, 9, 9, 4, 3, 2, 1, 9, 9]);
-        expect(cuda.cuMemsetD8(address, 7, 8193), 1);
-        check(cuda.cuMemFree(device));
-        check(cuda.cuMemHostUnregister(at));
-        expect(cuda.cuMemHostUnregister(at), 713);
-        expect(cuda.cuMemHostRegister(null_mut(), 64, 0), 1);
-        expect(cuda.cuMemHostRegister(at, 0, 0), 1);
-    }
-    let _ = context;
+    // Alone in its process: what was freed may be given to another thread at once.
+    in_child("memory::page_locked_memory", &[], || {
+        let (cuda, context) = (cuda(), Context::new());
+        let mut pinned = null_mut();
+        let mut address = 0;
+        let mut flags = 0;
+        unsafe {
+            check(cuda.cuMemHostAlloc(&mut pinned, 0, 0));
+            expect(cuda.cuMemHostAlloc(&mut pinned, 16, 8), 1);
+            expect(cuda.cuMemHostAlloc(null_mut(), 16, 0), 1);
+            check(cuda.cuMemAllocHost(&mut pinned, 4096));
+            pinned.cast::<u32>().write(0xDEAD_BEEF);
+            check(cuda.cuMemHostGetDevicePointer(&mut address, pinned, 0));
+            assert_eq!(address, pinned as u64);
+            expect(cuda.cuMemHostGetDevicePointer(&mut address, pinned, 1), 1);
+            expect(
+                cuda.cuMemHostGetDevicePointer(&mut address, (&raw mut flags).cast(), 0),
+                1,
+            );
+            check(cuda.cuMemHostGetFlags(&mut flags, pinned));
+            let device = alloc(4);
+            let mut word = 0u32;
+            check(cuda.cuMemcpyHtoD(device, pinned, 4));
+            check(cuda.cuMemcpyDtoH((&raw mut word).cast(), device, 4));
+            assert_eq!(word, 0xDEAD_BEEF);
+            check(cuda.cuMemFree(device));
+            expect(cuda.cuMemFree(pinned as u64), 1);
+            check(cuda.cuMemFreeHost(pinned));
+            expect(cuda.cuMemFreeHost(pinned), 1);
+            // Memory of the program.
+            let mut own = vec![0u8; 8192];
+            let at: *mut c_void = own.as_mut_ptr().cast();
+            check(cuda.cuMemHostRegister(at, 8192, 0));
+            expect(cuda.cuMemHostRegister(at, 8192, 0), 712);
+            expect(cuda.cuMemHostRegister(at.byte_add(4096), 64, 0), 712);
+            check(cuda.cuMemHostGetDevicePointer(&mut address, at, 0));
+            assert_eq!(address, at as u64);
+            let device = alloc(8192);
+            check(cuda.cuMemsetD8(device, 7, 8192));
+            check(cuda.cuMemcpyAsync(address, device, 8192, null_mut()));
+            check(cuda.cuCtxSynchronize());
+            assert!(own.iter().all(|&b| b == 7));
+            // The device fills the host's memory, as far as it was registered.
+            check(cuda.cuMemsetD8(address, 9, 8192));
+            check(cuda.cuMemsetD32(address + 4, 0x0102_0304, 1));
+            check(cuda.cuCtxSynchronize());
+            assert_eq!(own[..10], [9, 9, 9, 9, 4, 3, 2, 1, 9, 9]);
+            expect(cuda.cuMemsetD8(address, 7, 8193), 1);
+            check(cuda.cuMemFree(device));
+            check(cuda.cuMemHostUnregister(at));
+            expect(cuda.cuMemHostUnregister(at), 713);
+            expect(cuda.cuMemHostRegister(null_mut(), 64, 0), 1);
+            expect(cuda.cuMemHostRegister(at, 0, 0), 1);
+        }
+        let _ = context;
+    });
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Ready-made interposers: watch, count and time, hide functions, claim another version, change results, let calls fail.
 //!
-//! Each goes to [`Options::interposer`], any number together, in any order: the first that is given sees a call first,
-//! so a [`Watch`] that is given before a [`Fail`] sees the failures too. They work over every driver, the system's and
+//! Each goes to [`Options::hook`], any number together, in any order: the first that is given sees a call first, so a
+//! [`Watch`] that is given before a [`Fail`] sees the failures too. They work over every driver, the system's and
 //! the software one; [`Source::library`] puts them over a library that there is already. With
 //! [`set_default_with`](super::set_default_with) they are in force for the free functions, and for whatever is built on
-//! these. For anything else, a closure over [`Call`] is an interposer too.
+//! these. Those that may answer what is not so, like [`ChangeResult`] and closures over [`Call`], go to
+//! [`Options::interposer`], which is `unsafe`: safe code reads what a call says it wrote, and frees what it says it
+//! did not take.
 //!
 //! ```
 //! use cuda_driver_sys::library::hooks::{Counter, DriverVersion, Fail, Watch};
@@ -14,10 +16,10 @@
 //! fn over(driver: &'static Library) -> Result<(), Box<dyn std::error::Error>> {
 //!     let calls = Counter::new();
 //!     let options = Options::new()
-//!         .interposer(Watch::new(|seen| println!("{seen}")))
-//!         .interposer(calls.clone())
-//!         .interposer(DriverVersion::claim(12020))
-//!         .interposer(Fail::nth(Function::cuMemAlloc, 3, CUresult::CUDA_ERROR_OUT_OF_MEMORY));
+//!         .hook(Watch::new(|seen| println!("{seen}")))
+//!         .hook(calls.clone())
+//!         .hook(DriverVersion::claim(12020))
+//!         .hook(Fail::nth(Function::cuMemAlloc, 3, CUresult::CUDA_ERROR_OUT_OF_MEMORY));
 //!     let library = Library::new(Source::library(driver), options)?;
 //!     assert_eq!(library.version(), Some(12020));
 //!     assert!(!library.supports(Function::cuCtxCreate_v4));
@@ -28,6 +30,7 @@
 //!
 //! [`Interposer`] says what an interposer cannot see.
 //!
+//! [`Options::hook`]: super::Options::hook
 //! [`Options::interposer`]: super::Options::interposer
 //! [`Source::library`]: super::Source::library
 
@@ -44,7 +47,8 @@ pub use watch::{Observed, Watch};
 use super::{Call, Interposer};
 use crate::{CUresult, Function};
 
-/// Changes the results of one function.
+/// Changes the results of one function. Who calls a library with it is told what is not so:
+/// [`Options::interposer`](super::Options::interposer) says what that asks of them.
 ///
 /// ```
 /// use cuda_driver_sys::library::hooks::ChangeResult;

@@ -15,9 +15,10 @@ use crate::{CUresult, Function};
 /// Stands between the callers of a library and the driver: watches, counts, times, changes arguments and results,
 /// hides functions, lets calls fail. A closure that takes a [`Call`] is one; [`hooks`](super::hooks) has ready ones.
 ///
-/// It is set with [`Options::interposer`](super::Options::interposer) when the library is made, over any driver, and
-/// costs nothing where there is none. Several form a chain: the one that was given first sees a call first, and
-/// [`Call::forward`] hands it to the next.
+/// It is set when the library is made, over any driver, and costs nothing where there is none: with
+/// [`Options::hook`](super::Options::hook) if it is [`Faithful`], else with
+/// [`Options::interposer`](super::Options::interposer), which is `unsafe`. Several form a chain: the one that was given
+/// first sees a call first, and [`Call::forward`] hands it to the next.
 ///
 /// # What it cannot see
 /// - What other libraries of the process (cudart, NCCL, a framework) call: they have functions of their own.
@@ -50,6 +51,17 @@ pub trait Interposer: Send + Sync {
         None
     }
 }
+
+/// An interposer that tells the truth about each call, so that safe code may go on believing the library.
+///
+/// # Safety
+/// - 0 is the answer only to a call that was [forwarded](Call::forward) and answered with 0, and its outputs are then
+///   what was written to them, or what the driver could as well have written.
+/// - Any other code is the answer only to a call that was not forwarded, or that was answered with this code.
+/// - Arguments are not changed so that the call does something else than its caller asked for.
+///
+/// A hook that panics after it forwarded a call is faithful.
+pub unsafe trait Faithful: Interposer {}
 
 /// A closure sees every call and hides nothing.
 impl<F: Fn(Call<'_>) -> CUresult + Send + Sync> Interposer for F {

@@ -61,7 +61,9 @@ mod imp {
 mod imp {
     use core::error::Error as _;
     use core::ffi::{CStr, c_void};
-    use std::path::Path;
+    use std::ffi::OsString;
+    use std::os::windows::ffi::OsStringExt as _;
+    use std::path::{Path, PathBuf};
 
     pub(super) use libloading::os::windows::Library;
     use libloading::os::windows::{
@@ -69,12 +71,30 @@ mod imp {
         LOAD_LIBRARY_SEARCH_SYSTEM32,
     };
 
+    #[link(name = "kernel32", kind = "raw-dylib")]
+    unsafe extern "system" {
+        fn GetSystemDirectoryW(buffer: *mut u16, size: u32) -> u32;
+    }
+
+    /// System32.
+    fn system_folder() -> Option<PathBuf> {
+        let mut name = [0u16; 260];
+        // SAFETY: the buffer is as long as the call is told.
+        let length = unsafe { GetSystemDirectoryW(name.as_mut_ptr(), name.len() as u32) };
+        let name = name
+            .get(..length as usize)
+            .filter(|name| !name.is_empty())?;
+        Some(OsString::from_wide(name).into())
+    }
+
     pub(super) fn open(path: &Path) -> Result<Library, String> {
-        // A bare name comes from the system folder and from nowhere else; a path is the named file, whose neighbours it
-        // may need, and must be absolute for that.
+        // A bare name comes from the system folder and from nowhere else: as a path, because for a name alone Windows
+        // takes whatever library of that name is loaded already. A path is the named file, whose neighbours it may need,
+        // and must be absolute for that.
         let is_bare = path.components().count() == 1 && !path.is_absolute();
         let (path, flags) = if is_bare {
-            (path.to_owned(), LOAD_LIBRARY_SEARCH_SYSTEM32)
+            let folder = system_folder().unwrap_or_default();
+            (folder.join(path), LOAD_LIBRARY_SEARCH_SYSTEM32)
         } else {
             let path = std::path::absolute(path).map_err(|error| error.to_string())?;
             (

@@ -6,7 +6,7 @@ use core::fmt;
 use std::path::PathBuf;
 
 use super::Library;
-use super::interposer::Interposer;
+use super::interposer::{Faithful, Interposer};
 
 /// Gives the address of an exported function, or null if there is none of that name.
 pub type Resolver = fn(&CStr) -> *const c_void;
@@ -167,11 +167,25 @@ impl Options {
         self
     }
 
-    /// Every call through the library is handed to `interposer` first. Given several times, the first sees each call
-    /// first and hands it on to the next.
+    /// Every call through the library is handed to `hook` first. Given several times, also together with
+    /// [`interposer`](Self::interposer), the first sees each call first and hands it on to the next.
     #[inline]
     #[must_use]
-    pub fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
+    pub fn hook(self, hook: impl Faithful + 'static) -> Self {
+        // SAFETY: what is faithful answers as the contract asks.
+        unsafe { self.interposer(hook) }
+    }
+
+    /// The same for any interposer: a closure, or one that changes results.
+    ///
+    /// # Safety
+    /// Whoever uses the library believes its answers, safe code that is built on it too: memory that a copy is said to
+    /// have filled is read, and what a refused call was given is freed. So either the interposer answers as
+    /// [`Faithful`] asks, or nothing but the caller's own code, which knows better, calls the library; for the default
+    /// library that is hardly ever known.
+    #[inline]
+    #[must_use]
+    pub unsafe fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
         self.interposers.push(Box::new(interposer));
         self
     }

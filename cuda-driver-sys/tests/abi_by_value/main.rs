@@ -213,12 +213,14 @@ fn interposers_hand_records_on() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     struct Nothing;
     impl Interposer for Nothing {}
-    let stub = Stub::new(Options::new().interposer(Nothing));
+    // SAFETY: it hands every call on, and its answer back.
+    let stub = Stub::new(unsafe { Options::new().interposer(Nothing) });
     for seed in [3, 4] {
         all_six(&stub, seed);
     }
 
-    let stub = Stub::new(Options::new().interposer(Elsewhere));
+    // SAFETY: the calls are this test's own, and the stub only notes their arguments.
+    let stub = Stub::new(unsafe { Options::new().interposer(Elsewhere) });
     // SAFETY: the stub follows no pointer here.
     let code = unsafe {
         stub.library

@@ -481,3 +481,30 @@ fn the_number_of_host_threads_does_not_show() {
         }
     }
 }
+
+#[test]
+fn the_size_of_slices_does_not_show() {
+    // Barriers, and lanes that part and meet: wherever a slice ends, it goes on from there.
+    for (file, name) in [
+        ("reduce", "reduce_sum_f32"),
+        ("divergent", "collatz"),
+        ("divergent", "nested"),
+        ("divergent", "loops"),
+    ] {
+        let mut bench = Bench::file(file, Isa::best());
+        let n = 1000u32;
+        let values: Vec<u32> = (0..n).map(|i| i * 37 % 1013 + 1).collect();
+        let input = bench.put(&values, u32::to_le_bytes);
+        let mut seen: Option<Vec<u32>> = None;
+        for slice in [u64::MAX, 1, 3, 50, 1777] {
+            let out = bench.bytes(4 * u64::from(n));
+            let args = [Arg::U64(input), Arg::U64(out), Arg::U32(n)];
+            let execution = bench.launch(name, n.div_ceil(128), 128, &args).start();
+            while execution.work(slice) != crate::exec::Progress::Finished {}
+            assert_eq!(execution.fault().map(|f| f.to_string()), None);
+            let got = bench.get(out, n as usize, u32::from_le_bytes);
+            let first = seen.get_or_insert_with(|| got.clone());
+            assert_eq!(first, &got, "{name} in slices of {slice}");
+        }
+    }
+}

@@ -76,6 +76,76 @@ fn lanes_that_part_in_each_round_wait_for_the_rest_of_their_warp() {
 }
 
 #[test]
+fn lanes_wait_for_the_rest_of_their_warp_by_any_load() {
+    for load in [
+        "ld.global.u32",
+        "ld.global.cg.u32",
+        "ld.global.cv.u32",
+        "ld.volatile.global.u32",
+    ] {
+        let text = format!(
+            ".visible .entry k(.param .u64 out) {{
+                .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
+                ld.param.u64 %rd1, [out];
+                mov.u32 %r1, %tid.x;
+                setp.eq.u32 %p1, %r1, 31;
+                @%p1 bra SET;
+            L:  {load} %r2, [%rd1];
+                setp.eq.u32 %p2, %r2, 0;
+                @%p2 bra L;
+                st.global.u32 [%rd1+4], %r2;
+                ret;
+            SET: mov.u32 %r3, 5; st.global.u32 [%rd1], %r3; ret;
+            }}"
+        );
+        assert_eq!(run(&text, 1, 32)[..2], [5, 5], "{load}");
+    }
+}
+
+/// Warps that meet in shared memory by atomics alone see one order, however the host cuts the work into pieces.
+#[test]
+fn the_order_of_a_blocks_warps_is_the_blocks_own() {
+    // Each warp goes round as often as its block says, then draws a ticket, and writes its number there.
+    let text = "
+        .visible .entry k(.param .u64 out) {
+            .reg .b64 %rd<4>; .reg .b32 %r<11>; .reg .pred %p<3>; .shared .align 4 .b8 s[4];
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r9, %ctaid.x;
+            mul.lo.u32 %r10, %r9, 37;
+            and.b32 %r10, %r10, 2047;
+            add.u32 %r10, %r10, 200;
+            mov.u32 %r2, 0;
+            mov.u32 %r8, s;
+        L:  add.u32 %r2, %r2, 1;
+            setp.lt.u32 %p1, %r2, %r10;
+            @%p1 bra L;
+            and.b32 %r3, %r1, 31;
+            setp.ne.u32 %p2, %r3, 0;
+            @%p2 bra E;
+            mov.u32 %r5, 1;
+            atom.shared.add.u32 %r4, [%r8], %r5;
+            mad.lo.u32 %r6, %r9, 4, %r4;
+            mul.wide.u32 %rd2, %r6, 4;
+            add.u64 %rd3, %rd1, %rd2;
+            shr.u32 %r7, %r1, 5;
+            st.global.u32 [%rd3], %r7;
+        E:  ret;
+        }";
+    let orders = [u64::MAX, 1 << 16, 5_000, 700].map(|piece| {
+        let mut bench = bench(text, Isa::best());
+        let out = bench.bytes(64 * 4 * 4);
+        let execution = bench.launch("k", 64, 128, &[Arg::U64(out)]).start();
+        while execution.work(piece) != Progress::Finished {}
+        assert_eq!(execution.fault().map(|f| f.to_string()), None);
+        bench.get(out, 64 * 4, u32::from_le_bytes)
+    });
+    for order in &orders[1..] {
+        assert_eq!(*order, orders[0]);
+    }
+}
+
+#[test]
 fn lanes_that_part_in_each_round_wait_for_a_later_block() {
     let text = parting_loop(1)
         .replace("%tid.x", "%ctaid.x")

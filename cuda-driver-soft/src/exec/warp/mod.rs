@@ -63,6 +63,8 @@ pub(crate) struct Warp {
     registers: u64,
     /// Whose turn it is when splits take turns.
     turn: usize,
+    /// Jumps backwards since another split had its turn, however often the warp was interrupted in between.
+    since_turn: i64,
 }
 
 /// Why a warp stopped running.
@@ -136,6 +138,7 @@ impl Warp {
             local: LocalMemory::default(),
             local_held: Held::default(),
             turn: 0,
+            since_turn: 0,
         };
         warp.begin(frames, lanes)?;
         Some(warp)
@@ -158,6 +161,7 @@ impl Warp {
         self.ready.clear();
         self.parked.clear();
         self.turn = 0;
+        self.since_turn = 0;
         self.ready.push(Split {
             frame: 0,
             depth: 0,
@@ -197,8 +201,6 @@ impl Warp {
     fn run_splits(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
         let mut share = share;
         let mut in_turn = false;
-        // Jumps backwards since another split had its turn.
-        let mut since_turn = 0;
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
         m.live = self.live;
         loop {
@@ -224,12 +226,12 @@ impl Warp {
             m.spaces.local_end = frame.local_base + u64::from(code.local_bytes);
             let had_turn = std::mem::take(&mut in_turn);
             if had_turn || self.ready.is_empty() {
-                since_turn = 0;
+                self.since_turn = 0;
             }
             let quantum = match (had_turn, self.ready.is_empty()) {
                 (true, _) => TURN,
                 (false, true) => share,
-                (false, false) => share.min(patience - since_turn),
+                (false, false) => share.min(patience - self.since_turn),
             };
             let quantum = quantum.max(1);
             m.quantum = quantum;
@@ -293,15 +295,15 @@ impl Warp {
                 }
             }
             share -= rounds;
+            if !had_turn {
+                self.since_turn += rounds;
+            }
             if share <= 0 && !self.ready.is_empty() {
                 return Pause::Share;
             }
-            if !had_turn {
-                since_turn += rounds;
-            }
             let others = self.ready.len().saturating_sub(1);
-            if since_turn >= patience && others > 0 {
-                since_turn = 0;
+            if self.since_turn >= patience && others > 0 {
+                self.since_turn = 0;
                 self.turn += 1;
                 // In front of the order, for once.
                 let other = self.ready.remove(self.turn % others);

@@ -253,3 +253,16 @@ fn only_what_is_meant_is_freed() {
     assert!(space.free_if(a, |f| f.id == id + 1).is_err());
     assert_eq!(space.free_if(a, |f| f.id == id).unwrap().base, a);
 }
+
+#[test]
+fn device_memory_beside_registered_blocks_proves_nothing() {
+    let space = leak(0);
+    let backing = Zeroed::new(PAGE, 16).unwrap();
+    let page = (backing.address() as u64) & !4095;
+    // SAFETY: nothing accesses the memory.
+    unsafe { space.register_host(page as usize as *mut u8, PAGE + 4096, 1, false) }.unwrap();
+    let device = space.adopt(Kind::Device, 1, 64, backing).unwrap();
+    assert_eq!(space.find(page).map(|a| a.kind), Some(Kind::Registered));
+    space.free(device).unwrap();
+    space.unregister(page as usize as *mut u8).unwrap();
+}

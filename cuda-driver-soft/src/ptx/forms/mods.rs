@@ -265,7 +265,8 @@ impl<'a> Mods<'a> {
 
     /// The memory ordering that the modifiers name.
     pub(super) fn order(&self) -> Order {
-        if self.has(".volatile") {
+        // `.cv` is how older code says it: not from a cache, fetch again.
+        if self.has(".volatile") || self.has(".cv") {
             Order::Volatile
         } else if self.has(".mmio") {
             Order::Mmio

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::library::{Call, Interposer};
+use crate::library::{Call, Faithful, Interposer};
 use crate::{CUresult, Function};
 
 /// Counts the calls of each function and the time that they take. Clones share their counts: keep one, and give
@@ -87,6 +87,9 @@ impl Interposer for Counter {
         result
     }
 }
+
+// SAFETY: every call is forwarded, and its answer handed back.
+unsafe impl Faithful for Counter {}
 
 impl fmt::Debug for Counter {
     #[inline]

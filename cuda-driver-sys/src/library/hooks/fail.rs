@@ -3,10 +3,13 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::library::{Call, Interposer};
+use crate::library::{Call, Faithful, Interposer};
 use crate::{CUresult, Function};
 
 /// Lets calls fail with a code, without making them. Clones share their count of calls.
+///
+/// A call that is not made cannot have succeeded: with [`CUDA_SUCCESS`](CUresult::CUDA_SUCCESS) as the code none fails, and
+/// all are made.
 ///
 /// To see what a program does when any of its calls fails, run it with [`nth_of_all`](Self::nth_of_all) for 1, 2, 3 …
 /// until [`failed`](Self::failed) says 0.
@@ -24,6 +27,12 @@ pub struct Fail {
 impl Fail {
     #[inline]
     fn new(function: Option<Function>, first: u64, last: u64, code: CUresult) -> Self {
+        // No call has the number 0.
+        let first = if code == CUresult::CUDA_SUCCESS {
+            0
+        } else {
+            first
+        };
         Self {
             function,
             code,
@@ -83,10 +92,13 @@ impl Interposer for Fail {
             return call.forward();
         }
         let number = self.seen.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.first <= number && number <= self.last {
+        if self.first > 0 && self.first <= number && number <= self.last {
             self.code
         } else {
             call.forward()
         }
     }
 }
+
+// SAFETY: a call fails without being forwarded, and never with 0; the others are forwarded.
+unsafe impl Faithful for Fail {}

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::fmt;
 
-use crate::library::{Call, Interposer};
+use crate::library::{Call, Faithful, Interposer};
 use crate::{CUresult, Function};
 
 /// Makes the driver look as if it did not export some functions: calls answer 302, [`supports`] says no, and
@@ -45,6 +45,9 @@ impl Interposer for Hide {
         self.0[function.index()]
     }
 }
+
+// SAFETY: what is hidden is not called, and answers 302; all else is forwarded.
+unsafe impl Faithful for Hide {}
 
 impl fmt::Debug for Hide {
     #[inline]
@@ -99,3 +102,6 @@ impl Interposer for DriverVersion {
         function.since() > self.0
     }
 }
+
+// SAFETY: what is hidden is not called, and answers 302; all else is forwarded. A driver may say any version.
+unsafe impl Faithful for DriverVersion {}

@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 use std::time::Instant;
 
-use crate::library::{Arguments, Call, Interposer};
+use crate::library::{Arguments, Call, Faithful, Interposer};
 use crate::{CUresult, Function, Library};
 
 /// Tells a closure of every call, after it was made.
@@ -36,6 +36,9 @@ impl<F: Fn(&Observed<'_>) + Send + Sync> Interposer for Watch<F> {
         result
     }
 }
+
+// SAFETY: every call is forwarded, and its answer handed back.
+unsafe impl<F: Fn(&Observed<'_>) + Send + Sync> Faithful for Watch<F> {}
 
 impl<F> fmt::Debug for Watch<F> {
     #[inline]
