@@ -39,14 +39,15 @@
 //! and [`Library::load_error`] says where it was looked for; 302
 //! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
 //! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
-//! Nothing here panics, and no function is called through a type that is not its own: for targets that are not of 64 bits,
+//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is called through a type that is not its own: for targets that are not of 64 bits,
 //! whose device pointers are others, no driver is loaded.
 //!
 //! # Safety
 //!
 //! All calls are `unsafe`, on C's terms: pointers must be to what the manual asks for, handles must be live, and what
 //! the device works on must stay until it is done. NULL where the manual forbids it may crash the process. The crate
-//! answers for the types of the functions, and for records whose zeros (`Default`) every driver takes as "not set".
+//! answers for the types of the functions. A record's `Default` is zeros: what a program passes in fields that it does not
+//! know, and not always something that the function takes.
 //!
 //! # Which driver
 //!

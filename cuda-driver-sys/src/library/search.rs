@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::error::{Attempt, LoadError};
+use super::error::{Attempt, LoadError, LoadErrorKind};
 use super::object::Object;
 use super::open::Origin;
 use super::whence::Whence;
@@ -129,20 +129,28 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence),
         return Err(LoadError::unsupported());
     }
     let mut attempts = Vec::new();
+    let mut kind = if named {
+        LoadErrorKind::Named
+    } else {
+        LoadErrorKind::NotFound
+    };
     for place in places {
         match load(&place) {
             // A stub may stand in LD_LIBRARY_PATH; who names one gets it.
             Ok((origin, whence)) => match whence.path() {
-                Some(path) if !named && is_stub(path) => attempts.push(Attempt {
-                    place: path.to_owned(),
-                    reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
-                }),
+                Some(path) if !named && is_stub(path) => {
+                    kind = LoadErrorKind::StubOnly;
+                    attempts.push(Attempt {
+                        place: path.to_owned(),
+                        reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
+                    });
+                }
                 _ => return Ok((origin, whence)),
             },
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
     }
-    Err(LoadError::not_found(attempts))
+    Err(LoadError::of(kind, attempts))
 }
 
 /// Loads the library at a path.
@@ -207,6 +215,7 @@ mod tests {
         std::fs::write(wsl.join(surroundings.library), "no library").expect("a temporary file");
         let error = search_in(&surroundings).expect_err("nothing there is a driver");
         std::fs::remove_dir_all(&surroundings.root).expect("it was made above");
+        assert_eq!(error.kind(), LoadErrorKind::NotFound);
 
         let places: Vec<PathBuf> = error
             .attempts()

@@ -98,7 +98,8 @@ impl Source {
     ///
     /// The resolver is called when a function is first used, on the thread that uses it, perhaps on two at once, and
     /// whenever a function that it did not find is used or asked for again. Calls that it makes itself to functions of
-    /// the same library which were never called before fail.
+    /// the same library which were never called before fail. A panic goes on through the call; while the library is opened,
+    /// it is its end.
     ///
     /// # Safety
     /// What the resolver returns for a symbol is null or, for the rest of the process, a function of the type that
