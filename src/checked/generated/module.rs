@@ -120,7 +120,7 @@ pub unsafe fn link_complete(state: sys::CUlinkState) -> Result<LinkComplete> {
 /// [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkCreate_v2`, since CUDA 6.5.
 ///
 /// # Safety
-/// The arrays, and the buffers that they name, are kept by the linker: they must live until it is destroyed.
+/// The arrays, and the buffers that they name, are kept by the linker, which writes the values and the buffers: they must live until it is destroyed, and not be touched before.
 #[doc(alias = "cuLinkCreate")]
 #[doc(alias = "cuLinkCreate_v2")]
 #[inline]
@@ -464,7 +464,7 @@ pub(super) mod legacy {
     /// [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkCreate`, since CUDA 5.5.
     ///
     /// # Safety
-    /// The arrays are kept by the linker: they must live until it is destroyed.
+    /// The arrays are kept by the linker, which writes the values: they must live until it is destroyed, and not be touched before.
     #[doc(alias = "cuLinkCreate")]
     #[inline]
     #[track_caller]
