@@ -105,7 +105,9 @@ impl Error {
             library: library.number(),
             location,
         };
-        if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND {
+        if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
+            && !library.supports(function)
+        {
             // The message says which version is there, and must not have to ask then.
             library.note_version();
         }

@@ -268,9 +268,10 @@ impl Library {
         if !self.find(opened, function).is_null() {
             return None;
         }
+        self.note_version();
         Some(MissingSymbol {
             function: Self::export_of(opened, function),
-            driver_version: self.version(),
+            driver_version: self.known_version(),
             library: self.description(),
         })
     }

@@ -353,6 +353,7 @@ fn calls_that_nobody_made_are_not_seen() {
         assert_eq!(library.known_version(), None);
         library.note_version();
         assert_eq!(library.known_version(), Some(12010));
+        assert!(library.missing(Function::cuMemAdvise_v2).is_some());
         assert_eq!((calls.total(), fail.failed()), (1, 0));
         assert_eq!(library.cuInit(0), CUresult(12345));
     }
