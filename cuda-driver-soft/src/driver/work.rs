@@ -248,7 +248,7 @@ impl Graph {
                 let mut state = self.lock();
                 let mut wake = Wake::default();
                 // Other threads may be inside the same kernel: the last to leave finishes it.
-                if !state.leave(id) && first {
+                if state.leave(id).is_none() && first {
                     wake = state.finish(id);
                 }
                 wake.add(state.give_up());
@@ -282,29 +282,7 @@ impl Graph {
                 }
                 drop(state);
                 let progress = kernel.piece();
-                if kernel.finished() {
-                    self.finish(id, kernel.fault());
-                    return true;
-                }
-                let mut state = self.lock();
-                let wake = if !shared && state.fault.is_none() {
-                    state.running.push_back(Running {
-                        id,
-                        kernel,
-                        inside: 0,
-                    });
-                    Wake {
-                        large: true,
-                        ..Wake::default()
-                    }
-                } else if !shared {
-                    state.finish(id)
-                } else {
-                    state.leave(id);
-                    state.give_up()
-                };
-                self.wake(&mut state, wake);
-                progress
+                self.leave(id, kernel) || progress
             }
             Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
                 self.finish(id, None);
@@ -312,17 +290,41 @@ impl Graph {
             }
             Piece::Some(id, kernel) => {
                 let progress = kernel.piece();
-                if kernel.finished() {
-                    self.finish(id, kernel.fault());
-                    return true;
-                }
-                let mut state = self.lock();
-                state.leave(id);
-                let wake = state.give_up();
-                self.wake(&mut state, wake);
-                progress
+                self.leave(id, kernel) || progress
             }
         }
+    }
+
+    /// The calling thread leaves a kernel that it did a piece of. The last one to leave finishes it, if it is done: before
+    /// that, another thread may still have something to do for it. True if this thread has finished it.
+    fn leave(&self, id: NodeId, kernel: Arc<dyn Divisible>) -> bool {
+        let mut state = self.lock();
+        let inside = state.leave(id);
+        let finished = inside.unwrap_or(0) == 0 && kernel.finished();
+        if finished {
+            // Nobody is to enter it any more.
+            state.running.retain(|running| running.id != id);
+            drop(state);
+            self.finish(id, kernel.fault());
+            return true;
+        }
+        let wake = match inside {
+            Some(_) => state.give_up(),
+            None if state.fault.is_some() => state.finish(id),
+            None => {
+                state.running.push_back(Running {
+                    id,
+                    kernel,
+                    inside: 0,
+                });
+                Wake {
+                    large: true,
+                    ..Wake::default()
+                }
+            }
+        };
+        self.wake(&mut state, wake);
+        false
     }
 
     fn finish(&self, id: NodeId, fault: Option<Fault>) {
@@ -331,8 +333,6 @@ impl Graph {
         let mut wake = Wake::default();
         if first {
             wake = state.finish(id);
-        } else {
-            state.leave(id);
         }
         wake.add(state.give_up());
         self.wake(&mut state, wake);
@@ -493,11 +493,11 @@ impl State {
         Some(piece)
     }
 
-    /// A thread has left a kernel; false if it is not among those that run.
-    fn leave(&mut self, id: NodeId) -> bool {
-        let running = self.running.iter_mut().find(|r| r.id == id);
-        let found = running.map(|r| r.inside = r.inside.saturating_sub(1));
-        found.is_some()
+    /// A thread has left a kernel: how many are still inside. `None` if it is not among those that several threads share.
+    fn leave(&mut self, id: NodeId) -> Option<usize> {
+        let running = self.running.iter_mut().find(|r| r.id == id)?;
+        running.inside = running.inside.saturating_sub(1);
+        Some(running.inside)
     }
 
     /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside;

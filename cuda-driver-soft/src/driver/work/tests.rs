@@ -225,6 +225,58 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
     }
 }
 
+/// A kernel of one piece, which still has to write something when it is done.
+#[derive(Default)]
+struct Prints {
+    calls: AtomicU32,
+    open: AtomicU32,
+    written: AtomicU32,
+}
+
+impl Divisible for Prints {
+    fn piece(&self) -> bool {
+        let first = self.calls.fetch_add(1, SeqCst) == 0;
+        while first && self.open.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        self.written.fetch_add(first.into(), SeqCst);
+        first
+    }
+
+    fn finished(&self) -> bool {
+        self.calls.load(SeqCst) > 0
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+#[test]
+fn the_last_thread_to_leave_a_kernel_finishes_it() {
+    let graph = Graph::default();
+    let prints = Arc::new(Prints::default());
+    let work = prints.clone();
+    let id = graph.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    std::thread::scope(|scope| {
+        let waits = || {
+            graph.wait(id);
+            assert_eq!(prints.written.load(SeqCst), 1);
+        };
+        scope.spawn(waits);
+        while prints.calls.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        scope.spawn(waits);
+        while prints.calls.load(SeqCst) < 4 && !graph.is_done(id) {
+            std::thread::yield_now();
+        }
+        let done = graph.is_done(id);
+        prints.open.store(1, SeqCst);
+        assert!(!done);
+    });
+}
+
 #[test]
 fn a_panic_of_one_thread_leaves_the_kernel_to_the_other() {
     let graph = Graph::default();
