@@ -7,13 +7,13 @@
 //! Host functions alone run on one thread of their own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error::Error;
 use super::hash::IdMap;
+use crate::console;
 
 /// A node's sequence number, from 1; never reused. 0 is a node that is always done.
 pub(crate) type NodeId = u64;
@@ -26,6 +26,11 @@ pub(crate) trait Divisible: Send + Sync {
     fn finished(&self) -> bool;
     /// Its fault, once finished.
     fn fault(&self) -> Option<Fault>;
+    /// Takes what it has printed, if that is at least so many bytes.
+    fn take_text(&self, at_least: usize) -> Vec<u8> {
+        let _ = at_least;
+        Vec::new()
+    }
 }
 
 /// Why work failed.
@@ -55,6 +60,9 @@ pub(crate) enum Work {
 
 /// Work that takes longer than waking a sleeping thread, in nanoseconds.
 pub(crate) const WORTH_WAKING: u64 = 50_000;
+
+/// Bytes of text that wait for somebody who waits; more than this is written at once.
+const MUCH_TEXT: usize = 1 << 20;
 
 struct Node {
     /// Somebody is about to report its fault, and to finish it.
@@ -91,6 +99,10 @@ struct State {
     finished: u64,
     waiting: usize,
     workers: Idle,
+    /// What kernels have printed and nobody has written.
+    printed: Vec<u8>,
+    /// There are kernels that print.
+    prints: bool,
 }
 
 /// A kernel that several threads may be at work on.
@@ -131,6 +143,8 @@ pub(crate) struct Graph {
     work: Condvar,
     /// There is a host function to run.
     host: Condvar,
+    /// Held by who writes what kernels have printed: the next one's text comes after it.
+    writing: Mutex<()>,
 }
 
 /// What a thread took.
@@ -173,15 +187,34 @@ impl Graph {
         id
     }
 
-    /// Whether a node is done.
+    /// Whether a node is done; what it printed may be still to come.
     pub(crate) fn is_done(&self, id: NodeId) -> bool {
         id == 0 || !self.lock().nodes.contains_key(&id)
     }
 
-    /// Whether all of these nodes are done.
+    /// Whether all of these nodes are done, and what they printed is written.
     pub(crate) fn are_done(&self, ids: &[NodeId]) -> bool {
         let state = self.lock();
-        ids.iter().all(|id| !state.nodes.contains_key(id))
+        let done = ids.iter().all(|id| !state.nodes.contains_key(id));
+        if done {
+            self.write_printed(state);
+        }
+        done
+    }
+
+    /// Writes what kernels that are done have printed: as a real driver does, when somebody asks whether work is done or
+    /// waits for it, in that thread.
+    fn write_printed(&self, state: MutexGuard<'_, State>) {
+        let prints = state.prints;
+        drop(state);
+        if prints {
+            // Also if another thread has taken the text: it may still be writing.
+            let _order = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = std::mem::take(&mut self.lock().printed);
+            if !text.is_empty() {
+                console::write(console::Stream::Output, &text);
+            }
+        }
     }
 
     /// The code of the first fault, if work has failed.
@@ -189,8 +222,20 @@ impl Graph {
         self.lock().fault
     }
 
-    /// Waits until a node is done, doing ready work meanwhile.
+    /// Waits until a node is done, doing ready work meanwhile, and writes what was printed.
     pub(crate) fn wait(&self, id: NodeId) {
+        self.wait_all(&[id]);
+    }
+
+    /// Waits until all of these nodes are done, and writes what was printed.
+    pub(crate) fn wait_all(&self, ids: &[NodeId]) {
+        for &id in ids {
+            self.wait_until_done(id);
+        }
+        self.write_printed(self.lock());
+    }
+
+    fn wait_until_done(&self, id: NodeId) {
         let mut state = self.lock();
         let mut idle_turns = 0;
         while state.nodes.contains_key(&id) {
@@ -220,13 +265,6 @@ impl Graph {
             state = guard;
             state.waiting -= 1;
             idle_turns = 0;
-        }
-    }
-
-    /// Waits until all of these nodes are done.
-    pub(crate) fn wait_all(&self, ids: &[NodeId]) {
-        for &id in ids {
-            self.wait(id);
         }
     }
 
@@ -301,6 +339,8 @@ impl Graph {
         let mut state = self.lock();
         let inside = state.leave(id);
         let finished = inside.unwrap_or(0) == 0 && kernel.finished();
+        let ends = finished || inside.is_none() && state.fault.is_some();
+        state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
         if finished {
             // Nobody is to enter it any more.
             state.running.retain(|running| running.id != id);
@@ -324,6 +364,9 @@ impl Graph {
             }
         };
         self.wake(&mut state, wake);
+        if state.printed.len() >= MUCH_TEXT {
+            self.write_printed(state);
+        }
         false
     }
 
@@ -349,8 +392,7 @@ impl Graph {
         state.fault.get_or_insert(fault.code);
         drop(state);
         if let Some(line) = &fault.stderr {
-            // Nobody can be told that standard error is closed.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            console::write(console::Stream::Error, format!("{line}\n").as_bytes());
         }
         crate::log!("{}", fault.message);
         true
@@ -500,6 +542,13 @@ impl State {
         Some(running.inside)
     }
 
+    /// Takes over what a kernel has printed, if that is at least so many bytes.
+    fn keep_text(&mut self, kernel: &dyn Divisible, at_least: usize) {
+        let text = kernel.take_text(at_least);
+        self.prints |= !text.is_empty();
+        self.printed.extend(text);
+    }
+
     /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside;
     /// what waits is dropped when its turn comes.
     fn give_up(&mut self) -> Wake {
@@ -573,7 +622,11 @@ impl State {
                 time.get_or_init(Instant::now);
             }
             self.finished += 1;
-            self.running.retain(|running| running.id != id);
+            if let Some(at) = self.running.iter().position(|running| running.id == id)
+                && let Some(given_up) = self.running.remove(at)
+            {
+                self.keep_text(&*given_up.kernel, 1);
+            }
             for next in node.successors {
                 let Some(successor) = self.nodes.get_mut(&next) else {
                     continue;

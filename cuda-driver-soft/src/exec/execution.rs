@@ -271,9 +271,14 @@ impl Execution {
         lock(&self.fault).as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// Takes what the kernel has printed so far: the caller writes it to standard output.
-    pub fn take_output(&self) -> Vec<u8> {
-        std::mem::take(&mut *lock(&self.output))
+    /// Takes what the kernel has printed so far, if that is at least so many bytes: the caller writes it to standard
+    /// output.
+    pub fn take_output(&self, at_least: usize) -> Vec<u8> {
+        let mut output = lock(&self.output);
+        if output.len() < at_least {
+            return Vec::new();
+        }
+        std::mem::take(&mut *output)
     }
 
     /// The launch.

@@ -250,6 +250,10 @@ impl Divisible for Prints {
     fn fault(&self) -> Option<Fault> {
         None
     }
+
+    fn take_text(&self, _: usize) -> Vec<u8> {
+        b"text of a kernel\n".into()
+    }
 }
 
 #[test]
@@ -275,6 +279,20 @@ fn the_last_thread_to_leave_a_kernel_finishes_it() {
         prints.open.store(1, SeqCst);
         assert!(!done);
     });
+}
+
+#[test]
+fn who_waits_writes_what_was_printed() {
+    let graph = Graph::default();
+    let prints = Arc::new(Prints::default());
+    prints.open.store(1, SeqCst);
+    let id = graph.submit(&[], Work::Kernel(Box::new(move || prints)), WORTH_WAKING);
+    let piece = graph.lock().take().unwrap();
+    // As a worker does.
+    assert!(graph.run(piece) && graph.is_done(id));
+    assert_eq!(graph.lock().printed, b"text of a kernel\n");
+    graph.wait(id);
+    assert!(graph.lock().printed.is_empty());
 }
 
 #[test]
