@@ -95,14 +95,20 @@ struct State {
     in_host_function: bool,
     /// Code of the first fault.
     fault: Option<u32>,
-    /// Counts finished nodes: tells the workers whether anybody makes progress.
-    finished: u64,
     waiting: usize,
     workers: Idle,
     /// What kernels have printed and nobody has written.
     printed: Vec<u8>,
     /// There are kernels that print.
     prints: bool,
+    unwanted: Unwanted,
+}
+
+/// What is to be dropped, but not under the lock: it may be large, and what it owns may want the lock.
+#[derive(Default)]
+struct Unwanted {
+    work: Vec<Work>,
+    kernels: Vec<Arc<dyn Divisible>>,
 }
 
 /// A kernel that several threads may be at work on.
@@ -120,6 +126,8 @@ struct Idle {
     /// A worker looks every now and then whether work lies about.
     watching: bool,
     started: bool,
+    /// The system gave no thread: those who wait or ask do the work.
+    refused: bool,
     host: HostThread,
 }
 
@@ -129,7 +137,7 @@ enum HostThread {
     #[default]
     NotStarted,
     Runs,
-    /// The system did not give it: those who wait run host functions.
+    /// The system did not give it: those who wait or ask run host functions.
     Refused,
 }
 
@@ -182,7 +190,7 @@ impl Graph {
         );
         if open == 0 {
             let wake = state.make_ready(id);
-            self.wake(&mut state, wake);
+            self.unlock(state, wake);
         }
         id
     }
@@ -194,12 +202,34 @@ impl Graph {
 
     /// Whether all of these nodes are done, and what they printed is written.
     pub(crate) fn are_done(&self, ids: &[NodeId]) -> bool {
-        let state = self.lock();
-        let done = ids.iter().all(|id| !state.nodes.contains_key(id));
+        let mut state = self.lock();
+        if !state.are_done(ids) {
+            state = self.help(state);
+        }
+        let done = state.are_done(ids);
         if done {
             self.write_printed(state);
         }
         done
+    }
+
+    /// Where the system gave no threads, does a piece of the work: else it would never be done for one who only asks.
+    fn help<'g>(&'g self, mut state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+        if state.workers.host == HostThread::Refused
+            && let Some((function, fault)) = state.take_host_function()
+        {
+            drop(state);
+            super::workers::as_host_function(|| self.run_host_function(function, fault));
+            return self.lock();
+        }
+        if state.workers.refused
+            && let Some(piece) = state.take()
+        {
+            drop(state);
+            self.run(piece);
+            return self.lock();
+        }
+        state
     }
 
     /// Writes what kernels that are done have printed: as a real driver does, when somebody asks whether work is done or
@@ -239,6 +269,15 @@ impl Graph {
         let mut state = self.lock();
         let mut idle_turns = 0;
         while state.nodes.contains_key(&id) {
+            // First: a kernel that runs may wait for what it does.
+            if state.workers.host == HostThread::Refused
+                && let Some((function, fault)) = state.take_host_function()
+            {
+                drop(state);
+                super::workers::as_host_function(|| self.run_host_function(function, fault));
+                state = self.lock();
+                continue;
+            }
             if idle_turns <= state.running.len()
                 && let Some(piece) = state.take()
             {
@@ -246,14 +285,6 @@ impl Graph {
                 let progress = self.run(piece);
                 state = self.lock();
                 idle_turns = if progress { 0 } else { idle_turns + 1 };
-                continue;
-            }
-            if state.workers.host == HostThread::Refused
-                && let Some((function, fault)) = state.take_host_function()
-            {
-                drop(state);
-                super::workers::as_host_function(|| self.run_host_function(function, fault));
-                state = self.lock();
                 continue;
             }
             state.waiting += 1;
@@ -290,7 +321,7 @@ impl Graph {
                     wake = state.finish(id);
                 }
                 wake.add(state.give_up());
-                self.wake(&mut state, wake);
+                self.unlock(state, wake);
                 true
             }
         }
@@ -363,9 +394,10 @@ impl Graph {
                 }
             }
         };
-        self.wake(&mut state, wake);
-        if state.printed.len() >= MUCH_TEXT {
-            self.write_printed(state);
+        let much_text = state.printed.len() >= MUCH_TEXT;
+        self.unlock(state, wake);
+        if much_text {
+            self.write_printed(self.lock());
         }
         false
     }
@@ -378,7 +410,7 @@ impl Graph {
             wake = state.finish(id);
         }
         wake.add(state.give_up());
-        self.wake(&mut state, wake);
+        self.unlock(state, wake);
     }
 
     /// Makes a fault the process's, and then says what it is: while nobody waits for this, and before anybody who waits
@@ -411,7 +443,9 @@ impl Graph {
         self.finish(id, None);
     }
 
-    fn wake(&self, state: &mut State, wake: Wake) {
+    /// Wakes those whom a change concerns, and gives the lock back. What may take long comes after that: to start threads,
+    /// to drop what nobody wants any more.
+    fn unlock(&self, mut state: MutexGuard<'_, State>, wake: Wake) {
         if state.waiting > 0 {
             self.done.notify_all();
         }
@@ -424,16 +458,20 @@ impl Graph {
             // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
             self.work.notify_all();
         }
-        if (wake.small || wake.large || wake.host) && !state.workers.started {
-            state.workers.started = true;
-            super::workers::start();
+        let any = wake.small || wake.large || wake.host;
+        let start = any && !std::mem::replace(&mut state.workers.started, any);
+        let start_host = wake.host && state.workers.host == HostThread::NotStarted;
+        if start_host {
+            state.workers.host = HostThread::Runs;
         }
-        if wake.host && state.workers.host == HostThread::NotStarted {
-            state.workers.host = if super::workers::start_host() {
-                HostThread::Runs
-            } else {
-                HostThread::Refused
-            };
+        let unwanted = std::mem::take(&mut state.unwanted);
+        drop(state);
+        drop(unwanted);
+        if start && !super::workers::start() {
+            self.lock().workers.refused = true;
+        }
+        if start_host && !super::workers::start_host() {
+            self.lock().workers.host = HostThread::Refused;
         }
     }
 
@@ -461,7 +499,7 @@ impl Graph {
             state.workers.sleeping += 1;
             if watchman && (pending || naps < NAPS) {
                 naps = if pending { 1 } else { naps + 1 };
-                let seen = state.finished;
+                let oldest = state.oldest();
                 state.workers.watching = true;
                 state = self
                     .work
@@ -469,7 +507,8 @@ impl Graph {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
                 state.workers.watching = false;
-                neglected = pending && seen == state.finished;
+                // Not: nothing was done meanwhile. Who asks in a loop may do much, and never this.
+                neglected = oldest.is_some_and(|id| state.lies_about(id));
             } else {
                 (naps, neglected) = (0, false);
                 state = self
@@ -515,10 +554,15 @@ impl Wake {
 }
 
 impl State {
+    fn are_done(&self, ids: &[NodeId]) -> bool {
+        ids.iter().all(|id| !self.nodes.contains_key(id))
+    }
+
     /// The next piece of work: what is ready first, then a share in what runs, in turn.
     fn take(&mut self) -> Option<Piece> {
         if let Some((id, work)) = self.ready.pop_first() {
             let work = if self.fault.is_some() {
+                self.unwanted.work.push(work);
                 Work::Join
             } else {
                 work
@@ -572,6 +616,17 @@ impl State {
         Some((next, self.fault.unwrap_or(0)))
     }
 
+    /// The oldest work that anybody could do.
+    fn oldest(&self) -> Option<NodeId> {
+        let ready = self.ready.first_key_value().map(|(id, _)| *id);
+        self.running.iter().map(|r| r.id).chain(ready).min()
+    }
+
+    /// Whether anybody could still do this work.
+    fn lies_about(&self, id: NodeId) -> bool {
+        self.ready.contains_key(&id) || self.running.iter().any(|r| r.id == id)
+    }
+
     fn has_large_work(&self) -> bool {
         !self.running.is_empty()
             || self
@@ -621,11 +676,11 @@ impl State {
             if let Some(Work::Stamp(time)) = node.work {
                 time.get_or_init(Instant::now);
             }
-            self.finished += 1;
             if let Some(at) = self.running.iter().position(|running| running.id == id)
                 && let Some(given_up) = self.running.remove(at)
             {
                 self.keep_text(&*given_up.kernel, 1);
+                self.unwanted.kernels.push(given_up.kernel);
             }
             for next in node.successors {
                 let Some(successor) = self.nodes.get_mut(&next) else {
