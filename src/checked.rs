@@ -7,7 +7,7 @@
 //! - A code other than 0 is an [`Error`](crate::Error) that names the function and the line of the caller.
 //! - An array is a slice, and the parameter that counts it is gone: the count comes from the slice. Slices that share a
 //!   count must be of one length, else the answer is `CUDA_ERROR_INVALID_VALUE` and the driver is not asked. An empty
-//!   slice is passed as null.
+//!   slice is passed as null, or as an address that is not followed.
 //! - A text is `&CStr` where the driver reads it and `String` where the driver gives it. What it only says yes or no to is a
 //!   `bool`, and an array of its own is copied to a `Vec`.
 //! - What C asks for in two calls, first how many and then which, is one call that returns a `Vec`.

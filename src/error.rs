@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::error_table;
 use crate::refusal::Refusal;
-use crate::sys::{CUresult, Function, Library};
+use crate::sys::{CUresult, DEFAULT, Function, Library};
 
 /// The result of a driver call.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
@@ -67,9 +67,32 @@ pub fn check(code: CUresult, function: Function) -> Result<()> {
     Err(Error::new(code, function, Location::caller()))
 }
 
+/// The same for a function called through another library than [`sys::DEFAULT`](crate::sys::DEFAULT).
+///
+/// # Errors
+/// The code, if it is not 0.
+#[inline]
+#[track_caller]
+pub fn check_in(library: &Library, code: CUresult, function: Function) -> Result<()> {
+    if code.0 == 0 {
+        return Ok(());
+    }
+    Err(Error::of(library, code, function, Location::caller()))
+}
+
 impl Error {
     #[cold]
     pub(crate) fn new(
+        code: CUresult,
+        function: Function,
+        location: &'static Location<'static>,
+    ) -> Self {
+        Self::of(&DEFAULT, code, function, location)
+    }
+
+    #[cold]
+    fn of(
+        library: &Library,
         code: CUresult,
         function: Function,
         location: &'static Location<'static>,
@@ -79,12 +102,12 @@ impl Error {
             // There are no more than 2^10, as is asserted above.
             #[allow(clippy::cast_possible_truncation)]
             function: function.index() as u16,
-            library: crate::sys::DEFAULT.number(),
+            library: library.number(),
             location,
         };
         if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND {
             // The message says which version is there, and must not have to ask then.
-            crate::sys::DEFAULT.note_version();
+            library.note_version();
         }
         if error.is_fault() {
             let _ = FIRST_FAULT.get_or_init(|| (error, DROPPING.get()));

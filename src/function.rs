@@ -324,6 +324,7 @@ impl fmt::Debug for Function {
 
 /// Where a parameter of a kernel lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParamInfo {
     /// Bytes from the start of all parameters.
     pub offset: usize,

@@ -67,6 +67,8 @@ impl From<(u32, u32, u32)> for Dim3 {
 }
 
 /// How many threads run a kernel. By default one block of one thread.
+///
+/// Later versions may add fields: a literal ends in `..Default::default()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct LaunchConfig {
     /// Blocks.

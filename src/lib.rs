@@ -37,6 +37,8 @@
 //!   only the device sees is not guarded: a copy to a buffer while a kernel works on it leaves one or the other there, as in
 //!   C, and streams and events are how to say which. No bytes are wrong for a [`DeviceCopy`] type.
 //! - A panic in a [host function](Stream::launch_host_fn) comes out of the next call that waits for it.
+//! - One driver serves all of it: the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw
+//!   calls go through any number of others, and [`check_in`] makes errors of their codes.
 //! - Handles of other libraries are taken over with `from_raw` and used without owning with `borrow_raw`; `as_raw` and
 //!   `into_raw` go the other way.
 
@@ -65,7 +67,7 @@ pub use borrowed::Borrowed;
 pub use context::{Attachment, Context, Current};
 pub use device::{Device, Uuid};
 pub use driver::{Version, init, load, version};
-pub use error::{Error, Result, check};
+pub use error::{Error, Result, check, check_in};
 pub use event::Event;
 pub use function::{Function, ParamInfo};
 pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer};

@@ -17,10 +17,11 @@ pub(crate) enum Refusal {
     HostMemory,
     Attribute,
     Elsewhere,
+    LogMemory,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 14] = [
+    const ALL: [(Self, &'static str); 15] = [
         (
             Self::Range,
             "the values do not lie inside the buffer: their index or number is too large",
@@ -71,6 +72,10 @@ impl Refusal {
             Self::Elsewhere,
             "the stream is one of a context that is neither buffer's",
         ),
+        (
+            Self::LogMemory,
+            "the host has not so much memory as the logs are to have",
+        ),
     ];
 
     /// A small number, and not 0.
@@ -100,6 +105,6 @@ mod tests {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }
         assert_eq!(Refusal::text(0), None);
-        assert_eq!(Refusal::text(Refusal::Elsewhere.number() + 1), None);
+        assert_eq!(Refusal::text(Refusal::LogMemory.number() + 1), None);
     }
 }

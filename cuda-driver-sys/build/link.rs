@@ -44,13 +44,27 @@ pub(crate) fn link() -> Result<(), String> {
     }
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     let folders = from_pkg_config()?.into_iter().chain(usual(&arch));
-    let folder = match folders
+    let found = folders
         .into_iter()
-        .find(|folder| fits(&folder.join(FILE), &arch))
-    {
-        Some(folder) => folder,
-        None => stub()?,
-    };
+        .map(|folder| folder.join(FILE))
+        .find(|file| fits(file, &arch));
+    // Every program above is linked with this folder in its path. One of the toolkit or of the system would have them find
+    // other libraries there than without it, so it is one that holds nothing else.
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    let folder = out.join("linked");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let there = folder.join(FILE);
+    // It may be a link of an earlier build, which must not be written through.
+    if let Err(error) = std::fs::remove_file(&there) {
+        if error.kind() != std::io::ErrorKind::NotFound {
+            return Err(format!("{}: {error}", there.display()));
+        }
+    }
+    match found {
+        Some(file) => provide(&file, &there)
+            .map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?,
+        None => stub(&out, &there)?,
+    }
     println!("cargo::rustc-link-search=native={}", folder.display());
     println!("cargo::rustc-link-lib=dylib=cuda");
     Ok(())
@@ -138,11 +152,18 @@ fn fits(file: &Path, arch: &str) -> bool {
     contents.starts_with(b"\x7fELF") && contents.get(MACHINE) == Some(&machine.to_le_bytes())
 }
 
-/// Makes a stub with the compiler that builds this crate; the folder that it is in.
-fn stub() -> Result<PathBuf, String> {
-    let folder = Path::new(&variable("OUT_DIR")?).join("stub");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let source = folder.join("stub.rs");
+/// Makes a file found under another name too.
+fn provide(file: &Path, there: &Path) -> std::io::Result<()> {
+    let file = std::fs::canonicalize(file)?;
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(file, there);
+    #[cfg(not(unix))]
+    return std::fs::copy(file, there).map(drop);
+}
+
+/// Makes a stub with the compiler that builds this crate.
+fn stub(out: &Path, there: &Path) -> Result<(), String> {
+    let source = out.join("stub.rs");
     std::fs::write(&source, STUB).map_err(|error| format!("{}: {error}", source.display()))?;
     let mut rustc = Command::new(variable("RUSTC")?);
     rustc
@@ -154,12 +175,12 @@ fn stub() -> Result<PathBuf, String> {
         ])
         .args(["--target", &variable("TARGET")?])
         .args(linker());
-    rustc.arg("-o").arg(folder.join(FILE)).arg(&source);
+    rustc.arg("-o").arg(there).arg(&source);
     let output = rustc
         .output()
         .map_err(|error| format!("{rustc:?}: {error}"))?;
     if output.status.success() {
-        return Ok(folder);
+        return Ok(());
     }
     Err(format!(
         "the feature `link` found no libcuda.so for this target, and could not make a stub of one; set CUDA_PATH to a \

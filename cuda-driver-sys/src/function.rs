@@ -129,14 +129,17 @@ const _: () = assert!(FACTS.len() == Function::COUNT + 1);
 
 impl Function {
     /// Every function, in the order of [`index`](Self::index).
-    pub const ALL: [Self; Self::COUNT] = {
-        let mut all = [Self(0); Self::COUNT];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = Self(index as u16);
-            index += 1;
-        }
-        all
+    pub const ALL: &'static [Self] = {
+        const ALL: [Function; Function::COUNT] = {
+            let mut all = [Function(0); Function::COUNT];
+            let mut index = 0;
+            while index < all.len() {
+                all[index] = Function(index as u16);
+                index += 1;
+            }
+            all
+        };
+        &ALL
     };
 
     /// The function's place among all, below [`COUNT`](Self::COUNT). It changes from one version of these bindings
@@ -250,8 +253,8 @@ impl Function {
     #[must_use]
     pub fn is_32_bit(self) -> bool {
         const WIDENED: u32 = 3020;
-        let replaced = |other: Self| other.base() == self.base() && other.since() == WIDENED;
-        self.is_legacy() && Self::ALL.into_iter().any(replaced)
+        let replaced = |other: &Self| other.base() == self.base() && other.since() == WIDENED;
+        self.is_legacy() && Self::ALL.iter().any(replaced)
     }
 
     /// The export with exactly this symbol.

@@ -39,13 +39,15 @@
 //! and [`Library::load_error`] says where it was looked for; 302
 //! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
 //! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
-//! Nothing here panics, and no function is called through a type that is not its own.
+//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is called through a type that is not its own: for targets that are not of 64 bits,
+//! whose device pointers are others, no driver is loaded.
 //!
 //! # Safety
 //!
 //! All calls are `unsafe`, on C's terms: pointers must be to what the manual asks for, handles must be live, and what
 //! the device works on must stay until it is done. NULL where the manual forbids it may crash the process. The crate
-//! answers for the types of the functions, and for records whose zeros (`Default`) every driver takes as "not set".
+//! answers for the types of the functions. A record's `Default` is zeros: what a program passes in fields that it does not
+//! know, and not always something that the function takes.
 //!
 //! # Which driver
 //!
@@ -56,22 +58,21 @@
 //!
 //! # Features
 //!
-//! Any two dependents may choose any of them: each adds, and none changes what the others do.
+//! Any two dependents may choose any of them: each adds, and none changes what the others do. `link` and `bindgen` ask
+//! something of the machine that builds, so they are for programs to choose; a library leaves them to its users.
 //!
 //! - `loader` (default) finds and loads the driver at run time, by `libloading`. Without it and without `link` the crate
 //!   is types, constants and registry, and has no dependency.
-//! - `link` adds [`Library::linked`], for programs that are to start with the driver, as a C program does that is linked
-//!   with `-lcuda`. It needs no toolkit, and changes nothing until `linked` is asked for.
-//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer; it needs
-//!   libclang.
+//! - `link` adds `Library::linked`, for programs that are to start with the driver, as a C program does that is linked
+//!   with `-lcuda`. It needs no toolkit, but a linker that links dynamically, and changes nothing until `linked` is asked
+//!   for.
+//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer: functions
+//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. It needs libclang.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without these features there is nothing behind some names that the text above speaks of.
-#![cfg_attr(
-    not(all(feature = "loader", feature = "link")),
-    allow(rustdoc::broken_intra_doc_links)
-)]
+// Without it there is nothing behind some names that the text above speaks of.
+#![cfg_attr(not(feature = "loader"), allow(rustdoc::broken_intra_doc_links))]
 
 // First: the others use its macro.
 #[macro_use]

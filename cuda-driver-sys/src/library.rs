@@ -39,7 +39,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use arguments::Arguments;
 pub use default::{AlreadySet, Beaten, DEFAULT, default_library, set_default, set_default_with};
-pub use error::{Attempt, LoadError, MissingSymbol};
+pub use error::{Attempt, LoadError, LoadErrorKind, MissingSymbol};
 use interposer::Interposed;
 pub use interposer::{Call, Faithful, Interposer};
 use open::{Opened, State};

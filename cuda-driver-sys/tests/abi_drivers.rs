@@ -149,7 +149,7 @@ fn one_driver(file: &Path, version: Option<u32>) {
     // Everything up to its version is there, nothing that is newer; what is missing says which version it needs.
     let mut present = 0;
     let mut lacking = Vec::new();
-    for function in Function::ALL {
+    for &function in Function::ALL {
         let symbol = library.symbol(function.symbol());
         assert_eq!(
             symbol.is_some(),
@@ -238,7 +238,8 @@ fn one_driver(file: &Path, version: Option<u32>) {
 /// Base name, version and stream mode of each function give the address that the loader uses. How many did.
 fn ask_the_driver(library: &'static Library, version: u32) -> usize {
     let known: Vec<Function> = Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|function| library.supports(*function))
         .collect();
     let old = legacy::Function::cuGetProcAddress;

@@ -71,7 +71,8 @@ unsafe extern "system" fn get_proc_address(
     unsafe {
         let name = CStr::from_ptr(name).to_str().expect("a name");
         let newest = Function::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|f| f.base() == name && f.since() as c_int <= version)
             .filter(|f| f.name().contains("_pt") == (flags == 2))
             .filter(|f| !resolve(f.symbol()).is_null())
@@ -505,7 +506,7 @@ mod over_a_driver {
         let library = over(Options::new().hook(DriverVersion::claim(12020)));
         assert_eq!(library.version(), Some(12020));
         let mut compared = 0;
-        for function in Function::ALL {
+        for &function in Function::ALL {
             let is_old = function.since() <= 12020;
             let is_there = plain.supports(function);
             assert_eq!(library.supports(function), is_old && is_there, "{function}");
@@ -569,7 +570,7 @@ mod over_a_driver {
         assert!(missing.expect("hidden").to_string().starts_with(words));
 
         let mut compared = 0;
-        for function in Function::ALL {
+        for &function in Function::ALL {
             let since = function.since() as c_int;
             if function.name().contains("_pt") || !plain.supports(function) {
                 continue;

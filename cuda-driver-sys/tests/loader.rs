@@ -7,7 +7,7 @@ mod fakes;
 use std::path::Path;
 use std::process::Command;
 
-use cuda_driver_sys::library::{Beaten, LoadError, Options, Source};
+use cuda_driver_sys::library::{Beaten, LoadError, LoadErrorKind, Options, Source};
 use cuda_driver_sys::{
     CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default,
 };
@@ -33,6 +33,30 @@ fn missing_file() {
     assert_eq!(
         refusal(Path::new("/no/such/file")),
         "No such file or directory (os error 2)"
+    );
+    let error = load_from("/no/such/file").expect_err("no driver");
+    assert_eq!(error.kind(), LoadErrorKind::Named);
+}
+
+/// The system's loader would give the program itself.
+#[test]
+fn empty_path() {
+    let error = load_from("").expect_err("no driver").to_string();
+    assert_eq!(
+        error,
+        "no CUDA driver could be loaded: an empty path names no file"
+    );
+}
+
+#[test]
+fn relative_path_is_kept_as_absolute() {
+    let Some(path) = fake("relative.so", &[]) else {
+        return;
+    };
+    let text = child("children::changes_the_folder", &[("FAKE", &path)]);
+    assert!(
+        text.contains(&format!("path {}\n", path.display())),
+        "{text}"
     );
 }
 
@@ -240,6 +264,18 @@ mod children {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+
+    #[test]
+    #[ignore = "run by other tests, in a process of its own"]
+    fn changes_the_folder() {
+        let path = std::env::var_os("FAKE").expect("a path");
+        let here = std::env::current_dir().expect("a folder");
+        let up = "../".repeat(here.components().count() - 1);
+        let relative = Path::new(&up).join(Path::new(&path).strip_prefix("/").expect("absolute"));
+        let library = load_from(relative).expect("a driver");
+        std::env::set_current_dir("/").expect("the root");
+        println!("path {}", library.path().expect("a file").display());
+    }
 
     #[test]
     #[ignore = "run by other tests, in a process of its own"]

@@ -119,7 +119,8 @@ fn all_other_plain_names_are_exports() {
     let mut own = 0;
     // With the feature `bindgen` a newer header may add more.
     for function in Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|function| !is_variant(*function) && function.since() <= CUDA_VERSION)
     {
         if other.contains(function.name()) {
@@ -146,7 +147,8 @@ fn legacy_holds_the_exports_whose_name_is_taken() {
     assert_eq!(legacy, taken);
     assert_eq!(legacy.len(), 70);
     let early: Vec<Function> = Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|function| function.is_32_bit())
         .collect();
     assert_eq!(early.len(), 42);
@@ -194,7 +196,8 @@ fn fifteen_names_mean_something_else_in_the_13_5_header() {
 #[test]
 fn per_thread_exports_have_an_unsuffixed_twin_each() {
     let suffixed: Vec<Function> = Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|function| function.stream_mode() == StreamMode::PerThread)
         .collect();
     assert_eq!(suffixed.len(), 105);
@@ -205,7 +208,7 @@ fn per_thread_exports_have_an_unsuffixed_twin_each() {
         .filter_map(|function| function.per_thread())
         .collect();
     assert_eq!(twins, suffixed.into_iter().collect());
-    for function in Function::ALL {
+    for &function in Function::ALL {
         assert_eq!(
             function.per_thread().is_some(),
             function.stream_mode() == StreamMode::Legacy

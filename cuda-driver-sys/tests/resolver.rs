@@ -190,7 +190,7 @@ fn registry_has_all_exports() {
         Function::by_symbol("cuMemAlloc"),
         Some(legacy::Function::cuMemAlloc)
     );
-    for function in Function::ALL {
+    for &function in Function::ALL {
         assert_eq!(Function::by_symbol(function.name()), Some(function));
         assert_eq!(Function::from_index(function.index()), Some(function));
     }

@@ -55,7 +55,7 @@ impl JitError {
         self
     }
 
-    /// The call that failed.
+    /// The call that failed, without the compiler's words.
     #[inline]
     pub const fn error(&self) -> Error {
         self.error
@@ -101,13 +101,5 @@ impl core::error::Error for JitError {
     #[inline]
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         Some(&self.error)
-    }
-}
-
-impl From<JitError> for Error {
-    /// The call that failed; the compiler's words are lost.
-    #[inline]
-    fn from(error: JitError) -> Self {
-        error.error
     }
 }

@@ -6,10 +6,13 @@ use core::ptr;
 use std::ffi::CStr;
 
 use super::JitError;
-use crate::sys::{self, CUjit_option};
-use crate::{Context, checked};
+use crate::refusal::Refusal;
+use crate::sys::{self, CUjit_option, CUresult};
+use crate::{Context, Error, checked};
 
 /// Options of the compiler in the driver.
+///
+/// Later versions may add fields: a literal ends in `..Default::default()`.
 #[derive(Debug, Clone)]
 pub struct JitOptions {
     /// The most registers that a thread may use; unset, the compiler decides.
@@ -63,6 +66,21 @@ impl List {
     }
 }
 
+/// Room for what the compiler says.
+#[track_caller]
+fn log(bytes: u32) -> Result<Vec<u8>, Error> {
+    let mut room = Vec::new();
+    if room.try_reserve_exact(bytes as usize).is_err() {
+        return Err(Error::refused(
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            sys::Function::cuModuleLoadDataEx,
+            Refusal::LogMemory,
+        ));
+    }
+    room.resize(bytes as usize, 0);
+    Ok(room)
+}
+
 /// Loads an image, and gives what the compiler said besides.
 ///
 /// `image` is a whole one, or text that ends in a zero byte.
@@ -73,8 +91,8 @@ pub(super) fn load(
     image: *const u8,
     options: &JitOptions,
 ) -> Result<(sys::CUmodule, String), JitError> {
-    let mut errors = vec![0u8; options.log_bytes as usize];
-    let mut infos = vec![0u8; options.log_bytes as usize];
+    let mut errors = log(options.log_bytes).map_err(JitError::new)?;
+    let mut infos = log(options.log_bytes).map_err(JitError::new)?;
     let mut list = List::default();
     if options.log_bytes > 0 {
         list.address(

@@ -377,3 +377,34 @@ fn a_raw_call_can_be_checked() {
     assert_eq!(error.location().line(), line!() - 2);
     assert!(crate::check(CUresult::CUDA_SUCCESS, Function::cuInit).is_ok());
 }
+
+#[test]
+fn errors_of_another_library_are_its_own() {
+    fake::install();
+    unsafe extern "system" fn init(_: u32) -> CUresult {
+        CUresult::CUDA_SUCCESS
+    }
+    let resolve = |name: &core::ffi::CStr| match name.to_bytes() {
+        b"cuInit" => init as *const core::ffi::c_void,
+        _ => core::ptr::null(),
+    };
+    // SAFETY: its one function is of the type that it stands for, and does nothing.
+    let library =
+        unsafe { sys::Library::from_resolver("a driver without memory", resolve) }.unwrap();
+    let mut pointer = 0;
+    // SAFETY: the pointer is to a device pointer.
+    let code = unsafe { library.cuMemAlloc(&raw mut pointer, 4) };
+    let line = line!() + 1;
+    let error = crate::check_in(library, code, Function::cuMemAlloc).unwrap_err();
+    assert_eq!(error.library(), library.number());
+    assert!(error.is_missing_function());
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cuMemAlloc_v2 failed: needs CUDA 3.2, and this driver does not export it (src/tests/errors.rs:{line})"
+        )
+    );
+    // The default library has the function, and the same code is its driver's.
+    let of_default = crate::check(code, Function::cuMemAlloc).unwrap_err();
+    assert!(!of_default.is_missing_function());
+}

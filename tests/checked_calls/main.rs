@@ -25,7 +25,8 @@ fn expected() -> BTreeSet<&'static str> {
                 .is_some_and(|newer| newer.since() == 3020)
     };
     Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|&function| function.stream_mode() != StreamMode::PerThread && !replaced(function))
         .map(Function::name)
         .collect()

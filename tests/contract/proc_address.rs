@@ -37,7 +37,7 @@ fn every_function_at_its_own_version() {
     let version = driver_version();
     let mut c = Codes::new();
     let mut asked = 0;
-    for function in Function::ALL {
+    for &function in Function::ALL {
         if i64::from(function.since()) > i64::from(version)
             || function.stream_mode() == StreamMode::PerThread
         {

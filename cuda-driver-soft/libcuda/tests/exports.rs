@@ -51,7 +51,7 @@ fn loaded_as_a_library_it_is_a_driver_like_any_other() {
     );
     assert_eq!(count, 1);
     // cuGetProcAddress gives the very symbols.
-    for function in Function::ALL {
+    for &function in Function::ALL {
         let (mut found, mut status) = (std::ptr::null_mut(), Default::default());
         let name = std::ffi::CString::new(function.base()).unwrap();
         let version = function.since() as i32;

@@ -136,7 +136,7 @@ mod tests {
     fn every_symbol_of_the_registry_resolves_to_a_function_of_its_own() {
         let mut seen = std::collections::HashSet::new();
         assert_eq!(Function::ALL.len(), 685);
-        for function in Function::ALL {
+        for &function in Function::ALL {
             let address = resolve(function.symbol());
             assert!(!address.is_null(), "{}", function.name());
             assert!(

@@ -49,10 +49,15 @@ impl Diagnostic {
             Severity::Error => "error  ",
             Severity::Fatal => "fatal  ",
         };
-        if self.line > 0 {
+        if self.message == NOT_ASCII {
+            format!("ptxas {severity} : {} on line {}", self.message, self.line)
+        } else if self.line > 0 {
+            let message = self
+                .message
+                .replace("'ptx input'", "'application ptx input'");
             format!(
-                "ptxas application ptx input, line {}; {severity} : {}",
-                self.line, self.message
+                "ptxas application ptx input, line {}; {severity} : {message}",
+                self.line
             )
         } else {
             format!("ptxas {severity} : {}", self.message)
@@ -70,6 +75,9 @@ pub(super) struct Diagnostics {
     /// Where the lines of the text start, once a column was asked for.
     lines: Vec<u32>,
 }
+
+/// Said of the line where it is, in words of its own.
+pub(super) const NOT_ASCII: &str = "Unexpected non-ASCII character encountered";
 
 /// More messages than this are counted only.
 const MOST: usize = 100_000;
@@ -126,8 +134,18 @@ impl Diagnostics {
                 self.left_out
             ));
         }
-        if !log.is_empty() {
+        // A driver has no last words where the text as such is right.
+        let of_a_line = |d: &Diagnostic| {
+            d.severity != Severity::Warning
+                && d.line > 0
+                && !d.message.starts_with("Unsupported .version")
+        };
+        let prefix = "SM version specified by .target";
+        if self.all.iter().any(of_a_line) && !self.all.iter().any(|d| d.message.starts_with(prefix))
+        {
             log.push_str("ptxas fatal   : Ptx assembly aborted due to errors");
+        } else if log.ends_with('\n') {
+            log.pop();
         }
         log
     }

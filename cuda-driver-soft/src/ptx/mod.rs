@@ -150,7 +150,7 @@ fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<
     }
     if let Some(at) = text.iter().position(|b| !b.is_ascii()) {
         let line = 1 + text[..at].iter().filter(|&&b| b == b'\n').count() as u32;
-        let message = "Unexpected non-ASCII character encountered";
+        let message = diagnostics::NOT_ASCII;
         let column = diagnostics.column(text, at as u32);
         diagnostics.push(Severity::Fatal, line, column, message.to_owned());
         return None;

@@ -151,7 +151,10 @@ pub(super) fn build(
             .iter()
             .filter(|v| v.linkage == Linkage::Extern && v.space != Space::Shared)
         {
-            let message = format!("Unresolved extern variable '{}'", variable.name);
+            let message = format!(
+                "Unresolved extern variable '{}' in whole program compilation, ignoring extern qualifier",
+                variable.name
+            );
             diagnostics.push(Severity::Warning, 0, 0, message);
         }
         let called: BTreeSet<FuncId> = uses
@@ -168,6 +171,8 @@ pub(super) fn build(
                     0,
                     format!("Unresolved extern function '{name}'"),
                 );
+                // A driver names the first.
+                break;
             }
         }
     }

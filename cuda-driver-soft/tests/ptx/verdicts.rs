@@ -182,6 +182,84 @@ fn the_log_is_as_a_driver_writes_it() {
 }
 
 #[test]
+fn logs_of_a_driver() {
+    // As driver 580 wrote them on an H200, but for its own version.
+    let last = "\nptxas fatal   : Ptx assembly aborted due to errors";
+    let line = |text: &str| format!("ptxas application ptx input, line {text}");
+    let head = ".version 6.4\n.target sm_52\n.address_size 64\n";
+    let body = |text: &str| {
+        format!(
+            "{head}.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;\n{text}\n}}\n"
+        )
+    };
+    for (text, log) in [
+        (
+            ".version 99.0\n.target sm_52\n".to_owned(),
+            line("1; fatal   : Unsupported .version 99.0; current version is '9.5'"),
+        ),
+        (
+            ".version 9.0\n.target sm_100\n".to_owned(),
+            "ptxas fatal   : SM version specified by .target is higher than default SM version assumed".to_owned(),
+        ),
+        (
+            ".version 6.4\n.target banana\n".to_owned(),
+            line("2; fatal   : Target architecture not defined at start of file 'application ptx input'") + last,
+        ),
+        (
+            ".version 6.4\n.address_size 64\n".to_owned(),
+            line("2; fatal   : Missing .target directive at start of file 'application ptx input'") + last,
+        ),
+        (
+            format!("{head}// \u{e4}\n"),
+            format!("ptxas fatal   : Unexpected non-ASCII character encountered on line 4{last}"),
+        ),
+        (
+            format!("{head}.extern .func zz(); .extern .func yy();\n.entry k() {{ call zz; call yy; }}\n"),
+            "ptxas fatal   : Unresolved extern function 'zz'".to_owned(),
+        ),
+        (
+            body("add.sideways.u32 %r1, %r0, 1;"),
+            line("5; error   : Unknown modifier '.sideways'") + last,
+        ),
+        (
+            body("setp.banana.u32 %p1, %r1, %r2;"),
+            line("5; error   : Unknown modifier '.banana'\n")
+                + &line("5; error   : Comparison modifier required for instruction 'setp'")
+                + last,
+        ),
+        (
+            body("ld.param.u32 %r1, [nothing];"),
+            line("5; error   : Illegal operand type to instruction 'ld'\n")
+                + &line("5; error   : Unknown symbol 'nothing'")
+                + last,
+        ),
+        (
+            body("@%p9 ret;"),
+            line("5; error   : Predicate expression expected\n")
+                + &line("5; error   : Unknown symbol '%p9'")
+                + last,
+        ),
+    ] {
+        let failure = cuda_driver_soft::ptx::load(text.as_bytes(), &referee::LIMITS);
+        assert_eq!(failure.expect_err("refused").log, log, "{text}");
+    }
+    let text = body("vote.ballot.b32 %r1, %p1;");
+    let loaded = cuda_driver_soft::ptx::load(text.as_bytes(), &referee::LIMITS);
+    let expected = line(
+        "5; warning : Instruction 'vote' without '.sync' may produce unpredictable results on sm_70 and later architectures\n",
+    ) + &line(
+        "5; warning : Instruction 'vote' without '.sync' is deprecated since PTX ISA version 6.0 and will be discontinued in a future PTX ISA version",
+    );
+    assert_eq!(loaded.expect("accepted").info_log, expected);
+    let text = format!("{head}.extern .global .u32 missing;\n.entry k() {{ ret; }}\n");
+    let loaded = cuda_driver_soft::ptx::load(text.as_bytes(), &referee::LIMITS);
+    assert_eq!(
+        loaded.expect("accepted").info_log,
+        "ptxas warning : Unresolved extern variable 'missing' in whole program compilation, ignoring extern qualifier"
+    );
+}
+
+#[test]
 fn kinds_of_failure() {
     use cuda_driver_soft::ptx::{FailureKind, Limits, load};
     let kind = |text: &[u8]| load(text, &referee::LIMITS).expect_err("refused").kind;

@@ -8,20 +8,26 @@ use crate::Function;
 /// No driver could be loaded: every place that was tried, and why it would not do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    reason: Reason,
+    kind: LoadErrorKind,
     attempts: Vec<Attempt>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    /// See the attempts.
+/// What kind of failure a [`LoadError`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LoadErrorKind {
+    /// No driver is installed where the system's is looked for, or none of those there can be loaded.
     NotFound,
-    /// NVIDIA has no driver for this system.
+    /// Only a stub library of a CUDA toolkit was found: there is a toolkit, and no driver.
+    StubOnly,
+    /// What was named is no driver: a file, by the program or by `CUDA_DRIVER_LIBRARY`, a resolver, or what the program is
+    /// linked against.
+    Named,
+    /// NVIDIA has no driver for this system, or for programs of this one's kind.
     Unsupported,
-    /// Nothing was chosen, and nothing can be searched.
-    #[cfg(not(feature = "loader"))]
-    Nowhere,
-    /// The resolver called the library that it resolves for, before there was one.
+    /// Nothing was chosen, and without the feature `loader` nothing is searched.
+    NotChosen,
+    /// The library was called while it was being opened, by its own resolver.
     Reentrant,
     /// The resolver panicked.
     Panicked,
@@ -31,6 +37,7 @@ enum Reason {
 
 /// One place where a driver was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attempt {
     /// A path, a file name that the system's loader looked for, or a resolver's name.
     pub place: PathBuf,
@@ -40,32 +47,30 @@ pub struct Attempt {
 
 /// What a re-entrant call is told.
 pub(crate) static REENTRANT: LoadError = LoadError {
-    reason: Reason::Reentrant,
+    kind: LoadErrorKind::Reentrant,
     attempts: Vec::new(),
 };
 
 impl LoadError {
     #[inline]
-    pub(crate) const fn not_found(attempts: Vec<Attempt>) -> Self {
-        Self {
-            reason: Reason::NotFound,
-            attempts,
-        }
+    pub(crate) const fn of(kind: LoadErrorKind, attempts: Vec<Attempt>) -> Self {
+        Self { kind, attempts }
     }
 
     #[inline]
     pub(crate) fn one(place: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
-        Self::not_found(vec![Attempt {
+        let attempt = Attempt {
             place: place.into(),
             reason: reason.into(),
-        }])
+        };
+        Self::of(LoadErrorKind::Named, vec![attempt])
     }
 
     #[inline]
     #[cfg(not(feature = "loader"))]
     pub(crate) const fn nowhere() -> Self {
         Self {
-            reason: Reason::Nowhere,
+            kind: LoadErrorKind::NotChosen,
             attempts: Vec::new(),
         }
     }
@@ -74,7 +79,7 @@ impl LoadError {
     #[allow(dead_code)] // What is used where depends on system and features.
     pub(crate) const fn unsupported() -> Self {
         Self {
-            reason: Reason::Unsupported,
+            kind: LoadErrorKind::Unsupported,
             attempts: Vec::new(),
         }
     }
@@ -82,7 +87,7 @@ impl LoadError {
     #[inline]
     pub(crate) const fn panicked() -> Self {
         Self {
-            reason: Reason::Panicked,
+            kind: LoadErrorKind::Panicked,
             attempts: Vec::new(),
         }
     }
@@ -90,9 +95,16 @@ impl LoadError {
     #[inline]
     pub(crate) const fn too_many() -> Self {
         Self {
-            reason: Reason::TooMany,
+            kind: LoadErrorKind::TooMany,
             attempts: Vec::new(),
         }
+    }
+
+    /// What kind of failure it is.
+    #[inline]
+    #[must_use]
+    pub const fn kind(&self) -> LoadErrorKind {
+        self.kind
     }
 
     /// The places that were tried, in order.
@@ -106,8 +118,8 @@ impl LoadError {
 impl fmt::Display for LoadError {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.reason {
-            Reason::NotFound => {
+        match self.kind {
+            LoadErrorKind::NotFound | LoadErrorKind::StubOnly | LoadErrorKind::Named => {
                 f.write_str("no CUDA driver could be loaded")?;
                 for (index, attempt) in self.attempts.iter().enumerate() {
                     f.write_str(if index == 0 { ": " } else { "; " })?;
@@ -121,18 +133,20 @@ impl fmt::Display for LoadError {
                 }
                 Ok(())
             }
-            Reason::Unsupported => f.write_str("unsupported here: there is no CUDA driver for this operating system"),
-            #[cfg(not(feature = "loader"))]
-            Reason::Nowhere => f.write_str(
+            LoadErrorKind::Unsupported if cfg!(not(target_pointer_width = "64")) => {
+                f.write_str("unsupported here: CUDA drivers are for 64-bit programs")
+            }
+            LoadErrorKind::Unsupported => f.write_str("unsupported here: there is no CUDA driver for this operating system"),
+            LoadErrorKind::NotChosen => f.write_str(
                 "nobody said where the CUDA driver is, and the feature `loader`, which would look for it, is off: call \
                  set_default first, for instance with Source::linked()",
             ),
-            Reason::Reentrant => f.write_str(
-                "the library was called while it was being opened, by its own resolver: a resolver must not call \
-                 the library that it resolves for",
+            LoadErrorKind::Reentrant => f.write_str(
+                "the library was called while it was being opened, by its own resolver, or its source is itself: neither \
+                 may need the library that it is for",
             ),
-            Reason::Panicked => f.write_str("the resolver panicked while the library was being opened"),
-            Reason::TooMany => f.write_str("65,535 libraries were made already: make one and pass it on"),
+            LoadErrorKind::Panicked => f.write_str("the resolver panicked while the library was being opened"),
+            LoadErrorKind::TooMany => f.write_str("65,535 libraries were made already: make one and pass it on"),
         }
     }
 }
@@ -141,6 +155,7 @@ impl core::error::Error for LoadError {}
 
 /// The driver does not export a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MissingSymbol {
     /// The function that is missing.
     pub function: Function,

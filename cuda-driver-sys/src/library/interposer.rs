@@ -30,7 +30,8 @@ use crate::{CUresult, Function};
 /// Nor does it see a call that the program did not make: where a message will need the driver's version, the library asks
 /// past it.
 pub trait Interposer: Send + Sync {
-    /// A call is made; what this returns is what the caller gets. Called on the caller's thread, on many at once.
+    /// A call is made; what this returns is what the caller gets. Called on the caller's thread, on many at once. A panic
+    /// goes on through the caller.
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         call.forward()

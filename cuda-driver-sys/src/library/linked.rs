@@ -62,7 +62,16 @@ mod imp {
         fn cuInit(flags: c_uint) -> CUresult;
     }
 
-    #[link(name = "kernel32", kind = "raw-dylib")]
+    // Without its suffix on x86, which kernel32 does not export its functions with.
+    #[cfg_attr(
+        target_arch = "x86",
+        link(
+            name = "kernel32",
+            kind = "raw-dylib",
+            import_name_type = "undecorated"
+        )
+    )]
+    #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
     unsafe extern "system" {
         fn GetModuleHandleA(name: *const c_char) -> *mut c_void;
         fn GetProcAddress(module: *mut c_void, name: *const c_char) -> *mut c_void;

@@ -11,6 +11,10 @@ impl Object {
     /// Loads a file. A bare name is looked for by the system's loader; anything else must be a regular file, because
     /// opening a pipe would hang.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        // The system's loader would take it for the program itself.
+        if path.as_os_str().is_empty() {
+            return Err("an empty path names no file".to_owned());
+        }
         if path.components().count() > 1 || path.is_absolute() {
             let file = std::fs::metadata(path).map_err(|error| error.to_string())?;
             if file.is_dir() {
@@ -20,7 +24,12 @@ impl Object {
                 return Err("is not a regular file".to_owned());
             }
         }
-        imp::open(path).map(Self)
+        if path.components().count() == 1 && !path.is_absolute() {
+            return imp::open(path).map(Self);
+        }
+        // Absolute, so that it stays its path when the current folder is another; on Windows it must be.
+        let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+        imp::open(&path).map(Self)
     }
 
     /// The address of an exported symbol, or null.
@@ -71,7 +80,16 @@ mod imp {
         LOAD_LIBRARY_SEARCH_SYSTEM32,
     };
 
-    #[link(name = "kernel32", kind = "raw-dylib")]
+    // Without its suffix on x86, which kernel32 does not export its functions with.
+    #[cfg_attr(
+        target_arch = "x86",
+        link(
+            name = "kernel32",
+            kind = "raw-dylib",
+            import_name_type = "undecorated"
+        )
+    )]
+    #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
     unsafe extern "system" {
         fn GetSystemDirectoryW(buffer: *mut u16, size: u32) -> u32;
     }
@@ -89,18 +107,15 @@ mod imp {
 
     pub(super) fn open(path: &Path) -> Result<Library, String> {
         // A bare name comes from the system folder and from nowhere else: as a path, because for a name alone Windows
-        // takes whatever library of that name is loaded already. A path is the named file, whose neighbours it may need,
-        // and must be absolute for that.
-        let is_bare = path.components().count() == 1 && !path.is_absolute();
-        let (path, flags) = if is_bare {
-            let folder = system_folder().unwrap_or_default();
-            (folder.join(path), LOAD_LIBRARY_SEARCH_SYSTEM32)
-        } else {
-            let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+        // takes whatever library of that name is loaded already. A path is the named file, whose neighbours it may need.
+        let (path, flags) = if path.is_absolute() {
             (
-                path,
+                path.to_owned(),
                 LOAD_LIBRARY_SEARCH_DEFAULT_DIRS | LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
             )
+        } else {
+            let folder = system_folder().unwrap_or_default();
+            (folder.join(path), LOAD_LIBRARY_SEARCH_SYSTEM32)
         };
         // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
         // is taken at its word, as every program does.

@@ -44,6 +44,12 @@ impl Opened {
 
 /// Opens a source.
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
+    // For 32-bit programs `cuda.h` has device pointers of 32 bits, and these bindings' functions take 64. Who names functions
+    // vouches for their types.
+    let is_theirs = matches!(source.0, Kind::Resolver { .. } | Kind::Library(_));
+    if cfg!(not(target_pointer_width = "64")) && !is_theirs {
+        return Err(LoadError::unsupported());
+    }
     let name = source.to_string();
     let (origin, whence) = match source.0 {
         #[cfg(feature = "loader")]

@@ -117,7 +117,7 @@ pub(crate) unsafe fn hide(
 /// The newest export of a base name that is as wanted.
 fn newest_variant(base: &CStr, wanted: impl Fn(Function) -> bool) -> Option<Function> {
     let mut newest: Option<Function> = None;
-    for function in Function::ALL {
+    for &function in Function::ALL {
         let is_newer = newest.is_none_or(|newest| newest.since() < function.since());
         if is_newer && function.base().as_bytes() == base.to_bytes() && wanted(function) {
             newest = Some(function);

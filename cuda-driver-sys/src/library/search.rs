@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::error::{Attempt, LoadError};
+use super::error::{Attempt, LoadError, LoadErrorKind};
 use super::object::Object;
 use super::open::Origin;
 use super::whence::Whence;
@@ -41,7 +41,7 @@ impl Surroundings {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "android"))]
 fn privileged() -> bool {
     use core::ffi::c_ulong;
     /// Set by the kernel for a program that runs with other rights than its user's.
@@ -53,9 +53,37 @@ fn privileged() -> bool {
     unsafe { getauxval(AT_SECURE) != 0 }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+    target_os = "illumos",
+    target_os = "solaris",
+))]
 fn privileged() -> bool {
-    false
+    unsafe extern "C" {
+        fn issetugid() -> core::ffi::c_int;
+    }
+    // SAFETY: issetugid takes nothing, and says what the system noted when it started the program.
+    unsafe { issetugid() != 0 }
+}
+
+/// Where nobody says so, the process may be privileged; elsewhere than on Unix the environment is not another user's.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+    target_os = "illumos",
+    target_os = "solaris",
+)))]
+fn privileged() -> bool {
+    cfg!(unix)
 }
 
 /// The places to try, in order.
@@ -72,6 +100,7 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
             places.push(folder.join(surroundings.library));
         };
         add("usr/lib/wsl/lib".to_owned());
+        add("run/opengl-driver/lib".to_owned());
         let target = match std::env::consts::ARCH {
             "x86_64" => "x86_64-linux-gnu",
             "aarch64" => "aarch64-linux-gnu",
@@ -100,20 +129,28 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence),
         return Err(LoadError::unsupported());
     }
     let mut attempts = Vec::new();
+    let mut kind = if named {
+        LoadErrorKind::Named
+    } else {
+        LoadErrorKind::NotFound
+    };
     for place in places {
         match load(&place) {
             // A stub may stand in LD_LIBRARY_PATH; who names one gets it.
             Ok((origin, whence)) => match whence.path() {
-                Some(path) if !named && is_stub(path) => attempts.push(Attempt {
-                    place: path.to_owned(),
-                    reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
-                }),
+                Some(path) if !named && is_stub(path) => {
+                    kind = LoadErrorKind::StubOnly;
+                    attempts.push(Attempt {
+                        place: path.to_owned(),
+                        reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
+                    });
+                }
                 _ => return Ok((origin, whence)),
             },
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
     }
-    Err(LoadError::not_found(attempts))
+    Err(LoadError::of(kind, attempts))
 }
 
 /// Loads the library at a path.
@@ -178,6 +215,7 @@ mod tests {
         std::fs::write(wsl.join(surroundings.library), "no library").expect("a temporary file");
         let error = search_in(&surroundings).expect_err("nothing there is a driver");
         std::fs::remove_dir_all(&surroundings.root).expect("it was made above");
+        assert_eq!(error.kind(), LoadErrorKind::NotFound);
 
         let places: Vec<PathBuf> = error
             .attempts()
@@ -202,11 +240,13 @@ mod tests {
         let expected: &[&str] = match std::env::consts::ARCH {
             "x86_64" => &[
                 "usr/lib/wsl/lib",
+                "run/opengl-driver/lib",
                 "usr/lib/x86_64-linux-gnu/nvidia/current",
                 "usr/lib/x86_64-linux-gnu",
             ],
             "aarch64" => &[
                 "usr/lib/wsl/lib",
+                "run/opengl-driver/lib",
                 "usr/lib/aarch64-linux-gnu/tegra",
                 "usr/lib/aarch64-linux-gnu/nvidia",
                 "usr/lib/aarch64-linux-gnu/nvidia/current",

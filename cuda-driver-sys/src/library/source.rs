@@ -38,10 +38,11 @@ impl Source {
     /// The system's driver. Tried in this order:
     ///
     /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names, and then nothing else; the variable is
-    ///    ignored in a privileged (setuid, setgid or capability-carrying) process;
+    ///    ignored in a privileged (setuid, setgid or capability-carrying) process, and on a Unix that does not tell
+    ///    whether a process is one. A Windows program that runs elevated heeds it;
     /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll` in the system folder, and nothing
     ///    else;
-    /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
+    /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of NixOS (`/run/opengl-driver/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
     ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
     ///
     /// The stub library of a CUDA toolkit is no driver and is passed over.
@@ -57,7 +58,7 @@ impl Source {
     ///
     /// # Safety
     /// The file runs its initialisers when it is loaded, and whatever it exports under a name of [`Function`] is
-    /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one.
+    /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one: safe code believes what it answers.
     ///
     /// [`Function`]: crate::Function
     #[inline]
@@ -97,11 +98,13 @@ impl Source {
     ///
     /// The resolver is called when a function is first used, on the thread that uses it, perhaps on two at once, and
     /// whenever a function that it did not find is used or asked for again. Calls that it makes itself to functions of
-    /// the same library which were never called before fail.
+    /// the same library which were never called before fail. A panic goes on through the call; while the library is opened,
+    /// it is its end.
     ///
     /// # Safety
-    /// What the resolver returns for a symbol is null or a function of the type that `cuda.h` declares for that
-    /// symbol, for the rest of the process.
+    /// What the resolver returns for a symbol is null or, for the rest of the process, a function of the type that
+    /// `cuda.h` declares for that symbol and that does what the manual says of it: safe code believes what it answers.
+    /// Where pointers are not of 64 bits, the type is that of these bindings.
     #[inline]
     #[must_use]
     pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {

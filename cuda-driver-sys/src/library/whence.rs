@@ -97,7 +97,16 @@ mod imp {
     /// The longest path that Windows knows, in UTF-16 units, and its NUL.
     const LONGEST: usize = 32_768;
 
-    #[link(name = "kernel32", kind = "raw-dylib")]
+    // Without its suffix on x86, which kernel32 does not export its functions with.
+    #[cfg_attr(
+        target_arch = "x86",
+        link(
+            name = "kernel32",
+            kind = "raw-dylib",
+            import_name_type = "undecorated"
+        )
+    )]
+    #[cfg_attr(not(target_arch = "x86"), link(name = "kernel32", kind = "raw-dylib"))]
     unsafe extern "system" {
         fn GetModuleHandleExW(
             flags: u32,

@@ -166,7 +166,8 @@ fn our_questions() -> probe::Ours {
         .filter(|(_, target)| target.starts_with("Option<"))
         .map(|(name, target)| (name, c_type::c_type(&target)));
     let pointers = cuda_driver_sys::Function::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .map(|function| (ours::pointer_name(function), function.name().to_owned()));
     probe::Ours {
         signatures: ours::signatures(),

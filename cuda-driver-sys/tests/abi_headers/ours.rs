@@ -343,7 +343,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
             crate::probe::parameters(&parameters),
         );
     }
-    for function in Function::ALL {
+    for &function in Function::ALL {
         facts.insert(pointer_name(function), function.name().to_owned());
     }
     Ok(facts)

@@ -621,6 +621,24 @@ fn why_not(name: &str, rows: &[Compiled], modifiers: &[&str]) -> Vec<String> {
         fewer.remove(i);
         fits(&fewer)
     };
+    if !messages.is_empty() {
+        let known: Vec<&str> = modifiers
+            .iter()
+            .copied()
+            .filter(|modifier| mods::is_known(modifier))
+            .collect();
+        if fits(&known) {
+            return messages;
+        }
+        let at = known.iter().position(|m| mods::type_of(m).is_some());
+        let mut compared = known;
+        compared.insert(at.unwrap_or(compared.len()), ".eq");
+        if fits(&compared) {
+            let message = format!("Comparison modifier required for instruction '{name}'");
+            messages.push(message);
+            return messages;
+        }
+    }
     if messages.is_empty() {
         let rounds = with(".rn") || with(".rzi");
         let what = match (rounds, with(".approx")) {

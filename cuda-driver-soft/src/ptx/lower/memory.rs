@@ -120,7 +120,17 @@ impl Walker<'_> {
             OperandKind::Address {
                 base: Some(name),
                 offset,
-            } => self.place(name, offset, false, address.pos),
+            } => {
+                let unknown =
+                    self.resolve(name).is_none() && !self.unit.specials.contains_key(&name);
+                if unknown && self.reporter.is_some() && !self.is_label(name) {
+                    let message = format!("Illegal operand type to instruction '{}'", self.root);
+                    self.say(address.pos, message);
+                    self.unknown.push((name, address.pos));
+                    return None;
+                }
+                self.place(name, offset, false, address.pos)
+            }
             // `array[2]`, without brackets around it.
             OperandKind::Offset {
                 name,

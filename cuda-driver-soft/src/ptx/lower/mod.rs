@@ -389,7 +389,10 @@ impl<'u> Walker<'u> {
                     vec: 1,
                     ..
                 }) => {}
-                None => self.error(inst.pos, format!("Unknown symbol '{}'", self.text(name))),
+                None => {
+                    self.error(inst.pos, "Predicate expression expected".to_owned());
+                    self.unknown.push((name, inst.pos));
+                }
                 Some(_) => self.error(inst.pos, "Predicate expression expected".to_owned()),
             }
         }
@@ -424,8 +427,27 @@ impl<'u> Walker<'u> {
             );
             self.error(inst.pos, message);
         }
+        if bare {
+            self.without_sync(inst.pos, form.root);
+        }
         let opcode = String::from_utf8_lossy(ast.opcodes.string(inst.opcode));
         self.require(inst.pos, &opcode, form.ptx, form.sm);
+    }
+
+    /// What a driver says of `shfl` and `vote` without `.sync`.
+    fn without_sync(&mut self, pos: Pos, root: &str) {
+        let mut messages = vec![format!(
+            "Instruction '{root}' without '.sync' may produce unpredictable results on sm_70 and later architectures"
+        )];
+        if self.unit.ast.version >= (6, 0) {
+            messages.push(format!(
+                "Instruction '{root}' without '.sync' is deprecated since PTX ISA version 6.0 and will be discontinued \
+                 in a future PTX ISA version"
+            ));
+        }
+        for message in messages {
+            self.report(Severity::Warning, pos, message);
+        }
     }
 
     /// Something that came with this PTX version, times ten, and this architecture.

@@ -26,6 +26,8 @@ const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
     90..=u32::MAX,
 ];
 
+const NO_TARGET: &str = "Target architecture not defined at start of file 'ptx input'";
+
 /// The architectures there are, and the PTX version, times ten, that each came with.
 #[rustfmt::skip] // a table
 const TARGETS: &[(u32, u32)] = &[
@@ -100,6 +102,9 @@ impl Parser<'_> {
                         first = text;
                     }
                     Some(_) => {}
+                    None if target.sm == 0 && !text.starts_with("sm_") => {
+                        return self.fatal(pos, NO_TARGET.to_owned());
+                    }
                     None => return self.fatal(pos, format!("Unsupported .target '{text}'")),
                 },
             }
@@ -108,10 +113,7 @@ impl Parser<'_> {
             }
         }
         if target.sm == 0 {
-            return self.fatal(
-                pos,
-                "Target architecture not defined at start of file 'ptx input'".to_owned(),
-            );
+            return self.fatal(pos, NO_TARGET.to_owned());
         }
         if target.map_f64_to_f32 && target.sm >= 13 {
             let message = format!(
