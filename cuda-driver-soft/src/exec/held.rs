@@ -14,7 +14,6 @@ static HELD: AtomicU64 = AtomicU64::new(0);
 const UNKNOWN: u64 = 4 << 30;
 
 /// Bytes that all kernels of the process may hold: half of the memory that there is, whatever the devices claim to have.
-
 fn limit() -> u64 {
     static LIMIT: OnceLock<u64> = OnceLock::new();
     *LIMIT.get_or_init(|| crate::system::memory().unwrap_or(UNKNOWN) / 2)
