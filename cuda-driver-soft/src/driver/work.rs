@@ -432,6 +432,8 @@ impl Graph {
 
     fn run_host_function(&self, (id, work): (NodeId, Work), fault: u32) {
         if let Work::Host(function) = work {
+            // What kernels before it printed comes before what it prints.
+            self.write_printed(self.lock());
             function(fault);
         }
         let mut state = self.lock();

@@ -295,6 +295,12 @@ fn who_waits_writes_what_was_printed() {
     assert_eq!(graph.lock().printed, b"text of a kernel\n");
     graph.wait(id);
     assert!(graph.lock().printed.is_empty());
+
+    // And who is about to run a host function.
+    graph.lock().printed = b"more text of a kernel\n".into();
+    let host = (0, Work::Host(Box::new(|_| ())));
+    graph.run_host_function(host, 0);
+    assert!(graph.lock().printed.is_empty());
 }
 
 #[test]
