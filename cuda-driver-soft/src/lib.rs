@@ -28,6 +28,7 @@
 //! `[profile.dev.package.cuda-driver-soft]` with `opt-level = 3`.
 
 mod abi;
+mod console;
 mod driver;
 pub mod exec;
 mod image;

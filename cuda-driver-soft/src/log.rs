@@ -12,11 +12,8 @@ pub(crate) fn on() -> bool {
 macro_rules! log {
     ($($arg:tt)*) => {
         if $crate::log::on() {
-            // Not `eprintln!`, which panics where standard error cannot be written.
-            let _ = std::io::Write::write_fmt(
-                &mut std::io::stderr(),
-                format_args!("cuda-driver-soft: {}\n", format_args!($($arg)*)),
-            );
+            let line = format!("cuda-driver-soft: {}\n", format_args!($($arg)*));
+            $crate::console::write($crate::console::Stream::Error, line.as_bytes());
         }
     };
 }

@@ -14,7 +14,8 @@ pub(crate) enum Mapping {
     Unknown,
 }
 
-/// Memory of the machine in bytes, if the system says.
+/// Memory in bytes that the process can have, if the system says: the machine's, or what is left of it in a container or
+/// by a limit of the process.
 pub(crate) fn memory() -> Option<u64> {
     imp::memory().filter(|&bytes| bytes > 0)
 }
@@ -59,6 +60,59 @@ mod imp {
     use super::{Mapping, of_parts};
 
     pub(super) fn memory() -> Option<u64> {
+        let limits = [
+            physical(),
+            of_groups(|path| std::fs::read_to_string(path).ok()),
+            of_process(),
+        ];
+        limits.into_iter().flatten().min()
+    }
+
+    /// The least limit of the control groups that the process is in, of either version, and of those that these are in.
+    pub(super) fn of_groups(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+        let groups = read("/proc/self/cgroup").unwrap_or_default();
+        let mut least = None;
+        for line in groups.lines() {
+            // `0::/path` is of version 2, `4:cpu,memory:/path` of version 1.
+            let mut words = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let (root, file) = match controllers {
+                "" => ("/sys/fs/cgroup", "memory.max"),
+                _ if controllers.split(',').any(|name| name == "memory") => {
+                    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+                }
+                _ => continue,
+            };
+            // In a container the path may be one that only the host has: the root there is the group itself.
+            let mut path = path.trim_end_matches('/');
+            loop {
+                let limit = read(&format!("{root}{path}/{file}"));
+                // `max` is no limit.
+                let limit = limit.and_then(|text| text.trim().parse::<u64>().ok());
+                least = least.into_iter().chain(limit).min();
+                match path.rfind('/') {
+                    Some(at) => path = &path[..at],
+                    None => break,
+                }
+            }
+        }
+        least
+    }
+
+    /// The process's limit of addresses.
+    fn of_process() -> Option<u64> {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: the structure is writable.
+        let done = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+        (done == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    }
+
+    fn physical() -> Option<u64> {
         let info = std::fs::read_to_string("/proc/meminfo").ok()?;
         let kib = info
             .lines()
@@ -220,6 +274,48 @@ mod tests {
         ] {
             assert_eq!(of(address, bytes), Mapping::Inaccessible, "{address:#x}");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_least_limit_of_a_container() {
+        let limit = |files: &'static [(&str, &str)]| {
+            imp::of_groups(|path| {
+                let file = files.iter().find(|file| file.0 == path);
+                file.map(|file| file.1.to_string())
+            })
+        };
+        assert_eq!(limit(&[]), None);
+        const V2: (&str, &str) = ("/proc/self/cgroup", "0::/a/b\n");
+        assert_eq!(
+            limit(&[V2, ("/sys/fs/cgroup/a/b/memory.max", "max\n")]),
+            None
+        );
+        let group = [V2, ("/sys/fs/cgroup/a/b/memory.max", "4096\n")];
+        assert_eq!(limit(Box::leak(group.into())), Some(4096));
+        let above = [
+            V2,
+            ("/sys/fs/cgroup/a/b/memory.max", "4096\n"),
+            ("/sys/fs/cgroup/a/memory.max", "1024\n"),
+        ];
+        assert_eq!(limit(Box::leak(above.into())), Some(1024));
+        // The container's own root, under a path of the host's.
+        let root = [V2, ("/sys/fs/cgroup/memory.max", "8192\n")];
+        assert_eq!(limit(Box::leak(root.into())), Some(8192));
+        let in_root = [("/proc/self/cgroup", "0::/\n"), root[1]];
+        assert_eq!(limit(Box::leak(in_root.into())), Some(8192));
+        let v1 = [
+            (
+                "/proc/self/cgroup",
+                "5:cpu,cpuacct:/x\n4:hugetlb,memory:/docker/1\n0::/\n",
+            ),
+            (
+                "/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes",
+                "9223372036854771712\n",
+            ),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2048\n"),
+        ];
+        assert_eq!(limit(Box::leak(v1.into())), Some(2048));
     }
 
     #[cfg(any(windows, target_os = "linux"))]

@@ -130,7 +130,7 @@ impl Event {
 
     /// Whether what it recorded is done.
     pub(crate) fn is_done(&self) -> bool {
-        self.node().is_none_or(|node| graph().is_done(node))
+        self.node().is_none_or(|node| graph().are_done(&[node]))
     }
 
     /// `cuEventQuery`: 600 while what it recorded is pending; an event never recorded is done.

@@ -1,6 +1,5 @@
 //! Launching kernels.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use super::device::Device;
@@ -36,15 +35,7 @@ pub(crate) struct Checked {
 
 impl Divisible for Execution {
     fn piece(&self) -> bool {
-        let progress = self.work(SLICE);
-        let text = self.take_output();
-        if !text.is_empty() {
-            // Nobody can be told that standard output is closed. What is left in its buffer would be lost under a program
-            // that is not of Rust.
-            let mut out = std::io::stdout().lock();
-            let _ = out.write_all(&text).and_then(|()| out.flush());
-        }
-        progress != Progress::NothingToTake
+        self.work(SLICE) != Progress::NothingToTake
     }
 
     fn finished(&self) -> bool {
@@ -58,6 +49,10 @@ impl Divisible for Execution {
             message: fault.to_string(),
             stderr: fault.assertion(),
         })
+    }
+
+    fn take_text(&self, at_least: usize) -> Vec<u8> {
+        self.take_output(at_least)
     }
 }
 

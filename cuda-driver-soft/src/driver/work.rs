@@ -7,13 +7,13 @@
 //! Host functions alone run on one thread of their own.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error::Error;
 use super::hash::IdMap;
+use crate::console;
 
 /// A node's sequence number, from 1; never reused. 0 is a node that is always done.
 pub(crate) type NodeId = u64;
@@ -26,6 +26,11 @@ pub(crate) trait Divisible: Send + Sync {
     fn finished(&self) -> bool;
     /// Its fault, once finished.
     fn fault(&self) -> Option<Fault>;
+    /// Takes what it has printed, if that is at least so many bytes.
+    fn take_text(&self, at_least: usize) -> Vec<u8> {
+        let _ = at_least;
+        Vec::new()
+    }
 }
 
 /// Why work failed.
@@ -55,6 +60,9 @@ pub(crate) enum Work {
 
 /// Work that takes longer than waking a sleeping thread, in nanoseconds.
 pub(crate) const WORTH_WAKING: u64 = 50_000;
+
+/// Bytes of text that wait for somebody who waits; more than this is written at once.
+const MUCH_TEXT: usize = 1 << 20;
 
 struct Node {
     /// Somebody is about to report its fault, and to finish it.
@@ -87,10 +95,20 @@ struct State {
     in_host_function: bool,
     /// Code of the first fault.
     fault: Option<u32>,
-    /// Counts finished nodes: tells the workers whether anybody makes progress.
-    finished: u64,
     waiting: usize,
     workers: Idle,
+    /// What kernels have printed and nobody has written.
+    printed: Vec<u8>,
+    /// There are kernels that print.
+    prints: bool,
+    unwanted: Unwanted,
+}
+
+/// What is to be dropped, but not under the lock: it may be large, and what it owns may want the lock.
+#[derive(Default)]
+struct Unwanted {
+    work: Vec<Work>,
+    kernels: Vec<Arc<dyn Divisible>>,
 }
 
 /// A kernel that several threads may be at work on.
@@ -108,6 +126,8 @@ struct Idle {
     /// A worker looks every now and then whether work lies about.
     watching: bool,
     started: bool,
+    /// The system gave no thread: those who wait or ask do the work.
+    refused: bool,
     host: HostThread,
 }
 
@@ -117,7 +137,7 @@ enum HostThread {
     #[default]
     NotStarted,
     Runs,
-    /// The system did not give it: those who wait run host functions.
+    /// The system did not give it: those who wait or ask run host functions.
     Refused,
 }
 
@@ -131,6 +151,8 @@ pub(crate) struct Graph {
     work: Condvar,
     /// There is a host function to run.
     host: Condvar,
+    /// Held by who writes what kernels have printed: the next one's text comes after it.
+    writing: Mutex<()>,
 }
 
 /// What a thread took.
@@ -168,20 +190,61 @@ impl Graph {
         );
         if open == 0 {
             let wake = state.make_ready(id);
-            self.wake(&mut state, wake);
+            self.unlock(state, wake);
         }
         id
     }
 
-    /// Whether a node is done.
+    /// Whether a node is done; what it printed may be still to come.
     pub(crate) fn is_done(&self, id: NodeId) -> bool {
         id == 0 || !self.lock().nodes.contains_key(&id)
     }
 
-    /// Whether all of these nodes are done.
+    /// Whether all of these nodes are done, and what they printed is written.
     pub(crate) fn are_done(&self, ids: &[NodeId]) -> bool {
-        let state = self.lock();
-        ids.iter().all(|id| !state.nodes.contains_key(id))
+        let mut state = self.lock();
+        if !state.are_done(ids) {
+            state = self.help(state);
+        }
+        let done = state.are_done(ids);
+        if done {
+            self.write_printed(state);
+        }
+        done
+    }
+
+    /// Where the system gave no threads, does a piece of the work: else it would never be done for one who only asks.
+    fn help<'g>(&'g self, mut state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+        if state.workers.host == HostThread::Refused
+            && let Some((function, fault)) = state.take_host_function()
+        {
+            drop(state);
+            super::workers::as_host_function(|| self.run_host_function(function, fault));
+            return self.lock();
+        }
+        if state.workers.refused
+            && let Some(piece) = state.take()
+        {
+            drop(state);
+            self.run(piece);
+            return self.lock();
+        }
+        state
+    }
+
+    /// Writes what kernels that are done have printed: as a real driver does, when somebody asks whether work is done or
+    /// waits for it, in that thread.
+    fn write_printed(&self, state: MutexGuard<'_, State>) {
+        let prints = state.prints;
+        drop(state);
+        if prints {
+            // Also if another thread has taken the text: it may still be writing.
+            let _order = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = std::mem::take(&mut self.lock().printed);
+            if !text.is_empty() {
+                console::write(console::Stream::Output, &text);
+            }
+        }
     }
 
     /// The code of the first fault, if work has failed.
@@ -189,11 +252,32 @@ impl Graph {
         self.lock().fault
     }
 
-    /// Waits until a node is done, doing ready work meanwhile.
+    /// Waits until a node is done, doing ready work meanwhile, and writes what was printed.
     pub(crate) fn wait(&self, id: NodeId) {
+        self.wait_all(&[id]);
+    }
+
+    /// Waits until all of these nodes are done, and writes what was printed.
+    pub(crate) fn wait_all(&self, ids: &[NodeId]) {
+        for &id in ids {
+            self.wait_until_done(id);
+        }
+        self.write_printed(self.lock());
+    }
+
+    fn wait_until_done(&self, id: NodeId) {
         let mut state = self.lock();
         let mut idle_turns = 0;
         while state.nodes.contains_key(&id) {
+            // First: a kernel that runs may wait for what it does.
+            if state.workers.host == HostThread::Refused
+                && let Some((function, fault)) = state.take_host_function()
+            {
+                drop(state);
+                super::workers::as_host_function(|| self.run_host_function(function, fault));
+                state = self.lock();
+                continue;
+            }
             if idle_turns <= state.running.len()
                 && let Some(piece) = state.take()
             {
@@ -201,14 +285,6 @@ impl Graph {
                 let progress = self.run(piece);
                 state = self.lock();
                 idle_turns = if progress { 0 } else { idle_turns + 1 };
-                continue;
-            }
-            if state.workers.host == HostThread::Refused
-                && let Some((function, fault)) = state.take_host_function()
-            {
-                drop(state);
-                super::workers::as_host_function(|| self.run_host_function(function, fault));
-                state = self.lock();
                 continue;
             }
             state.waiting += 1;
@@ -220,13 +296,6 @@ impl Graph {
             state = guard;
             state.waiting -= 1;
             idle_turns = 0;
-        }
-    }
-
-    /// Waits until all of these nodes are done.
-    pub(crate) fn wait_all(&self, ids: &[NodeId]) {
-        for &id in ids {
-            self.wait(id);
         }
     }
 
@@ -248,11 +317,11 @@ impl Graph {
                 let mut state = self.lock();
                 let mut wake = Wake::default();
                 // Other threads may be inside the same kernel: the last to leave finishes it.
-                if !state.leave(id) && first {
+                if state.leave(id).is_none() && first {
                     wake = state.finish(id);
                 }
                 wake.add(state.give_up());
-                self.wake(&mut state, wake);
+                self.unlock(state, wake);
                 true
             }
         }
@@ -282,29 +351,7 @@ impl Graph {
                 }
                 drop(state);
                 let progress = kernel.piece();
-                if kernel.finished() {
-                    self.finish(id, kernel.fault());
-                    return true;
-                }
-                let mut state = self.lock();
-                let wake = if !shared && state.fault.is_none() {
-                    state.running.push_back(Running {
-                        id,
-                        kernel,
-                        inside: 0,
-                    });
-                    Wake {
-                        large: true,
-                        ..Wake::default()
-                    }
-                } else if !shared {
-                    state.finish(id)
-                } else {
-                    state.leave(id);
-                    state.give_up()
-                };
-                self.wake(&mut state, wake);
-                progress
+                self.leave(id, kernel) || progress
             }
             Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
                 self.finish(id, None);
@@ -312,17 +359,47 @@ impl Graph {
             }
             Piece::Some(id, kernel) => {
                 let progress = kernel.piece();
-                if kernel.finished() {
-                    self.finish(id, kernel.fault());
-                    return true;
-                }
-                let mut state = self.lock();
-                state.leave(id);
-                let wake = state.give_up();
-                self.wake(&mut state, wake);
-                progress
+                self.leave(id, kernel) || progress
             }
         }
+    }
+
+    /// The calling thread leaves a kernel that it did a piece of. The last one to leave finishes it, if it is done: before
+    /// that, another thread may still have something to do for it. True if this thread has finished it.
+    fn leave(&self, id: NodeId, kernel: Arc<dyn Divisible>) -> bool {
+        let mut state = self.lock();
+        let inside = state.leave(id);
+        let finished = inside.unwrap_or(0) == 0 && kernel.finished();
+        let ends = finished || inside.is_none() && state.fault.is_some();
+        state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
+        if finished {
+            // Nobody is to enter it any more.
+            state.running.retain(|running| running.id != id);
+            drop(state);
+            self.finish(id, kernel.fault());
+            return true;
+        }
+        let wake = match inside {
+            Some(_) => state.give_up(),
+            None if state.fault.is_some() => state.finish(id),
+            None => {
+                state.running.push_back(Running {
+                    id,
+                    kernel,
+                    inside: 0,
+                });
+                Wake {
+                    large: true,
+                    ..Wake::default()
+                }
+            }
+        };
+        let much_text = state.printed.len() >= MUCH_TEXT;
+        self.unlock(state, wake);
+        if much_text {
+            self.write_printed(self.lock());
+        }
+        false
     }
 
     fn finish(&self, id: NodeId, fault: Option<Fault>) {
@@ -331,11 +408,9 @@ impl Graph {
         let mut wake = Wake::default();
         if first {
             wake = state.finish(id);
-        } else {
-            state.leave(id);
         }
         wake.add(state.give_up());
-        self.wake(&mut state, wake);
+        self.unlock(state, wake);
     }
 
     /// Makes a fault the process's, and then says what it is: while nobody waits for this, and before anybody who waits
@@ -349,8 +424,7 @@ impl Graph {
         state.fault.get_or_insert(fault.code);
         drop(state);
         if let Some(line) = &fault.stderr {
-            // Nobody can be told that standard error is closed.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            console::write(console::Stream::Error, format!("{line}\n").as_bytes());
         }
         crate::log!("{}", fault.message);
         true
@@ -358,6 +432,8 @@ impl Graph {
 
     fn run_host_function(&self, (id, work): (NodeId, Work), fault: u32) {
         if let Work::Host(function) = work {
+            // What kernels before it printed comes before what it prints.
+            self.write_printed(self.lock());
             function(fault);
         }
         let mut state = self.lock();
@@ -369,7 +445,9 @@ impl Graph {
         self.finish(id, None);
     }
 
-    fn wake(&self, state: &mut State, wake: Wake) {
+    /// Wakes those whom a change concerns, and gives the lock back. What may take long comes after that: to start threads,
+    /// to drop what nobody wants any more.
+    fn unlock(&self, mut state: MutexGuard<'_, State>, wake: Wake) {
         if state.waiting > 0 {
             self.done.notify_all();
         }
@@ -382,16 +460,20 @@ impl Graph {
             // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
             self.work.notify_all();
         }
-        if (wake.small || wake.large || wake.host) && !state.workers.started {
-            state.workers.started = true;
-            super::workers::start();
+        let any = wake.small || wake.large || wake.host;
+        let start = any && !std::mem::replace(&mut state.workers.started, any);
+        let start_host = wake.host && state.workers.host == HostThread::NotStarted;
+        if start_host {
+            state.workers.host = HostThread::Runs;
         }
-        if wake.host && state.workers.host == HostThread::NotStarted {
-            state.workers.host = if super::workers::start_host() {
-                HostThread::Runs
-            } else {
-                HostThread::Refused
-            };
+        let unwanted = std::mem::take(&mut state.unwanted);
+        drop(state);
+        drop(unwanted);
+        if start && !super::workers::start() {
+            self.lock().workers.refused = true;
+        }
+        if start_host && !super::workers::start_host() {
+            self.lock().workers.host = HostThread::Refused;
         }
     }
 
@@ -419,7 +501,7 @@ impl Graph {
             state.workers.sleeping += 1;
             if watchman && (pending || naps < NAPS) {
                 naps = if pending { 1 } else { naps + 1 };
-                let seen = state.finished;
+                let oldest = state.oldest();
                 state.workers.watching = true;
                 state = self
                     .work
@@ -427,7 +509,8 @@ impl Graph {
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
                 state.workers.watching = false;
-                neglected = pending && seen == state.finished;
+                // Not: nothing was done meanwhile. Who asks in a loop may do much, and never this.
+                neglected = oldest.is_some_and(|id| state.lies_about(id));
             } else {
                 (naps, neglected) = (0, false);
                 state = self
@@ -473,10 +556,15 @@ impl Wake {
 }
 
 impl State {
+    fn are_done(&self, ids: &[NodeId]) -> bool {
+        ids.iter().all(|id| !self.nodes.contains_key(id))
+    }
+
     /// The next piece of work: what is ready first, then a share in what runs, in turn.
     fn take(&mut self) -> Option<Piece> {
         if let Some((id, work)) = self.ready.pop_first() {
             let work = if self.fault.is_some() {
+                self.unwanted.work.push(work);
                 Work::Join
             } else {
                 work
@@ -493,11 +581,18 @@ impl State {
         Some(piece)
     }
 
-    /// A thread has left a kernel; false if it is not among those that run.
-    fn leave(&mut self, id: NodeId) -> bool {
-        let running = self.running.iter_mut().find(|r| r.id == id);
-        let found = running.map(|r| r.inside = r.inside.saturating_sub(1));
-        found.is_some()
+    /// A thread has left a kernel: how many are still inside. `None` if it is not among those that several threads share.
+    fn leave(&mut self, id: NodeId) -> Option<usize> {
+        let running = self.running.iter_mut().find(|r| r.id == id)?;
+        running.inside = running.inside.saturating_sub(1);
+        Some(running.inside)
+    }
+
+    /// Takes over what a kernel has printed, if that is at least so many bytes.
+    fn keep_text(&mut self, kernel: &dyn Divisible, at_least: usize) {
+        let text = kernel.take_text(at_least);
+        self.prints |= !text.is_empty();
+        self.printed.extend(text);
     }
 
     /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside;
@@ -521,6 +616,17 @@ impl State {
         let next = self.host_ready.pop_first()?;
         self.in_host_function = true;
         Some((next, self.fault.unwrap_or(0)))
+    }
+
+    /// The oldest work that anybody could do.
+    fn oldest(&self) -> Option<NodeId> {
+        let ready = self.ready.first_key_value().map(|(id, _)| *id);
+        self.running.iter().map(|r| r.id).chain(ready).min()
+    }
+
+    /// Whether anybody could still do this work.
+    fn lies_about(&self, id: NodeId) -> bool {
+        self.ready.contains_key(&id) || self.running.iter().any(|r| r.id == id)
     }
 
     fn has_large_work(&self) -> bool {
@@ -572,8 +678,12 @@ impl State {
             if let Some(Work::Stamp(time)) = node.work {
                 time.get_or_init(Instant::now);
             }
-            self.finished += 1;
-            self.running.retain(|running| running.id != id);
+            if let Some(at) = self.running.iter().position(|running| running.id == id)
+                && let Some(given_up) = self.running.remove(at)
+            {
+                self.keep_text(&*given_up.kernel, 1);
+                self.unwanted.kernels.push(given_up.kernel);
+            }
             for next in node.successors {
                 let Some(successor) = self.nodes.get_mut(&next) else {
                     continue;

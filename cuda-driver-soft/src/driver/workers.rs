@@ -49,13 +49,23 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
     }
 }
 
-/// Starts the pool. A thread that the system refuses is done without: threads that wait work themselves.
-pub(super) fn start() {
-    for n in 0..threads().saturating_sub(1).max(1) {
+/// Starts the pool. A thread that the system refuses is done without: threads that wait work themselves. False if there is
+/// none.
+pub(super) fn start() -> bool {
+    start_with(threads().saturating_sub(1).max(1), |n, watchman| {
         spawn(format!("cuda-soft-{n}"), move || {
-            graph().work_for_ever(n == 0)
-        });
+            graph().work_for_ever(watchman)
+        })
+    })
+}
+
+/// Starts so many threads; the first that there is looks after work that nobody waits for.
+fn start_with(threads: usize, mut spawn: impl FnMut(usize, bool) -> bool) -> bool {
+    let mut any = false;
+    for n in 0..threads {
+        any |= spawn(n, !any);
     }
+    any
 }
 
 /// Starts the thread for host functions; false if the system refuses it.
@@ -64,4 +74,22 @@ pub(super) fn start_host() -> bool {
         IN_HOST_FUNCTION.set(true);
         graph().run_host_functions_for_ever()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_thread_that_there_is_watches() {
+        let mut watchmen = Vec::new();
+        let any = start_with(4, |n, watchman| {
+            watchmen.push(watchman);
+            n != 0
+        });
+        assert!(any);
+        // The first was refused.
+        assert_eq!(watchmen, [true, true, false, false]);
+        assert!(!start_with(2, |_, _| false));
+    }
 }

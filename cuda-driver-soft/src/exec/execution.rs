@@ -8,7 +8,7 @@ use super::worker::Worker;
 use super::{block, rounding};
 use crate::ir::FuncId;
 use crate::memory::space;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -84,6 +84,12 @@ pub enum Progress {
 struct Queue {
     /// The next block that has not begun.
     next: u64,
+    /// Blocks before it that could not begin for want of memory.
+    returned: BTreeSet<u64>,
+    /// Blocks that may have begun without being over, at most.
+    most_begun: u64,
+    /// The log has said that no more can begin.
+    told: bool,
     /// Blocks that have begun and are not over, in the hands of threads or put aside.
     begun: u64,
     /// Blocks that were put aside, the next one to go on first.
@@ -92,7 +98,7 @@ struct Queue {
 
 /// Instructions that a block runs before another one may begin: this one may be waiting for that.
 const PATIENCE: u64 = 1 << 22;
-/// The same if its loops see what others do.
+/// The same if it can see what other blocks do.
 const SPIN_PATIENCE: u64 = 1 << 16;
 /// Bytes of blocks that have begun: there it is better to go on with those than to begin another.
 const ENOUGH_BEGUN: u64 = 1 << 30;
@@ -107,8 +113,10 @@ pub struct Execution {
     pub(super) shape: block::Shape,
     blocks: u64,
     queue: Mutex<Queue>,
-    /// Blocks that may have begun without being over, at most.
-    most_begun: u64,
+    /// Threads that are at work on it.
+    workers: AtomicU64,
+    /// Blocks can see what other blocks do, so wait for them.
+    sees_other_blocks: bool,
     /// Blocks that are over, or will never begin.
     done: AtomicU64,
     finished: AtomicBool,
@@ -171,7 +179,8 @@ impl Launch {
             )
         });
         let function: FuncId = self.kernel.id();
-        let patience = if self.kernel.spins() {
+        let sees_other_blocks = self.kernel.sees_other_blocks();
+        let patience = if sees_other_blocks {
             SPIN_PATIENCE
         } else {
             PATIENCE
@@ -201,14 +210,18 @@ impl Launch {
             blocks,
             queue: Mutex::new(Queue {
                 next: 0,
+                returned: BTreeSet::new(),
+                most_begun: most_begun.max(1),
+                told: false,
                 begun: 0,
                 parked: VecDeque::new(),
             }),
-            most_begun: most_begun.max(1),
+            workers: AtomicU64::new(0),
+            sees_other_blocks,
             done: AtomicU64::new(0),
             finished: AtomicBool::new(blocks == 0 || fault.is_some()),
             turn: Mutex::new(()),
-            ordered: self.kernel.sees_other_blocks() && !self.options.parallel,
+            ordered: sees_other_blocks && !self.options.parallel,
             steps: AtomicU64::new(0),
             fault: Mutex::new(fault),
             limit: AtomicU64::new(u64::MAX),
@@ -248,6 +261,8 @@ impl Execution {
         }
         let flight = space().enter();
         let _rounding = rounding::RoundingGuard::new();
+        self.workers.fetch_add(1, Ordering::SeqCst);
+        let _inside = Inside(&self.workers);
         match Worker::new(self, &flight) {
             Some(mut worker) => worker.work(budget),
             None => self.out_of_memory(),
@@ -271,9 +286,14 @@ impl Execution {
         lock(&self.fault).as_ref().map(|(_, fault)| fault.clone())
     }
 
-    /// Takes what the kernel has printed so far: the caller writes it to standard output.
-    pub fn take_output(&self) -> Vec<u8> {
-        std::mem::take(&mut *lock(&self.output))
+    /// Takes what the kernel has printed so far, if that is at least so many bytes: the caller writes it to standard
+    /// output.
+    pub fn take_output(&self, at_least: usize) -> Vec<u8> {
+        let mut output = lock(&self.output);
+        if output.len() < at_least {
+            return Vec::new();
+        }
+        std::mem::take(&mut *output)
     }
 
     /// The launch.
@@ -287,7 +307,11 @@ impl Execution {
     }
 
     fn may_begin(&self, queue: &Queue) -> bool {
-        queue.next < self.blocks && queue.begun < self.most_begun
+        self.has_unbegun(queue) && queue.begun < queue.most_begun
+    }
+
+    fn has_unbegun(&self, queue: &Queue) -> bool {
+        queue.next < self.blocks || !queue.returned.is_empty()
     }
 
     /// The next block to run: the one that was put aside first, or a new one if that has run for long enough to make one
@@ -296,24 +320,61 @@ impl Execution {
         let mut queue = lock(&self.queue);
         let may_begin = self.may_begin(&queue);
         let patience = self.shape.patience;
-        if let Some(first) = queue.parked.front_mut()
-            && !(may_begin && first.gives_way(patience))
-        {
-            return queue.parked.pop_front().map(Taken::Parked);
+        let another = match queue.parked.front_mut() {
+            Some(first) => may_begin && first.gives_way(patience),
+            None => may_begin,
+        };
+        if !another {
+            let first = queue.parked.pop_front()?;
+            let waits = self.sees_other_blocks && first.steps() >= patience;
+            let tell = waits && !may_begin && self.has_unbegun(&queue) && !queue.told;
+            queue.told |= tell;
+            let begun = queue.begun;
+            drop(queue);
+            if tell {
+                crate::log!(
+                    "`{}`: {begun} of {} blocks have begun and go on in turn; more would take too much memory, or more than \
+                    the device holds at once. If they wait for the others, they wait for ever",
+                    self.launch.kernel.name(),
+                    self.blocks
+                );
+            }
+            return Some(Taken::Parked(first));
         }
-        if !may_begin {
-            return None;
-        }
-        let number = queue.next;
-        queue.next += 1;
+        let number = match queue.returned.pop_first() {
+            Some(number) => number,
+            None => {
+                queue.next += 1;
+                queue.next - 1
+            }
+        };
         queue.begun += 1;
-        Some(Taken::New(number))
+        Some(Taken::New(number, queue.most_begun == 1))
     }
 
-    /// Puts a block aside that has had its share. After a fault in a later block, it goes on only if it is still young:
-    /// it might fault itself, and be the one to blame; but it might also wait for what will never be.
+    /// Gives back a block that could not begin for want of memory: from now on no more blocks begin than did. False if there
+    /// is nothing to hope for, since it was `alone`: no other block had begun, or could, and no thread held what one leaves.
+    pub(super) fn put_back(&self, number: u64, alone: bool) -> bool {
+        let mut queue = lock(&self.queue);
+        if alone && self.workers.load(Ordering::SeqCst) <= 1 {
+            return false;
+        }
+        queue.begun -= 1;
+        queue.most_begun = queue.begun.max(1);
+        if self.wants(number) {
+            queue.returned.insert(number);
+            return true;
+        }
+        drop(queue);
+        self.count_done(1);
+        true
+    }
+
+    /// Puts a block aside that has had its share. After a fault in a later block it goes on: it might fault itself, and be
+    /// the one to blame. One that can see what others do does so only while it is young: it might wait for what will never
+    /// be.
     pub(super) fn park(&self, block: Box<block::Block>) {
-        let old = block.steps() >= self.shape.patience;
+        let old = self.sees_other_blocks && block.steps() >= self.shape.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
         if faulted && (old || !self.wants(block.number())) {
             self.count_over();
@@ -352,6 +413,7 @@ impl Execution {
         let (mut unwanted, mut kept) = (VecDeque::new(), VecDeque::new());
         let mut queue = lock(&self.queue);
         let unbegun = self.blocks - std::mem::replace(&mut queue.next, self.blocks);
+        let returned = queue.returned.split_off(&number).len() as u64;
         for block in std::mem::take(&mut queue.parked) {
             if self.wants(block.number()) {
                 kept.push_back(block);
@@ -362,7 +424,7 @@ impl Execution {
         queue.parked = kept;
         queue.begun -= unwanted.len() as u64;
         drop(queue);
-        self.count_done(unbegun + unwanted.len() as u64);
+        self.count_done(unbegun + returned + unwanted.len() as u64);
     }
 
     /// Counts instructions. False if the launch has no budget left.
@@ -396,8 +458,17 @@ impl Execution {
 pub(super) enum Taken {
     /// A block that was put aside.
     Parked(Box<block::Block>),
-    /// A block that has not begun.
-    New(u64),
+    /// A block that has not begun, and whether no other may have begun.
+    New(u64, bool),
+}
+
+/// Counts a thread as long as it is at work.
+struct Inside<'e>(&'e AtomicU64);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl fmt::Debug for Execution {

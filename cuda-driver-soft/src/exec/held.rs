@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Bytes held by all kernels of the process.
 static HELD: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that all kernels of the process may hold: half of the memory that there is, but never less than this.
-const AT_LEAST: u64 = 1 << 30;
+/// Memory where the system does not say how much there is.
+const UNKNOWN: u64 = 4 << 30;
 
+/// Bytes that all kernels of the process may hold: half of the memory that there is, whatever the devices claim to have.
 fn limit() -> u64 {
     static LIMIT: OnceLock<u64> = OnceLock::new();
-    *LIMIT.get_or_init(|| (crate::settings::memory_bytes() / 2).max(AT_LEAST))
+    *LIMIT.get_or_init(|| crate::system::memory().unwrap_or(UNKNOWN) / 2)
 }
 
 /// A part of what the process holds; given back when it is dropped.

@@ -70,8 +70,10 @@ impl<'e> Worker<'e> {
         {
             let block = match taken {
                 Taken::Parked(block) => block,
-                Taken::New(number) => match self.begin(number) {
+                Taken::New(number, alone) => match self.begin(number) {
                     Some(block) => block,
+                    // What this thread keeps may be what is missing: it comes again without.
+                    None if self.execution.put_back(number, alone) => return,
                     None => {
                         self.fault(number, FaultKind::OutOfMemory);
                         continue;

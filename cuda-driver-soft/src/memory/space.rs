@@ -448,8 +448,14 @@ impl AddressSpace {
         }
     }
 
-    /// The record and host address of a range that one allocation holds.
-    fn resolve(&self, address: u64, bytes: u64) -> Result<(Arc<Record>, *mut u8), BadRange> {
+    /// The host address of a range that one allocation holds. It may be accessed as long as the visit lasts.
+    fn resolve(&self, address: u64, bytes: u64) -> Result<(Visit<'_>, *mut u8), BadRange> {
+        // Before the look: whoever frees it later waits, or keeps it, for this.
+        let mut visit = Visit {
+            epochs: &self.epochs,
+            epoch: self.epochs.enter(),
+            record: None,
+        };
         let index = self.index();
         let record = index
             .containing(address)
@@ -464,10 +470,10 @@ impl AddressSpace {
                 if address - r.info.base <= r.info.bytes
                     && bytes <= r.info.bytes - (address - r.info.base) =>
             {
-                Ok((
-                    Arc::clone(r),
-                    address.wrapping_add(r.delta) as usize as *mut u8,
-                ))
+                let host = address.wrapping_add(r.delta) as usize as *mut u8;
+                visit.record = Some(Arc::clone(r));
+                drop(index);
+                Ok((visit, host))
             }
             other => Err(BadRange {
                 address,
@@ -600,6 +606,8 @@ impl Index {
         let below = self.records.range(..end).rev();
         below
             .map(|(_, record)| record)
+            // One without bytes says nothing of those below it.
+            .filter(|r| r.info.bytes > 0)
             .take_while(|r| r.info.base + r.info.bytes > start)
             .cloned()
             .collect()
@@ -702,6 +710,19 @@ fn counted(kind: Kind, bytes: u64) -> u64 {
             .checked_next_multiple_of(HEAP_ALIGN)
             .unwrap_or(u64::MAX),
         _ => bytes,
+    }
+}
+
+/// The host's access to an allocation. Meanwhile its backing stays, and the end of its registration waits.
+struct Visit<'s> {
+    epochs: &'s Epochs<Arc<Record>>,
+    epoch: u64,
+    record: Option<Arc<Record>>,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.epochs.leave(self.epoch);
     }
 }
 

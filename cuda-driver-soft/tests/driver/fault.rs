@@ -279,14 +279,35 @@ fn what_a_kernel_printed_is_not_lost_with_the_process() {
         return;
     }
     let _context = Context::new();
-    let prints = kernel(
-        "{\n.param .b64 f;\n.param .b64 a;\n.param .b32 r;\n\
-        mov.u64 %rd2, hi;\ncvta.global.u64 %rd2, %rd2;\nmov.u64 %rd3, 0;\n\
-        st.param.b64 [f], %rd2;\nst.param.b64 [a], %rd3;\ncall (r), vprintf, (f, a);\n}\nret;",
-    );
+    let prints = kernel(PRINTS);
     let mut p = 0u64;
     check(prints.launch(1, 1, null_mut(), &mut [ptr(&mut p)]));
     check(unsafe { cuda().cuCtxSynchronize() });
     // A C program ends without the exit hooks of Rust's standard library; so does this.
     std::process::abort();
+}
+
+/// Every thread says "Hi!".
+const PRINTS: &str = "{\n.param .b64 f;\n.param .b64 a;\n.param .b32 r;\n\
+    mov.u64 %rd2, hi;\ncvta.global.u64 %rd2, %rd2;\nmov.u64 %rd3, 0;\n\
+    st.param.b64 [f], %rd2;\nst.param.b64 [a], %rd3;\ncall (r), vprintf, (f, a);\n}\nret;";
+
+#[test]
+fn the_lock_of_standard_output_is_the_programs_own() {
+    use std::time::{Duration, Instant};
+    const TEST: &str = "fault::the_lock_of_standard_output_is_the_programs_own";
+    crate::common::in_child(TEST, &[], || {
+        let _context = Context::new();
+        let prints = kernel(PRINTS);
+        let lock = std::io::stdout().lock();
+        let mut p = 0u64;
+        check(prints.launch(512, 32, null_mut(), &mut [ptr(&mut p)]));
+        // Whoever asks does no work: it is a thread of the driver's that has to run this kernel.
+        let began = Instant::now();
+        while unsafe { cuda().cuStreamQuery(null_mut()) }.0 != 0 {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(lock);
+    });
 }

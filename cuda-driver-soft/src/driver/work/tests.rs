@@ -225,6 +225,84 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
     }
 }
 
+/// A kernel of one piece, which still has to write something when it is done.
+#[derive(Default)]
+struct Prints {
+    calls: AtomicU32,
+    open: AtomicU32,
+    written: AtomicU32,
+    text: Mutex<Vec<u8>>,
+}
+
+impl Divisible for Prints {
+    fn piece(&self) -> bool {
+        let first = self.calls.fetch_add(1, SeqCst) == 0;
+        while first && self.open.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        self.written.fetch_add(first.into(), SeqCst);
+        first
+    }
+
+    fn finished(&self) -> bool {
+        self.calls.load(SeqCst) > 0
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+
+    fn take_text(&self, _: usize) -> Vec<u8> {
+        self.text.lock().unwrap().split_off(0)
+    }
+}
+
+#[test]
+fn the_last_thread_to_leave_a_kernel_finishes_it() {
+    let graph = Graph::default();
+    let prints = Arc::new(Prints::default());
+    let work = prints.clone();
+    let id = graph.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    std::thread::scope(|scope| {
+        let waits = || {
+            graph.wait(id);
+            assert_eq!(prints.written.load(SeqCst), 1);
+        };
+        scope.spawn(waits);
+        while prints.calls.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        scope.spawn(waits);
+        while prints.calls.load(SeqCst) < 4 && !graph.is_done(id) {
+            std::thread::yield_now();
+        }
+        let done = graph.is_done(id);
+        prints.open.store(1, SeqCst);
+        assert!(!done);
+    });
+}
+
+#[test]
+fn who_waits_writes_what_was_printed() {
+    let graph = Graph::default();
+    let prints = Arc::new(Prints::default());
+    prints.open.store(1, SeqCst);
+    *prints.text.lock().unwrap() = b"text of a kernel\n".into();
+    let id = graph.submit(&[], Work::Kernel(Box::new(move || prints)), WORTH_WAKING);
+    let piece = graph.lock().take().unwrap();
+    // As a worker does.
+    assert!(graph.run(piece) && graph.is_done(id));
+    assert_eq!(graph.lock().printed, b"text of a kernel\n");
+    graph.wait(id);
+    assert!(graph.lock().printed.is_empty());
+
+    // And who is about to run a host function.
+    graph.lock().printed = b"more text of a kernel\n".into();
+    let host = (0, Work::Host(Box::new(|_| ())));
+    graph.run_host_function(host, 0);
+    assert!(graph.lock().printed.is_empty());
+}
+
 #[test]
 fn a_panic_of_one_thread_leaves_the_kernel_to_the_other() {
     let graph = Graph::default();
@@ -263,6 +341,58 @@ fn who_waits_runs_host_functions_if_no_thread_can() {
     graph.wait(behind);
     assert_eq!(told.load(SeqCst), 0);
     assert!(!super::super::workers::in_host_function());
+}
+
+#[test]
+fn who_asks_does_the_work_if_no_thread_can() {
+    let graph = Graph::default();
+    {
+        let workers = &mut graph.lock().workers;
+        (workers.started, workers.refused) = (true, true);
+        workers.host = HostThread::Refused;
+    }
+    let host = graph.submit(&[], Work::Host(Box::new(|_| ())), 0);
+    let pieces = Pieces::new(3, None);
+    let last = graph.submit(&[host], kernel(&pieces), 0);
+    let asked = (1..100).find(|_| graph.are_done(&[host, last]));
+    // For the host function, and for each piece.
+    assert_eq!(asked, Some(4));
+}
+
+#[test]
+fn small_work_is_done_while_others_finish_what_takes_no_time() {
+    let graph: &'static Graph = Box::leak(Box::default());
+    graph.lock().workers.started = true;
+    std::thread::spawn(|| graph.work_for_ever(true));
+    let small = graph.submit(&[], task(|| {}), 0);
+    let began = Instant::now();
+    while !graph.is_done(small) {
+        graph.submit(&[], Work::Join, 0);
+        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}
+
+/// Work that wants the graph's lock when it is dropped.
+struct WantsLock(&'static Graph, Arc<AtomicU32>);
+
+impl Drop for WantsLock {
+    fn drop(&mut self) {
+        drop(self.0.lock());
+        self.1.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn what_is_given_up_is_dropped_without_the_lock() {
+    let graph: &'static Graph = Box::leak(Box::default());
+    graph.lock().workers.started = true;
+    let dropped = Arc::new(AtomicU32::new(0));
+    let wants = WantsLock(graph, dropped.clone());
+    let failing = graph.submit(&[], kernel(&Pieces::new(1, Some(719))), 0);
+    let behind = graph.submit(&[failing], task(move || drop(wants)), 0);
+    graph.wait(behind);
+    assert_eq!((graph.fault(), dropped.load(SeqCst)), (Some(719), 1));
 }
 
 #[test]

@@ -261,6 +261,82 @@ fn a_block_does_not_wait_for_one_that_has_failed() {
 }
 
 #[test]
+fn a_block_that_waits_for_nobody_is_blamed_before_later_ones() {
+    // Block 0 is slow, block 1 has begun meanwhile and failed.
+    let text = ".visible .entry k(.param .u64 out) {
+            .reg .b64 %rd<3>; .reg .b32 %r<9>; .reg .pred %p<5>;
+            mov.u32 %r1, %ctaid.x;
+            setp.eq.u32 %p1, %r1, 1;
+            @%p1 bra BAD;
+            mov.u32 %r2, 0;
+        L:  add.u32 %r2, %r2, 1;
+            setp.lt.u32 %p2, %r2, 1500000;
+            @%p2 bra L;
+            trap;
+        BAD:
+            mov.u64 %rd1, 0;
+            ld.global.u32 %r2, [%rd1];
+            ret;
+        }";
+    let bench = bench(text, Isa::best());
+    let execution = bench.launch("k", 2, 1, &[Arg::U64(0)]).start();
+    while execution.work(1 << 16) != Progress::Finished {}
+    let fault = execution.fault().expect("a fault");
+    assert_eq!((fault.kind, fault.block), (FaultKind::Trap, [0, 0, 0]));
+}
+
+#[test]
+fn a_block_without_room_begins_when_others_are_over() {
+    use crate::exec::execution::{Execution, Taken};
+    let text = ".visible .entry k(.param .u64 out) {
+            .reg .b64 %rd<3>; .reg .b32 %r<3>;
+            ld.param.u64 %rd1, [out];
+            mov.u32 %r1, %ctaid.x;
+            mul.wide.u32 %rd2, %r1, 4;
+            add.u64 %rd1, %rd1, %rd2;
+            st.global.u32 [%rd1], 7;
+            ret;
+        }";
+    let mut bench = bench(text, Isa::best());
+    let out = bench.bytes(32);
+    let begin = |execution: &Execution| match execution.take() {
+        Some(Taken::New(number, alone)) => Some((number, alone)),
+        _ => None,
+    };
+    let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
+    assert_eq!(begin(&execution), Some((0, false)));
+    assert_eq!(begin(&execution), Some((1, false)));
+    // As if memory had not been enough for block 1: no other begins beside block 0.
+    assert!(execution.put_back(1, false));
+    assert_eq!(execution.work(u64::MAX), Progress::NothingToTake);
+    // Not for block 0 either, but then it has the memory to itself, and if that is not enough, nothing is.
+    assert!(execution.put_back(0, false));
+    assert_eq!(begin(&execution), Some((0, true)));
+    assert!(!execution.put_back(0, true));
+    assert!(execution.put_back(0, false));
+    assert_eq!(execution.work(u64::MAX), Progress::Finished);
+    assert_eq!(execution.fault(), None);
+    assert_eq!(bench.get(out, 8, u32::from_le_bytes), [7; 8]);
+
+    // After a fault what was put back counts as over.
+    let execution = bench.launch("k", 8, 1, &[Arg::U64(out)]).start();
+    assert_eq!(begin(&execution), Some((0, false)));
+    assert_eq!(begin(&execution), Some((1, false)));
+    assert!(execution.put_back(1, false));
+    let fault = Fault {
+        kind: FaultKind::Trap,
+        kernel: String::new(),
+        line: 0,
+        block: [0; 3],
+        thread: [0; 3],
+    };
+    execution.report(0, fault);
+    assert!(!execution.is_finished());
+    execution.count_over();
+    assert!(execution.is_finished());
+}
+
+#[test]
 fn registers_of_nested_calls_are_bounded() {
     use std::fmt::Write;
     // A megabyte of registers for each call.

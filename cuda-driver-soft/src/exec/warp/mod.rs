@@ -169,9 +169,11 @@ impl Warp {
             mask: lanes,
         });
         let bytes = u64::from(frames.code(self.frames[0].as_ref()?.function).local_bytes);
+        let before = self.local.stride();
         self.local.reserve(bytes)?;
         self.local_held.grow_to(32 * self.local.stride())?;
-        self.local.clear(0, bytes);
+        // What is new is zero, and takes no room until it is touched.
+        self.local.clear(0, bytes.min(before));
         Some(())
     }
 

@@ -246,6 +246,38 @@ fn the_end_of_a_registration_waits_for_work_in_flight() {
 }
 
 #[test]
+fn the_end_of_a_registration_waits_for_copies() {
+    let space = leak(0);
+    let mut memory = vec![0u8; 4096];
+    let at = memory.as_mut_ptr() as usize;
+    // SAFETY: `memory` outlives the registration.
+    unsafe { space.register_host(at as *mut u8, 4096, 1, false) }.unwrap();
+    let (visit, _) = space.resolve(at as u64 + 10, 100).ok().unwrap();
+    let ended = std::thread::spawn(move || space.unregister(at as *mut u8).map(|_| ()));
+    while space.find(at as u64).is_some() {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert!(!ended.is_finished(), "a copy accesses the memory");
+    drop(visit);
+    ended.join().unwrap().unwrap();
+}
+
+#[test]
+fn an_empty_allocation_hides_none_below_it() {
+    let space = leak(0);
+    let empty = space.alloc(Kind::Pinned, 1, 0).unwrap();
+    let register = |from: u64, to: u64| {
+        // SAFETY: nothing accesses the memory.
+        unsafe { space.register_host(from as usize as *mut u8, to - from, 1, false) }
+    };
+    register(empty - 200, empty - 100).unwrap();
+    assert!(register(empty - 150, empty + 10).is_err());
+    space.unregister((empty - 200) as usize as *mut u8).unwrap();
+    space.free(empty).unwrap();
+}
+
+#[test]
 fn only_what_is_meant_is_freed() {
     let space = leak(0);
     let a = space.alloc(Kind::Device, 1, 8).unwrap();
