@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The numbers that this project keeps to, measured in one run: what a clean build costs, what a call and a load cost.
 # Sizes, crates and costs of calls are checked; a build's time depends on the machine and is only printed.
-# With the argument `abi`, also how long the check of every cuda.h takes (ends with 75 if a download failed).
+# With the argument `size`, only the clean build; with `abi`, also how long the check of every cuda.h takes (ends with 75 if
+# a download failed).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,6 +40,7 @@ done
 check "bytes of rlib" "$rlib" "$limit_rlib"
 rm -rf "$CARGO_TARGET_DIR"
 unset CARGO_TARGET_DIR CARGO_INCREMENTAL
+[ "${1:-}" = size ] && exit "$failed"
 
 echo
 echo "=== Calls and loading, over a driver that does nothing"

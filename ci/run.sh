@@ -102,6 +102,7 @@ step "format" cargo fmt --all --check
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "default dependencies" few_packages
+step "size of a clean build" ci/numbers.sh size
 step "rustc 1.85" ci/msrv.sh
 step "kernels are what NVRTC makes" cargo xtask kernels --check
 step "CUDA header" cargo xtask headers
