@@ -31,12 +31,17 @@ need() {
         echo "ci/platforms.sh: needs the packages ${missing[*]}"
         exit 77
     fi
-    for try in 1 2 3; do
-        # A stale package list offers compilers that are too old, or gone.
-        apt-get -qq update || true
-        apt-get -qq install --yes --no-install-recommends "${missing[@]}" >"$work/apt.log" 2>&1 && return
-        sleep $((try * 5))
-    done
+    # One at a time, where several of these run.
+    (
+        flock 9
+        for try in 1 2 3; do
+            # A stale package list offers compilers that are too old, or gone.
+            apt-get -qq update || true
+            apt-get -qq install --yes --no-install-recommends "${missing[@]}" >"$work/apt.log" 2>&1 && exit
+            sleep $((try * 5))
+        done
+        exit 1
+    ) 9>"$work/apt.lock" && return
     tail -n 5 "$work/apt.log" >&2
     echo "ci/platforms.sh: ${missing[*]} could not be installed" >&2
     exit 75

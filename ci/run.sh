@@ -22,13 +22,43 @@ step() {
     shift
     printf '\n=== %s\n' "$name"
     "$@" 2>&1 | tee -a "$log" || code=${PIPESTATUS[0]}
-    timed+=("$((SECONDS - start)) s  $name")
-    case $code in
+    ended "$name" "$code" $((SECONDS - start))
+}
+ended() {
+    timed+=("$3 s  $1")
+    case $2 in
         0) ;;
-        75) not_downloaded+=("$name") ;;
-        77) skipped+=("$name") ;;
-        *) failed+=("$name (exit $code)") ;;
+        75) not_downloaded+=("$1") ;;
+        77) skipped+=("$1") ;;
+        *) failed+=("$1 (exit $2)") ;;
     esac
+}
+
+# beside NAME COMMAND...: a step that runs beside others of its kind, for those that leave processors idle. `joined` waits
+# for them, and shows what they wrote one after the other.
+aside=$root/target/ci-aside
+besides=()
+beside() {
+    local name=$1 number=${#besides[@]}
+    shift
+    mkdir -p "$aside"
+    besides+=("$name")
+    (
+        start=$SECONDS code=0
+        "$@" >"$aside/$number.log" 2>&1 || code=$?
+        echo "$code $((SECONDS - start))" >"$aside/$number.end"
+    ) &
+}
+joined() {
+    local number code seconds
+    wait
+    for number in "${!besides[@]}"; do
+        printf '\n=== %s\n' "${besides[number]}"
+        tee -a "$log" <"$aside/$number.log"
+        read -r code seconds <"$aside/$number.end"
+        ended "${besides[number]}" "$code" "$seconds"
+    done
+    besides=()
 }
 
 # What a `git clone` of this working tree holds: tracked files and new ones that git does not ignore, nothing built.
@@ -68,6 +98,12 @@ proof() {
     PLATFORMS_WORK=$root/target/platforms "$clone/ci/$1" "${@:2}"
 }
 
+# In the clean clone, where the software driver is built.
+ptx_md() {
+    (cd "$clone" && cargo xtask ptx-md) || return
+    cmp "$clone/PTX.md" PTX.md || { echo "PTX.md is stale; run: cargo xtask ptx-md"; return 1; }
+}
+
 # Committed generated files are what their generators write.
 generated() {
     local before after
@@ -80,7 +116,7 @@ generated() {
     fi
 }
 generated_sum() {
-    git ls-files -z -- '*/generated/*' API.md PTX.md cuda-driver-sys/api/functions.toml | xargs -0 sha256sum 2>/dev/null | sha256sum
+    git ls-files -z -- '*/generated/*' API.md cuda-driver-sys/api/functions.toml | xargs -0 sha256sum 2>/dev/null | sha256sum
 }
 
 # The sys crate stays small: at most four packages in its default tree, itself included.
@@ -110,21 +146,22 @@ step "annotations are complete and fit the types" cargo xtask api --check
 step "directions agree with NVIDIA's Python bindings" cargo xtask directions
 step "result codes are the manual's" cargo xtask results
 step "API.md is what the registry and the sources give" generated cargo xtask api-md
-step "PTX.md is what the instruction table gives" generated cargo xtask ptx-md
 step "bindings are what bindgen makes, and the build with the feature bindgen" ci/bindings.sh
 step "checked calls are what the registry gives" generated cargo xtask checked
 step "clean clone" clean_clone
 step "README: the example" readme_command "cargo run --release --example vector_add"
 step "README: the tests" readme_command "cargo test --workspace"
 step "C program over libcuda.so.1" with_header
+step "PTX.md is what the instruction table gives" ptx_md
 step "GPU pack" gpu_pack
 step "ABI: every cuda.h from 11.7 to 13.5" proof abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" proof drivers.sh
 step "feature bindgen with every cuda.h" ci/bindgen.sh
-step "every set of features, and a program that is linked" ci/features.sh
-step "a target where nothing can be loaded" proof platforms.sh nowhere
-step "aarch64 Linux" proof platforms.sh aarch64
-step "Windows" proof platforms.sh windows
+beside "every set of features, and a program that is linked" ci/features.sh
+beside "a target where nothing can be loaded" proof platforms.sh nowhere
+beside "aarch64 Linux" proof platforms.sh aarch64
+beside "Windows" proof platforms.sh windows
+joined
 
 printf '\n=== Summary\n'
 printf '%s\n' "${timed[@]}"

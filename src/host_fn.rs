@@ -7,7 +7,6 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
@@ -39,27 +38,46 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// A function and where it runs.
 struct Task {
+    number: usize,
     place: Place,
     function: Box<dyn FnOnce() + Send>,
 }
 
-/// Functions that were queued and did not run yet, by number. The driver is given the number, and no pointer: however often
-/// it calls, and whatever a call answered that queued it, there is nothing to be freed twice.
-static TASKS: Mutex<BTreeMap<usize, Task>> = Mutex::new(BTreeMap::new());
+/// Functions that were queued and did not run yet, in the order of their numbers. The driver is given the number, and no
+/// pointer: however often it calls, and whatever a call answered that queued it, there is nothing to be freed twice.
+static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 
-/// The last number that was given away.
+/// The last number that was given away. It changes under the lock of [`TASKS`].
 static LAST: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps a task, and gives its number.
+fn put(place: Place, function: Box<dyn FnOnce() + Send>) -> usize {
+    let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    tasks.push(Task {
+        number,
+        place,
+        function,
+    });
+    number
+}
 
 /// Takes a task; `None` if somebody else did.
 fn take(number: usize) -> Option<Task> {
     // In a statement of its own: what the task drops may ask for the lock.
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
-    tasks.remove(&number)
+    let at = tasks
+        .binary_search_by_key(&number, |task| task.number)
+        .ok()?;
+    Some(tasks.remove(at))
 }
 
 /// Runs a task, if it did not run yet. The driver calls it with the task's number.
 unsafe extern "system" fn run(number: *mut c_void) {
-    let Some(Task { place, function }) = take(number.addr()) else {
+    let Some(Task {
+        place, function, ..
+    }) = take(number.addr())
+    else {
         return;
     };
     // Nothing of ours is seen half done afterwards: the function is gone.
@@ -95,15 +113,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
         stream: stream.addr(),
         context: context.addr(),
     };
-    let task = Task {
-        place,
-        function: Box::new(function),
-    };
-    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    TASKS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(number, task);
+    let number = put(place, Box::new(function));
     let data = ptr::without_provenance_mut(number);
     // SAFETY: `run` takes any number, on any thread, and as often as it is called: the function is `Send`, and is taken
     // out of the table by whoever is first.
