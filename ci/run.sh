@@ -55,6 +55,7 @@ joined() {
     for number in "${!besides[@]}"; do
         printf '\n=== %s\n' "${besides[number]}"
         tee -a "$log" <"$aside/$number.log"
+        code=1 seconds=0
         read -r code seconds <"$aside/$number.end"
         ended "${besides[number]}" "$code" "$seconds"
     done
