@@ -157,7 +157,7 @@ step "PTX.md is what the instruction table gives" ptx_md
 step "GPU pack" gpu_pack
 step "ABI: every cuda.h from 11.7 to 13.5" proof abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" proof drivers.sh
-step "feature bindgen with every cuda.h" ci/bindgen.sh
+beside "feature bindgen with every cuda.h" ci/bindgen.sh
 beside "every set of features, and a program that is linked" ci/features.sh
 beside "a target where nothing can be loaded" proof platforms.sh nowhere
 beside "aarch64 Linux" proof platforms.sh aarch64
