@@ -156,28 +156,14 @@ fn main() {
     space()
         .write(u64::from_le_bytes(a), &numbers)
         .unwrap_or_else(|e| panic!("{e}"));
-    time(
-        isa,
-        "divergent",
-        "collatz",
-        [64, 1, 1],
-        [256, 1, 1],
-        &[&a, &b, &small],
-    );
-    time(
-        isa,
-        "divergent",
-        "nested",
-        [64, 1, 1],
-        [256, 1, 1],
-        &[&a, &b, &small],
-    );
-    time(
-        isa,
-        "divergent",
-        "loops",
-        [64, 1, 1],
-        [256, 1, 1],
-        &[&a, &b, &small],
-    );
+    for kernel in ["collatz", "nested", "loops"] {
+        time(
+            isa,
+            "divergent",
+            kernel,
+            [64, 1, 1],
+            [256, 1, 1],
+            &[&a, &b, &small],
+        );
+    }
 }

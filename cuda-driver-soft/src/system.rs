@@ -1,5 +1,7 @@
 //! What the operating system says: how much memory the machine has, and how the program has mapped its addresses.
 
+use std::sync::OnceLock;
+
 /// How a range of addresses is mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mapping {
@@ -15,9 +17,10 @@ pub(crate) enum Mapping {
 }
 
 /// Memory in bytes that the process can have, if the system says: the machine's, or what is left of it in a container or
-/// by a limit of the process.
+/// by a limit of the process. Asked of the system once.
 pub(crate) fn memory() -> Option<u64> {
-    imp::memory().filter(|&bytes| bytes > 0)
+    static MEMORY: OnceLock<Option<u64>> = OnceLock::new();
+    *MEMORY.get_or_init(|| imp::memory().filter(|&bytes| bytes > 0))
 }
 
 /// How the bytes from `address` on are mapped at this moment.

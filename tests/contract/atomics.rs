@@ -68,15 +68,9 @@ fn table<T: Plain + PartialEq + std::fmt::Debug>(
     }
 }
 
-#[test]
-fn all_operations_u32() {
-    let mut input: Vec<u32> = wide(250, 1).iter().map(|x| *x as u32).collect();
-    input[5] = 0;
-    let start = [7, 7, 0x9000_0000, 0x7000_0000, u32::MAX, 0, 0x1234, 99];
-    table(
-        "atomics_u32",
-        &input,
-        &start,
+/// What the kernels do to their cells, one after the other: the same text for integers of every type.
+macro_rules! operations {
+    () => {
         [
             |a, x, _| a.wrapping_add(x),
             |a, x, _| a.wrapping_sub(x),
@@ -85,48 +79,30 @@ fn all_operations_u32() {
             |a, _, k| a & !(1 << k),
             |a, _, k| a | 1 << k,
             |a, x, _| a ^ x,
-        ],
-    );
+        ]
+    };
+}
+
+#[test]
+fn all_operations_u32() {
+    let mut input: Vec<u32> = wide(250, 1).iter().map(|x| *x as u32).collect();
+    input[5] = 0;
+    let start = [7, 7, 0x9000_0000, 0x7000_0000, u32::MAX, 0, 0x1234, 99];
+    table("atomics_u32", &input, &start, operations!());
 }
 
 #[test]
 fn all_operations_s32() {
     let input: Vec<i32> = wide(288, 2).iter().map(|x| *x as i32).collect();
     let start = [-7, 7, 0, 0, -1, 0, 0x1234, 99];
-    table(
-        "atomics_s32",
-        &input,
-        &start,
-        [
-            |a, x, _| a.wrapping_add(x),
-            |a, x, _| a.wrapping_sub(x),
-            |a, x, _| a.min(x),
-            |a, x, _| a.max(x),
-            |a, _, k| a & !(1 << k),
-            |a, _, k| a | 1 << k,
-            |a, x, _| a ^ x,
-        ],
-    );
+    table("atomics_s32", &input, &start, operations!());
 }
 
 #[test]
 fn all_operations_u64() {
     let input = wide(200, 3);
     let start = [7, 7, 1 << 63, 1 << 62, u64::MAX, 0, 0x1234, 99];
-    table(
-        "atomics_u64",
-        &input,
-        &start,
-        [
-            |a, x, _| a.wrapping_add(x),
-            |a, x, _| a.wrapping_sub(x),
-            |a, x, _| a.min(x),
-            |a, x, _| a.max(x),
-            |a, _, k| a & !(1 << k),
-            |a, _, k| a | 1 << k,
-            |a, x, _| a ^ x,
-        ],
-    );
+    table("atomics_u64", &input, &start, operations!());
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! wants too much is to end in a fault, not the process in the hands of the system's out-of-memory killer: so the whole
 //! process has one limit.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes held by all kernels of the process.
@@ -15,8 +14,7 @@ const UNKNOWN: u64 = 4 << 30;
 
 /// Bytes that all kernels of the process may hold: half of the memory that there is, whatever the devices claim to have.
 fn limit() -> u64 {
-    static LIMIT: OnceLock<u64> = OnceLock::new();
-    *LIMIT.get_or_init(|| crate::system::memory().unwrap_or(UNKNOWN) / 2)
+    crate::system::memory().unwrap_or(UNKNOWN) / 2
 }
 
 /// A part of what the process holds; given back when it is dropped.
