@@ -27,6 +27,9 @@
 //! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is what a C program gets by that name
 //!   from a CUDA 12 header, or for later functions the first variant. Exports whose own name means another one in C
 //!   are in [`legacy`].
+//! - **Structs and unions without a name** in C are called after the member that they are the type of,
+//!   [`CUDA_RESOURCE_DESC_st__res`]. What C reaches through a member without a name is set by a method and read by another:
+//!   [`location.with_id(0)`](CUmemLocation::with_id), [`location.id()`](CUmemLocation::id).
 //! - **Free functions** call [`DEFAULT`]; [`set_default`] says where it comes from. Any number of other libraries can
 //!   be made with [`Library`].
 //! - **C enumerations** are newtypes: a value that these bindings do not know is data like any other.
