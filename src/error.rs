@@ -5,6 +5,7 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
+use crate::Version;
 use crate::error_table;
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
@@ -253,19 +254,19 @@ impl Error {
             Some(driver) if driver < since => write!(
                 f,
                 "needs CUDA {}, this driver supports {}",
-                CudaVersion(since),
-                CudaVersion(driver)
+                Version::from_raw(since),
+                Version::from_raw(driver)
             ),
             Some(driver) => write!(
                 f,
                 "this driver does not export it, though it supports CUDA {} and the function is of {}",
-                CudaVersion(driver),
-                CudaVersion(since)
+                Version::from_raw(driver),
+                Version::from_raw(since)
             ),
             None => write!(
                 f,
                 "needs CUDA {}, and this driver does not export it",
-                CudaVersion(since)
+                Version::from_raw(since)
             ),
         }
     }
@@ -311,16 +312,6 @@ impl Dropping {
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;
         DROPPING.set(self.before);
-    }
-}
-
-/// A CUDA version number as C writes it: 12050 is 12.5.
-pub(crate) struct CudaVersion(pub(crate) u32);
-
-impl fmt::Display for CudaVersion {
-    #[inline]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! # #[cfg(feature = "loader")] {
-//! use cuda_driver_sys::*;
+//! use cuda_driver_sys::{CUresult, DEFAULT, cuDeviceGetCount, cuInit};
 //!
 //! let mut count = 0;
 //! // SAFETY: the pointer is to an integer.
@@ -42,8 +42,9 @@
 //! and [`Library::load_error`] says where it was looked for; 302
 //! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
 //! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
-//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is called through a type that is not its own: for targets that are not of 64 bits,
-//! whose device pointers are others, no driver is loaded.
+//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is
+//! called through a type that is not its own: for targets that are not of 64 bits, whose device pointers are others, no
+//! driver is loaded.
 //!
 //! # Safety
 //!
