@@ -255,7 +255,7 @@ impl Context {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
         let result = unsafe { checked::ctx_synchronize() };
-        host_fn::resume_of_context(Some(self));
+        host_fn::resume_of_context(self);
         result
     }
 

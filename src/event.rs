@@ -91,19 +91,12 @@ impl Event {
     ///
     /// # Errors
     /// A fault of earlier work.
-    ///
-    /// # Panics
-    /// If it is done, as [`synchronize`](Self::synchronize).
     #[inline]
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        let done = done(unsafe { checked::event_query(self.raw) })?;
-        if done {
-            self.resume();
-        }
-        Ok(done)
+        done(unsafe { checked::event_query(self.raw) })
     }
 
     /// Waits until what was recorded is done ([`cuEventSynchronize`](checked::event_synchronize)).

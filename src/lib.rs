@@ -73,7 +73,7 @@ pub use function::{Function, ParamInfo};
 pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer};
 pub use memory::{DeviceBuffer, DeviceCopy, DevicePtr, HostBuffer};
 pub use module::{Global, JitError, JitOptions, Module};
-pub use pending::Pending;
+pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;
 pub use stream::Stream;
 

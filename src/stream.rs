@@ -7,8 +7,8 @@ use crate::error::{Error, dropping};
 use crate::event::done;
 use crate::refusal::Refusal;
 use crate::{
-    Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, Result, checked,
-    host_fn, sys,
+    Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, QueueError, Result,
+    checked, host_fn, sys,
 };
 
 /// A stream: work that is queued in it is done in order.
@@ -142,19 +142,12 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
-    ///
-    /// # Panics
-    /// If all is done, as [`synchronize`](Self::synchronize).
     #[inline]
     #[doc(alias = "cuStreamQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        let done = done(unsafe { checked::stream_query(self.raw) })?;
-        if done {
-            self.resume();
-        }
-        Ok(done)
+        done(unsafe { checked::stream_query(self.raw) })
     }
 
     /// Makes the stream's future work wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
@@ -201,10 +194,11 @@ impl Stream {
     /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
     /// this crate that is dropped there is leaked.
     ///
-    /// A panic in it does not reach the driver. The next call that waits for it panics with it: the stream's
+    /// A panic in it does not reach the driver. The next call that is there to wait for it panics with it: the stream's
     /// [`synchronize`](Self::synchronize), that of an [event](Event::synchronize) recorded in the stream, that of the
-    /// [context](Context::synchronize), a query that finds the work done, or a copy to the host in the same context, like
-    /// [`DeviceBuffer::to_vec`]. Once the stream is gone, waiting for the context or copying there tells it.
+    /// [context](Context::synchronize), or [`Pending::wait`] of a copy in the stream. Queries and copies that wait do not:
+    /// they may be those of a library that knows nothing of the function. Once the stream is gone, only waiting for the
+    /// context tells it.
     ///
     /// # Errors
     /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
@@ -220,48 +214,66 @@ impl Stream {
     /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device's may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The buffers
-    /// are then freed.
+    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
+    /// [gives the buffers back](QueueError::into_value).
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
+    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
     pub fn upload<T: DeviceCopy>(
         &self,
         host: HostBuffer<T>,
         device: DeviceBuffer<T>,
-    ) -> Result<Pending<(HostBuffer<T>, DeviceBuffer<T>)>> {
-        let event = self.event_for(host.context(), device.context())?;
+    ) -> Result<
+        Pending<(HostBuffer<T>, DeviceBuffer<T>)>,
+        QueueError<(HostBuffer<T>, DeviceBuffer<T>)>,
+    > {
+        let event = match self.event_for(host.context(), device.context()) {
+            Ok(event) => event,
+            Err(error) => return Err(QueueError::before(error, (host, device))),
+        };
         // A hook's panic must not free what the copy uses.
         let mut buffers = ManuallyDrop::new((host, device));
         let (host, device) = &mut *buffers;
         // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
         let queued = unsafe { device.copy_from_async(host, self) };
         let buffers = ManuallyDrop::into_inner(buffers);
-        queued?;
-        Pending::after(buffers, event, self)
+        match queued {
+            Ok(()) => Pending::after(buffers, event, self),
+            Err(error) => Err(QueueError::of_call(error, buffers)),
+        }
     }
 
     /// Queues a copy from a device to the host, and gives both buffers back when it is done
     /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device's may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The buffers
-    /// are then freed.
+    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
+    /// [gives the buffers back](QueueError::into_value).
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
+    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
     pub fn download<T: DeviceCopy>(
         &self,
         device: DeviceBuffer<T>,
         host: HostBuffer<T>,
-    ) -> Result<Pending<(DeviceBuffer<T>, HostBuffer<T>)>> {
-        let event = self.event_for(host.context(), device.context())?;
+    ) -> Result<
+        Pending<(DeviceBuffer<T>, HostBuffer<T>)>,
+        QueueError<(DeviceBuffer<T>, HostBuffer<T>)>,
+    > {
+        let event = match self.event_for(host.context(), device.context()) {
+            Ok(event) => event,
+            Err(error) => return Err(QueueError::before(error, (device, host))),
+        };
         // A hook's panic must not free what the copy uses.
         let mut buffers = ManuallyDrop::new((device, host));
         let (device, host) = &mut *buffers;
         // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
         let queued = unsafe { device.copy_to_async(host, self) };
         let buffers = ManuallyDrop::into_inner(buffers);
-        queued?;
-        Pending::after(buffers, event, self)
+        match queued {
+            Ok(()) => Pending::after(buffers, event, self),
+            Err(error) => Err(QueueError::of_call(error, buffers)),
+        }
     }
 
     /// An event that this stream can record. For a default stream, or one that belongs to someone else, it is of that
