@@ -332,7 +332,7 @@ impl Global {
     /// The size in bytes.
     #[inline]
     #[must_use]
-    pub const fn size(&self) -> usize {
+    pub const fn size_bytes(&self) -> usize {
         self.size
     }
 

@@ -12,6 +12,25 @@ use crate::{
 };
 
 /// A stream: work that is queued in it is done in order.
+///
+/// ```no_run
+/// # use cuda_driver::{Context, Device, DeviceBuffer, Event, HostBuffer, Stream};
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// let (copies, work) = (Stream::new(&context)?, Stream::new(&context)?);
+/// let host = HostBuffer::from_slice(&context, &[1.0f32; 1000])?;
+/// let device = DeviceBuffer::alloc(&context, 1000)?;
+/// let values = device.ptr();
+/// let pending = copies.upload(host, device)?;
+///
+/// let copied = Event::new(&context)?;
+/// copied.record(&copies)?;
+/// work.wait_event(&copied)?;
+/// // … launches in `work` that take `values`: they come after the copy …
+/// work.synchronize()?;
+/// let (host, device) = pending.wait()?;
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Stream {
     raw: sys::CUstream,
@@ -29,7 +48,8 @@ impl Stream {
         Self { raw, context }
     }
 
-    /// Makes a stream that waits for the null stream and is waited for by it ([`cuStreamCreate`](checked::stream_create)).
+    /// Makes a blocking stream: its work and that of the legacy default stream wait for each other
+    /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// 2 without memory for it.
@@ -40,11 +60,13 @@ impl Stream {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_DEFAULT)
     }
 
-    /// Makes a stream that has nothing to do with the null stream.
+    /// Makes a non-blocking stream, which does not wait for the legacy default stream, nor that for it
+    /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// 2 without memory for it.
     #[inline]
+    #[doc(alias = "CU_STREAM_NON_BLOCKING")]
     #[track_caller]
     pub fn non_blocking(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
@@ -96,6 +118,7 @@ impl Stream {
 
     /// The legacy default stream of whichever context is current when it is used.
     #[inline]
+    #[doc(alias = "CU_STREAM_LEGACY")]
     #[must_use]
     pub const fn legacy() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_LEGACY, None))
@@ -103,6 +126,7 @@ impl Stream {
 
     /// The calling thread's default stream of whichever context is current when it is used.
     #[inline]
+    #[doc(alias = "CU_STREAM_PER_THREAD")]
     #[must_use]
     pub const fn per_thread() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_PER_THREAD, None))
@@ -187,9 +211,10 @@ impl Stream {
         Ok(sys::CUstream_flags(flags))
     }
 
-    /// Queues a call of a function on the host ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the
-    /// stream faults it does not run, and is leaked. It runs once at most: where another thread begins to capture the
-    /// stream at the same moment, with the first launch of the graph.
+    /// Queues a call of a function on the host: the work that comes after it in the stream waits for it
+    /// ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the stream faults it does not run, and is
+    /// leaked. It runs once at most: where another thread begins to capture the stream at the same moment, with the first
+    /// launch of the graph.
     ///
     /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
     /// this crate that is dropped there is leaked.

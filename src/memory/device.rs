@@ -50,7 +50,7 @@ impl fmt::Debug for DevicePtr {
     }
 }
 
-/// So many values in device memory.
+/// Device memory for a number of values, which does not change: the device's `Box<[T]>`.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, DeviceBuffer};
@@ -71,7 +71,7 @@ pub struct DeviceBuffer<T: DeviceCopy> {
     raw: sys::CUdeviceptr,
     len: usize,
     context: Option<Context>,
-    /// `None` of them is on the host.
+    /// They are on the device: a buffer owns no `T` of the host's.
     values: PhantomData<T>,
 }
 
