@@ -49,8 +49,8 @@ pub enum StreamMode {
 /// One exported function of the driver: its name and what the registry knows of it.
 ///
 /// The associated constants are named as the free functions are: `Function::cuMemAlloc_v2` is that export,
-/// `Function::cuMemAlloc` the same one under its plain C name. Exports whose own name is taken by a plain name are
-/// constants of [`legacy::Function`](crate::legacy::Function).
+/// `Function::cuMemAlloc` the same one under its plain C name. Exports whose own name is taken by a plain name are the
+/// constants of [`legacy::function`](crate::legacy::function).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(u16);
 
@@ -108,19 +108,16 @@ macro_rules! define {
             pub const COUNT: usize = OWN + [$(stringify!($old)),*].len();
         }
 
-        /// Exports whose own name means another export in C.
-        pub(crate) mod old {
-            /// The exports of [`legacy`](crate::legacy), as constants of the type [`Function`](crate::Function).
-            #[derive(Debug)]
-            pub enum Function {}
+        /// The exports of [`legacy`](crate::legacy), as data: constants of the type [`Function`](crate::Function), as
+        /// those of that type itself.
+        #[allow(non_upper_case_globals)]
+        pub mod old {
+            use super::Function;
 
-            #[allow(non_upper_case_globals)]
-            impl Function {
-                $(
-                    /// The export of this name, which is not what C calls by it.
-                    pub const $old: super::Function = super::Function($lat);
-                )*
-            }
+            $(
+                /// The export of this name, which is not what C calls by it.
+                pub const $old: Function = Function($lat);
+            )*
         }
     };
 }
