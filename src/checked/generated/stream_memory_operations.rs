@@ -166,10 +166,10 @@ pub(super) mod legacy {
         param_array: &[sys::CUstreamBatchMemOpParams],
         flags: u32,
     ) -> Result<()> {
-        let count: u32 = count(param_array.len(), sys::legacy::Function::cuStreamBatchMemOp)?;
+        let count: u32 = count(param_array.len(), sys::legacy::function::cuStreamBatchMemOp)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamBatchMemOp(stream, count, slice(param_array).cast_mut(), flags) };
-        check(status, sys::legacy::Function::cuStreamBatchMemOp)
+        check(status, sys::legacy::function::cuStreamBatchMemOp)
     }
 
     /// Makes a stream wait for a 32-bit word of memory, in the form that needs a module parameter.
@@ -196,7 +196,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWaitValue32(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWaitValue32)
+        check(status, sys::legacy::function::cuStreamWaitValue32)
     }
 
     /// Makes a stream wait for a 64-bit word of memory, in the form that needs a module parameter.
@@ -223,7 +223,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWaitValue64(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWaitValue64)
+        check(status, sys::legacy::function::cuStreamWaitValue64)
     }
 
     /// Queues the writing of a 32-bit word of memory, in the form that needs a module parameter.
@@ -250,7 +250,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWriteValue32(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWriteValue32)
+        check(status, sys::legacy::function::cuStreamWriteValue32)
     }
 
     /// Queues the writing of a 64-bit word of memory, in the form that needs a module parameter.
@@ -277,6 +277,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWriteValue64(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWriteValue64)
+        check(status, sys::legacy::function::cuStreamWriteValue64)
     }
 }
