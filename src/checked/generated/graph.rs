@@ -2445,10 +2445,10 @@ pub unsafe fn graph_node_get_type(node: sys::CUgraphNode) -> Result<sys::CUgraph
 pub unsafe fn graph_node_set_enabled(
     graph_exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
-    is_enabled: u32,
+    is_enabled: bool,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuGraphNodeSetEnabled(graph_exec, node, is_enabled) };
+    let status = unsafe { sys::cuGraphNodeSetEnabled(graph_exec, node, u32::from(is_enabled)) };
     check(status, Function::cuGraphNodeSetEnabled)
 }
 
