@@ -16,6 +16,9 @@ mod kernels;
 #[cfg(test)]
 mod merge_tests;
 mod news;
+#[cfg(feature = "bindgen")]
+#[path = "../../cuda-driver-sys/build/pkg_config.rs"]
+mod pkg_config;
 mod plain_names;
 mod ptx_md;
 mod results;
