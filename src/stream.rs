@@ -66,6 +66,7 @@ impl Stream {
     /// # Errors
     /// 2 without memory for it.
     #[inline]
+    #[doc(alias = "cuStreamCreate")]
     #[doc(alias = "CU_STREAM_NON_BLOCKING")]
     #[track_caller]
     pub fn non_blocking(context: &Context) -> Result<Self> {

@@ -55,7 +55,14 @@ pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
     }
 
     let mut taken: BTreeSet<&str> = model.records.iter().map(|r| r.name.as_str()).collect();
-    for named in names.values() {
+    for (numbered, named) in &names {
+        // An enumeration inside a record, which no header had so far.
+        if !taken.contains(numbered.as_str()) {
+            return Err(format!(
+                "{numbered}, the type of {}, is no record",
+                named.name
+            ));
+        }
         if !taken.insert(&named.name) {
             return Err(format!("two records are called {}", named.name));
         }

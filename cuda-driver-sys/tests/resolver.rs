@@ -140,7 +140,7 @@ impl Interposer for Counter {
     }
 
     fn hides(&self, function: Function) -> bool {
-        function == legacy::Function::cuMemsetD8
+        function == legacy::function::cuMemsetD8
     }
 }
 
@@ -164,7 +164,7 @@ fn interposer_sees_every_call() {
         );
     }
     assert_eq!(SEEN.load(Ordering::Relaxed), 4);
-    assert!(!library.supports(legacy::Function::cuMemsetD8));
+    assert!(!library.supports(legacy::function::cuMemsetD8));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn registry_has_all_exports() {
     );
     assert_eq!(
         Function::by_symbol("cuMemAlloc"),
-        Some(legacy::Function::cuMemAlloc)
+        Some(legacy::function::cuMemAlloc)
     );
     for &function in Function::ALL {
         assert_eq!(Function::by_symbol(function.name()), Some(function));

@@ -197,6 +197,10 @@ fn records_without_a_name_are_called_after_their_member() {
             .to_vec())
     );
     assert_eq!(
+        names("pub k: R__bindgen_ty_1, pub e: R__bindgen_ty_4,"),
+        Err("R__bindgen_ty_4, the type of R__e, is no record".to_owned())
+    );
+    assert_eq!(
         names(""),
         Err("R__bindgen_ty_1 is no member's type".to_owned())
     );
