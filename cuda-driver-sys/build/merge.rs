@@ -74,7 +74,6 @@ pub(crate) fn merge(
 }
 
 /// The header's `CUDA_VERSION`.
-#[cfg(any(feature = "bindgen", test))]
 pub(crate) fn version(model: &Model) -> i128 {
     model
         .constants

@@ -37,7 +37,7 @@ const TASKS: &[Task] = &[
     ),
     (
         "every-header",
-        "fetch the header packages of CUDA 11.7 to 13.5 into .cache/",
+        "fetch the header package of every CUDA release since 11.7 into .cache/",
         every_header::run,
     ),
     (

@@ -29,7 +29,12 @@ pub(crate) fn tell(model: &Model, registry: &[Entry], header: &str) -> Result<()
     };
     let mut left = unanswered(model, registry, header, &by_hand);
     match committed::read(of_last_commit) {
-        Ok((before, known)) => left.extend(changes(&before, &known, model, registry, &by_hand)),
+        Ok((before, known)) => {
+            left.extend(changes(&before, &known, model, registry, &by_hand));
+            if merge::version(&before) != merge::version(model) {
+                left.extend(mentions(&before)?);
+            }
+        }
         Err(error) => left.push(format!(
             "the files of the last commit cannot be compared with ({error}): read the diff"
         )),
@@ -57,6 +62,48 @@ fn of_last_commit(name: &str) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     String::from_utf8(output.stdout).map_err(|error| format!("{path}: {error}"))
+}
+
+/// `13.5`.
+fn release(model: &Model) -> String {
+    let version = merge::version(model);
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// The files written by hand that name the release before, if any do.
+fn mentions(before: &Model) -> Result<Option<String>, String> {
+    let words = format!(
+        "{}|{}",
+        release(before).replace('.', "\\."),
+        merge::version(before)
+    );
+    // What is generated, what names every release, and what is history.
+    let others = [
+        "*/generated/*",
+        "*.lock",
+        "*.ptx",
+        "API.md",
+        "CHANGELOG.md",
+        "cuda-driver-sys/api",
+        "cuda-driver-sys/tests/abi_headers/explained.rs",
+    ];
+    let others = others.map(|path| format!(":!{path}"));
+    let output = Command::new("git")
+        .current_dir(root())
+        .args(["grep", "-cwE", &words, "--", "."])
+        .args(&others)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let found = String::from_utf8_lossy(&output.stdout);
+    let files: Vec<&str> = found.lines().collect();
+    Ok((!files.is_empty()).then(|| {
+        format!(
+            "these files name CUDA {} (file:lines; `git grep -nwE '{words}'` shows them): change what means the newest \
+             release: {}",
+            release(before),
+            files.join(", ")
+        )
+    }))
 }
 
 /// What can be seen from the header and the files alone.
@@ -89,15 +136,9 @@ fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand)
             dropped.join(", ")
         ));
     }
-    if let Some(version) = model
-        .constants
-        .iter()
-        .find(|one| one.name == "CUDA_VERSION")
-    {
-        let suffix = format!("+{}.{}", version.value / 1000, version.value % 1000 / 10);
-        if !by_hand.manifest.contains(&format!("{suffix}\"")) {
-            left.push(format!("Cargo.toml: the version shall end in {suffix}"));
-        }
+    let suffix = format!("+{}", release(model));
+    if !by_hand.manifest.contains(&format!("{suffix}\"")) {
+        left.push(format!("Cargo.toml: the version shall end in {suffix}"));
     }
     left
 }

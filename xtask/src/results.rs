@@ -42,7 +42,10 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     if wrong.is_empty() {
-        println!("{compared} functions answer the codes that the manual of the 13.5 header names");
+        let release = headers::current_release()?;
+        println!(
+            "{compared} functions answer the codes that the manual of the {release} header names"
+        );
         return Ok(());
     }
     Err(format!("annotations.toml:\n  {}", wrong.join("\n  ")))
