@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The feature `bindgen` with the header of every CUDA release since 11.7, and with headers that it has to refuse or to take
-# something new from. With an argument, only with those headers whose path holds it (`ci/bindgen.sh 13.5.37`). Ends with 75
+# something new from. With an argument, only with those headers whose path holds it (`ci/bindgen.sh cu12-12.9`). Ends with 75
 # if a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// A distribution calls it `cuda`, NVIDIA `cuda-13.5`: that name first, then the versions that are there, newest first.
+/// A distribution calls it `cuda`, NVIDIA `cuda-12.4`: that name first, then the versions that are there, newest first.
 pub(crate) fn names() -> Vec<String> {
     let listed = Command::new("pkg-config").arg("--list-all").output();
     let text = listed.map_or_else(
@@ -17,7 +17,7 @@ pub(crate) fn names() -> Vec<String> {
         .collect()
 }
 
-/// The version in the line `cuda-13.5   description`.
+/// The version in the line `cuda-12.4   description`.
 fn version(line: &str) -> Option<(u32, u32)> {
     let name = line.split_whitespace().next()?;
     let (major, minor) = name.strip_prefix("cuda-")?.split_once('.')?;

@@ -71,7 +71,7 @@ fn frozen_package() -> Result<Package, String> {
     of_12.last().ok_or_else(|| none.to_owned())
 }
 
-/// The CUDA release that the bindings are made from, for instance `13.5`.
+/// The CUDA release that the bindings are made from, for instance `12.9`.
 pub(crate) fn current_release() -> Result<String, String> {
     let package = current_package()?;
     let mut numbers = package.version.split('.');

@@ -64,7 +64,7 @@ fn of_last_commit(name: &str) -> Result<String, String> {
     String::from_utf8(output.stdout).map_err(|error| format!("{path}: {error}"))
 }
 
-/// `13.5`.
+/// For instance `12.9`.
 fn release(model: &Model) -> String {
     let version = merge::version(model);
     format!("{}.{}", version / 1000, version % 1000 / 10)
@@ -134,6 +134,23 @@ fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand)
         left.push(format!(
             "src/constants.rs lacks macros that bindgen drops: {}",
             dropped.join(", ")
+        ));
+    }
+    let mistyped: Vec<&str> = macros(header)
+        .filter(|(name, value)| {
+            is_unsigned(value)
+                && model
+                    .constants
+                    .iter()
+                    .any(|constant| constant.name == *name && constant.value < 0)
+        })
+        .map(|(name, _)| name)
+        .collect();
+    if !mistyped.is_empty() {
+        left.push(format!(
+            "bindgen gives unsigned macros a negative value: add them to MISTYPED in build/generate.rs, and to \
+             src/constants.rs: {}",
+            mistyped.join(", ")
         ));
     }
     let suffix = format!("+{}", release(model));
@@ -241,6 +258,15 @@ fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Whether a macro's value ends in a number that C takes as unsigned.
+fn is_unsigned(value: &str) -> bool {
+    let number = value
+        .trim_end_matches(')')
+        .trim_end_matches(['l', 'L'])
+        .strip_suffix(['u', 'U']);
+    number.is_some_and(|number| number.ends_with(|c: char| c.is_ascii_hexdigit()))
+}
+
 /// Whether a text has a word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -261,6 +287,15 @@ mod tests {
                       #define __CUDA_H__ 1\n#define CUDA_CB __stdcall\n#define cuInit cuInit_v2\n";
         let found: Vec<_> = macros(header).collect();
         assert_eq!(found, [("CU_A", "1"), ("CU_B", "((void*)CU_A)")]);
+    }
+
+    #[test]
+    fn unsigned_numbers_are_known_by_their_letter() {
+        assert!(is_unsigned("(~0u)"));
+        assert!(is_unsigned("0xFFUL"));
+        assert!(!is_unsigned("-1"));
+        assert!(!is_unsigned("((CUdevice)-1)"));
+        assert!(!is_unsigned("CU_MENU"));
     }
 
     #[test]
