@@ -71,7 +71,8 @@
 //!   with `-lcuda`. It needs no toolkit, but a linker that links dynamically, and changes nothing until `linked` is asked
 //!   for.
 //! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer: functions
-//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. It needs libclang.
+//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. What these bindings
+//!   know keeps its value: [`CUDA_VERSION`] stays theirs with a newer header. It needs libclang.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
