@@ -80,10 +80,12 @@ const NOTES: &[(&str, &str)] = &[
     ),
     ("mma", NOTE_MMA),
     ("wmma", NOTE_MMA),
+    ("cp", "copies at once; copies of tensors do not run"),
     (
-        "cp",
-        "`cp.async` copies at once; bulk and tensor copies do not run",
+        "alloca",
+        "needs room below the context's limit of the stack",
     ),
+    ("createpolicy", "gives a number that nothing looks at"),
     ("mapa", "every block is a cluster"),
     ("getctarank", "every block is a cluster"),
 ];

@@ -1,12 +1,13 @@
 //! What lanes of a warp do together: shuffles, votes and the like, once all that take part have come.
 
-use super::{Parked, Split, Warp};
+use super::{Parked, Split, Wait, Warp};
 use crate::exec::code::Action;
 use crate::exec::fault::FaultKind;
 use crate::exec::frame::Frames;
 use crate::exec::lanes::{self, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::ops::collective::{Collective, Operands, compute};
+use crate::exec::ops::matrix;
 use crate::exec::registers::bytes_of;
 use crate::ir::RegClass;
 
@@ -45,32 +46,72 @@ impl Warp {
                     ..split
                 },
                 action,
-                together: Some((what, wanted)),
+                wait: Wait::Together(what, wanted),
             });
         }
         Ok(())
     }
 
-    /// Does what lanes wait to do together, wherever all have come.
-    pub(super) fn do_together(&mut self, frames: &Frames<'_>) {
+    /// Does what lanes wait to do together, wherever all have come. `Err`: the line of the fault, which is recorded.
+    pub(super) fn do_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+    ) -> Result<(), u32> {
         let mut next = 0;
-        while let Some(Parked { together, .. }) = self.parked.get(next).copied() {
+        while let Some(first) = self.parked.get(next).copied() {
             next += 1;
-            let Some((what, members)) = together else {
-                continue;
+            let place = |p: &Parked| (p.split.frame, p.split.pc);
+            let belongs = |p: &Parked| match first.wait {
+                Wait::Barrier => false,
+                Wait::Together(..) => p.wait == first.wait,
+                // The lanes' registers have to be those of one frame.
+                Wait::Warp => p.wait == first.wait && place(p) == place(&first),
             };
-            let here = self.parked.iter().filter(|p| p.together == together);
+            let here = self.parked.iter().filter(|p| belongs(p));
             let lanes = here.fold(0, |lanes, p| lanes | p.split.mask);
+            let members = match first.wait {
+                Wait::Barrier => continue,
+                Wait::Together(_, members) => members,
+                Wait::Warp => Mask::MAX,
+            };
             if members & self.live & !lanes != 0 {
                 continue;
             }
             let (group, rest) = std::mem::take(&mut self.parked)
                 .into_iter()
-                .partition(|p| p.together == together);
+                .partition(belongs);
             self.parked = rest;
-            self.together(frames, what, lanes, group);
+            match first.wait {
+                Wait::Together(what, _) => self.together(frames, what, lanes, group),
+                _ => self.as_a_warp(m, frames, &first, lanes)?,
+            }
             next = 0;
         }
+        Ok(())
+    }
+
+    /// Runs an instruction that all lanes of the warp have come to.
+    fn as_a_warp(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+        parked: &Parked,
+        lanes: Mask,
+    ) -> Result<(), u32> {
+        if let Some(frame) = self.frames[parked.split.frame as usize].as_mut() {
+            let code = frames.code(frame.function);
+            if let Some(Action::Matrix(call)) = code.actions.get(parked.action as usize) {
+                m.spaces.local_end = frame.local_end;
+                matrix::run(m, &mut frame.file, call, lanes)
+                    .map_err(|()| code.lines[parked.split.pc as usize - 1])?;
+            }
+        }
+        self.push(Split {
+            mask: lanes,
+            ..parked.split
+        });
+        Ok(())
     }
 
     fn together(&mut self, frames: &Frames<'_>, what: Collective, lanes: Mask, group: Vec<Parked>) {

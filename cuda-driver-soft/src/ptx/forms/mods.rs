@@ -104,7 +104,9 @@ const KNOWN: &[&str] = &[
     ".expect_tx", ".complete_tx", ".arrive_drop", ".noComplete", ".test_wait", ".try_wait", ".parity", ".pending_count",
     ".wait", ".launch_dependents", ".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32", ".m8n8k16",
     ".m16n16k16", ".m8n32k16", ".m32n8k16", ".m16n16k8", ".row", ".col", ".m8n8", ".x1", ".x2", ".x4", ".trans",
-    ".load", ".store", ".mma", ".a", ".b", ".c", ".d",
+    ".load", ".store", ".mma", ".a", ".b", ".c", ".d", ".po", ".shr7", ".shr15",
+    ".reduce", ".bulk", ".prefetch", ".bulk_group", ".read", ".mbarrier::complete_tx::bytes", ".multicast::cluster",
+    ".fractional", ".range", ".cvt", ".L2::evict_unchanged",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.

@@ -35,7 +35,10 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         | Made::Memory(op)
                         | Made::Cvta(op)
                         | Made::Pointers(op)
+                        | Made::Told(op)
                         | Made::Carry { op, .. } => Some(op),
+                        Made::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
+                        Made::Video(inst) => Some(Op::Video(inst)),
                         Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
                         _ => None,
                     };
