@@ -5,6 +5,7 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
+use crate::Version;
 use crate::error_table;
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
@@ -155,11 +156,12 @@ impl Error {
         self.location
     }
 
-    /// The library that was called, by [number](Library::number).
+    /// The library that was called: [`sys::DEFAULT`](crate::sys::DEFAULT), or that of [`check_in`].
     #[inline]
     #[must_use]
-    pub const fn library(&self) -> u16 {
-        self.library
+    pub fn library(&self) -> &'static Library {
+        // The number came from a library, and none ever goes.
+        Library::by_number(self.library).unwrap_or(&DEFAULT)
     }
 
     /// The C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for a code that this crate does not know.
@@ -189,8 +191,7 @@ impl Error {
     #[must_use]
     pub fn is_no_driver(&self) -> bool {
         self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
-            && Library::by_number(self.library)
-                .is_some_and(|library| library.load_error().is_some())
+            && self.library().load_error().is_some()
     }
 
     /// Whether the driver does not export the function.
@@ -199,24 +200,20 @@ impl Error {
     pub fn is_missing_function(&self) -> bool {
         // The driver may answer 302 too, so the code alone says nothing.
         self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
-            && Library::by_number(self.library).is_some_and(|library| {
-                library.load_error().is_none() && !library.supports(self.function())
-            })
+            && self.library().load_error().is_none()
+            && !self.library().supports(self.function())
     }
 
     /// The part of the message between "failed: " and the location.
     #[inline]
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let library = Library::by_number(self.library);
-        if let Some(library) = library {
-            if self.is_no_driver() {
-                if let Some(error) = library.load_error() {
-                    return write!(f, "{error}");
-                }
+        if self.is_no_driver() {
+            if let Some(error) = self.library().load_error() {
+                return write!(f, "{error}");
             }
-            if self.is_missing_function() {
-                return self.missing(f, library.known_version());
-            }
+        }
+        if self.is_missing_function() {
+            return self.missing(f, self.library().known_version());
         }
         match error_table::find(self.code) {
             Some(entry) => {
@@ -253,19 +250,19 @@ impl Error {
             Some(driver) if driver < since => write!(
                 f,
                 "needs CUDA {}, this driver supports {}",
-                CudaVersion(since),
-                CudaVersion(driver)
+                Version::from_raw(since),
+                Version::from_raw(driver)
             ),
             Some(driver) => write!(
                 f,
                 "this driver does not export it, though it supports CUDA {} and the function is of {}",
-                CudaVersion(driver),
-                CudaVersion(since)
+                Version::from_raw(driver),
+                Version::from_raw(since)
             ),
             None => write!(
                 f,
                 "needs CUDA {}, and this driver does not export it",
-                CudaVersion(since)
+                Version::from_raw(since)
             ),
         }
     }
@@ -311,16 +308,6 @@ impl Dropping {
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;
         DROPPING.set(self.before);
-    }
-}
-
-/// A CUDA version number as C writes it: 12050 is 12.5.
-pub(crate) struct CudaVersion(pub(crate) u32);
-
-impl fmt::Display for CudaVersion {
-    #[inline]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
     }
 }
 

@@ -17,7 +17,7 @@ pub use jit::JitOptions;
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked, host_fn};
+use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked};
 
 /// A module: kernels and variables, loaded into a context from PTX, a cubin or a fat binary.
 ///
@@ -332,17 +332,14 @@ impl Global {
     /// The size in bytes.
     #[inline]
     #[must_use]
-    pub const fn size(&self) -> usize {
+    pub const fn size_bytes(&self) -> usize {
         self.size
     }
 
     /// Copies the variable's first bytes to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// 1 if the variable is smaller than a `T`.
-    ///
-    /// # Panics
-    /// As [`Context::synchronize`].
+    /// 1 if the variable is smaller than a `T`; a fault of the work that was waited for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn read<T: DeviceCopy>(&self) -> Result<T> {
@@ -350,9 +347,7 @@ impl Global {
         let _current = self.module.context().map(Context::enter).transpose()?;
         let mut value = [mem::MaybeUninit::<T>::uninit()];
         // SAFETY: the variable is there as long as the module, and large enough.
-        let result = unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) };
-        host_fn::resume_of_context(self.module.context());
-        result?;
+        unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) }?;
         // SAFETY: the copy is done, and any bytes are a `T`.
         Ok(unsafe { value[0].assume_init() })
     }

@@ -396,7 +396,7 @@ fn errors_of_another_library_are_its_own() {
     let code = unsafe { library.cuMemAlloc(&raw mut pointer, 4) };
     let line = line!() + 1;
     let error = crate::check_in(library, code, Function::cuMemAlloc).unwrap_err();
-    assert_eq!(error.library(), library.number());
+    assert_eq!(error.library().number(), library.number());
     assert!(error.is_missing_function());
     assert_eq!(
         error.to_string(),

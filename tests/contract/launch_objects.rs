@@ -54,7 +54,7 @@ fn variables() {
     let context = context();
     let module = module(&context, "globals.ptx");
     let pi = module.global("pi").expect("a variable");
-    assert_eq!(pi.size(), 8);
+    assert_eq!(pi.size_bytes(), 8);
     assert_eq!(
         pi.read::<f64>().expect("a copy").to_bits(),
         std::f64::consts::PI.to_bits()

@@ -488,7 +488,7 @@ pub(super) mod legacy {
     pub unsafe fn ctx_destroy(ctx: sys::CUcontext) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxDestroy(ctx) };
-        check(status, sys::legacy::Function::cuCtxDestroy)
+        check(status, sys::legacy::function::cuCtxDestroy)
     }
 
     /// Pops the current context, as drivers before CUDA 4.0 did.
@@ -505,7 +505,7 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxPopCurrent(pctx.as_mut_ptr()) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pctx, status, sys::legacy::Function::cuCtxPopCurrent) }
+        unsafe { given(pctx, status, sys::legacy::function::cuCtxPopCurrent) }
     }
 
     /// Pushes a floating context as the calling thread's current one, as drivers before CUDA 4.0 did.
@@ -520,6 +520,6 @@ pub(super) mod legacy {
     pub unsafe fn ctx_push_current(ctx: sys::CUcontext) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxPushCurrent(ctx) };
-        check(status, sys::legacy::Function::cuCtxPushCurrent)
+        check(status, sys::legacy::function::cuCtxPushCurrent)
     }
 }

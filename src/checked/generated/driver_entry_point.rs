@@ -104,6 +104,6 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGetProcAddress(symbol.as_ptr(), pfn.as_mut_ptr(), cuda_version, flags) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pfn, status, sys::legacy::Function::cuGetProcAddress) }
+        unsafe { given(pfn, status, sys::legacy::function::cuGetProcAddress) }
     }
 }

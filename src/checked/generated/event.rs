@@ -156,6 +156,6 @@ pub(super) mod legacy {
     pub unsafe fn event_destroy(event: sys::CUevent) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuEventDestroy(event) };
-        check(status, sys::legacy::Function::cuEventDestroy)
+        check(status, sys::legacy::function::cuEventDestroy)
     }
 }

@@ -2352,7 +2352,7 @@ pub(super) mod legacy {
             )
         };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(graph_node, status, sys::legacy::Function::cuGraphAddKernelNode) }
+        unsafe { given(graph_node, status, sys::legacy::function::cuGraphAddKernelNode) }
     }
 
     /// Sets a kernel node's parameters in an instantiated graph, in the form of CUDA 10.1.
@@ -2372,7 +2372,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphExecKernelNodeSetParams(graph_exec, node, ptr::from_ref(node_params)) };
-        check(status, sys::legacy::Function::cuGraphExecKernelNodeSetParams)
+        check(status, sys::legacy::function::cuGraphExecKernelNodeSetParams)
     }
 
     /// Brings an instantiated graph up to date with a graph of the same shape, in the form of CUDA 10.2; on failure the node and the result say why.
@@ -2399,7 +2399,7 @@ pub(super) mod legacy {
                 ptr::from_mut(update_result),
             )
         };
-        check(status, sys::legacy::Function::cuGraphExecUpdate)
+        check(status, sys::legacy::function::cuGraphExecUpdate)
     }
 
     /// Makes a graph ready to run, in the form of CUDA 10.0; on failure the node and the log say why.
@@ -2431,7 +2431,7 @@ pub(super) mod legacy {
             )
         };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(graph_exec, status, sys::legacy::Function::cuGraphInstantiate) }
+        unsafe { given(graph_exec, status, sys::legacy::function::cuGraphInstantiate) }
     }
 
     /// Gives a kernel node's parameters, in the form of CUDA 10.0; what they point to lives as long as the node.
@@ -2450,7 +2450,7 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphKernelNodeGetParams(node, node_params.as_mut_ptr()) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(node_params, status, sys::legacy::Function::cuGraphKernelNodeGetParams) }
+        unsafe { given(node_params, status, sys::legacy::function::cuGraphKernelNodeGetParams) }
     }
 
     /// Sets a kernel node's parameters, in the form of CUDA 10.0.
@@ -2469,6 +2469,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphKernelNodeSetParams(node, ptr::from_ref(node_params)) };
-        check(status, sys::legacy::Function::cuGraphKernelNodeSetParams)
+        check(status, sys::legacy::function::cuGraphKernelNodeSetParams)
     }
 }

@@ -187,6 +187,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphicsResourceSetMapFlags(resource, flags) };
-        check(status, sys::legacy::Function::cuGraphicsResourceSetMapFlags)
+        check(status, sys::legacy::function::cuGraphicsResourceSetMapFlags)
     }
 }

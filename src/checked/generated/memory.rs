@@ -1758,7 +1758,7 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuIpcOpenMemHandle(pdptr.as_mut_ptr(), handle, flags) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pdptr, status, sys::legacy::Function::cuIpcOpenMemHandle) }
+        unsafe { given(pdptr, status, sys::legacy::function::cuIpcOpenMemHandle) }
     }
 
     /// Page-locks host memory, in the form of CUDA 4.0.
@@ -1773,6 +1773,6 @@ pub(super) mod legacy {
     pub unsafe fn mem_host_register(p: *mut c_void, bytesize: usize, flags: u32) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuMemHostRegister(p, bytesize, flags) };
-        check(status, sys::legacy::Function::cuMemHostRegister)
+        check(status, sys::legacy::function::cuMemHostRegister)
     }
 }

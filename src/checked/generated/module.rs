@@ -406,8 +406,8 @@ pub(super) mod legacy {
         option_values: &mut [*mut c_void],
     ) -> Result<()> {
         let size = size_of_val(data);
-        same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkAddData)?;
-        let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkAddData)?;
+        same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkAddData)?;
+        let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkAddData)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
             sys::legacy::cuLinkAddData(
@@ -421,7 +421,7 @@ pub(super) mod legacy {
                 slice_mut(option_values),
             )
         };
-        check(status, sys::legacy::Function::cuLinkAddData)
+        check(status, sys::legacy::function::cuLinkAddData)
     }
 
     /// Adds an input from a file to a linker, in the form of CUDA 5.5.
@@ -441,8 +441,8 @@ pub(super) mod legacy {
         options: &[sys::CUjit_option],
         option_values: &mut [*mut c_void],
     ) -> Result<()> {
-        same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkAddFile)?;
-        let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkAddFile)?;
+        same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkAddFile)?;
+        let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkAddFile)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
             sys::legacy::cuLinkAddFile(
@@ -454,7 +454,7 @@ pub(super) mod legacy {
                 slice_mut(option_values),
             )
         };
-        check(status, sys::legacy::Function::cuLinkAddFile)
+        check(status, sys::legacy::function::cuLinkAddFile)
     }
 
     /// Starts a linker, in the form of CUDA 5.5.
@@ -472,8 +472,8 @@ pub(super) mod legacy {
         options: &[sys::CUjit_option],
         option_values: &mut [*mut c_void],
     ) -> Result<sys::CUlinkState> {
-        same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkCreate)?;
-        let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkCreate)?;
+        same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkCreate)?;
+        let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkCreate)?;
         let mut state_out = MaybeUninit::<sys::CUlinkState>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
@@ -485,6 +485,6 @@ pub(super) mod legacy {
             )
         };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(state_out, status, sys::legacy::Function::cuLinkCreate) }
+        unsafe { given(state_out, status, sys::legacy::function::cuLinkCreate) }
     }
 }

@@ -121,7 +121,7 @@ pub(super) mod legacy {
     pub unsafe fn device_primary_ctx_release(dev: sys::CUdevice) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxRelease(dev) };
-        check(status, sys::legacy::Function::cuDevicePrimaryCtxRelease)
+        check(status, sys::legacy::function::cuDevicePrimaryCtxRelease)
     }
 
     /// Destroys everything in a device's primary context, whoever uses it.
@@ -136,7 +136,7 @@ pub(super) mod legacy {
     pub unsafe fn device_primary_ctx_reset(dev: sys::CUdevice) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxReset(dev) };
-        check(status, sys::legacy::Function::cuDevicePrimaryCtxReset)
+        check(status, sys::legacy::function::cuDevicePrimaryCtxReset)
     }
 
     /// Sets the flags that a device's primary context is made with; refused while it is in use.
@@ -151,6 +151,6 @@ pub(super) mod legacy {
     pub unsafe fn device_primary_ctx_set_flags(dev: sys::CUdevice, flags: u32) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxSetFlags(dev, flags) };
-        check(status, sys::legacy::Function::cuDevicePrimaryCtxSetFlags)
+        check(status, sys::legacy::function::cuDevicePrimaryCtxSetFlags)
     }
 }

@@ -686,7 +686,7 @@ pub(super) mod legacy {
     pub unsafe fn stream_begin_capture(stream: sys::CUstream) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamBeginCapture(stream) };
-        check(status, sys::legacy::Function::cuStreamBeginCapture)
+        check(status, sys::legacy::function::cuStreamBeginCapture)
     }
 
     /// Destroys a stream, as drivers before CUDA 4.0 did.
@@ -701,7 +701,7 @@ pub(super) mod legacy {
     pub unsafe fn stream_destroy(stream: sys::CUstream) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamDestroy(stream) };
-        check(status, sys::legacy::Function::cuStreamDestroy)
+        check(status, sys::legacy::function::cuStreamDestroy)
     }
 
     /// What [`stream_get_capture_info`](crate::checked::legacy::stream_get_capture_info) gives.
@@ -727,7 +727,7 @@ pub(super) mod legacy {
         let mut id = MaybeUninit::<u64>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamGetCaptureInfo(stream, capture_status.as_mut_ptr(), id.as_mut_ptr()) };
-        check(status, sys::legacy::Function::cuStreamGetCaptureInfo)?;
+        check(status, sys::legacy::function::cuStreamGetCaptureInfo)?;
         Ok(StreamGetCaptureInfo {
             // SAFETY: zeroed before the call, and the call succeeded.
             capture_status: unsafe { capture_status.assume_init() },

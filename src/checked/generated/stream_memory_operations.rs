@@ -135,10 +135,10 @@ pub(super) mod legacy {
         param_array: &[sys::CUstreamBatchMemOpParams],
         flags: u32,
     ) -> Result<()> {
-        let count: u32 = count(param_array.len(), sys::legacy::Function::cuStreamBatchMemOp)?;
+        let count: u32 = count(param_array.len(), sys::legacy::function::cuStreamBatchMemOp)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamBatchMemOp(stream, count, slice(param_array).cast_mut(), flags) };
-        check(status, sys::legacy::Function::cuStreamBatchMemOp)
+        check(status, sys::legacy::function::cuStreamBatchMemOp)
     }
 
     /// Makes a stream wait for a 32-bit word of memory, in the form that needs a module parameter.
@@ -159,7 +159,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWaitValue32(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWaitValue32)
+        check(status, sys::legacy::function::cuStreamWaitValue32)
     }
 
     /// Makes a stream wait for a 64-bit word of memory, in the form that needs a module parameter.
@@ -180,7 +180,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWaitValue64(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWaitValue64)
+        check(status, sys::legacy::function::cuStreamWaitValue64)
     }
 
     /// Queues the writing of a 32-bit word of memory, in the form that needs a module parameter.
@@ -201,7 +201,7 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWriteValue32(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWriteValue32)
+        check(status, sys::legacy::function::cuStreamWriteValue32)
     }
 
     /// Queues the writing of a 64-bit word of memory, in the form that needs a module parameter.
@@ -222,6 +222,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWriteValue64(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWriteValue64)
+        check(status, sys::legacy::function::cuStreamWriteValue64)
     }
 }

@@ -198,7 +198,7 @@ impl<'a> Emitter<'a> {
 
     fn function(&self) -> String {
         let module = if self.call.legacy {
-            "sys::legacy::Function"
+            "sys::legacy::function"
         } else {
             "Function"
         };
