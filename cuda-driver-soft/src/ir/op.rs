@@ -422,7 +422,7 @@ pub enum Op {
     Movmatrix,
     /// `wmma.load`: source 0 is the address, source 1 the stride if there is one.
     WmmaLd {
-        shape: [u8; 3],
+        shape: [u16; 3],
         part: MatrixPart,
         ty: Type,
         column: bool,
@@ -430,7 +430,7 @@ pub enum Op {
     },
     /// `wmma.store`: source 0 is the address, then the registers, then the stride if there is one.
     WmmaSt {
-        shape: [u8; 3],
+        shape: [u16; 3],
         ty: Type,
         column: bool,
         space: Space,

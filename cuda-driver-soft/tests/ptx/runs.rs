@@ -121,6 +121,8 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
         "p|q" => vec!["pp".into(), "pp|pq".into()],
         "d|p" => vec![register.into(), format!("{register}|pp")],
         name if name.starts_with('#') => vec!["1".into(), "16".into(), "128".into()],
+        // Registers may be wider than the type.
+        _ if flags.contains('~') && elements == 1 => vec![vector, "rb64".into()],
         _ => vec![vector],
     }
 }

@@ -211,6 +211,9 @@ pub(super) fn source(
 
 /// An instruction that has a form.
 fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    if let Some(()) = widened(b, inst) {
+        return Some(());
+    }
     let (from, to) = classes(b, inst);
     let form: Form = ops::form(inst, from, to)?;
     let mut dsts = [Slot(0); 2];
@@ -241,6 +244,29 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         srcs.push(slot);
     }
     b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits: the pair, then zeros. `None`: it is something else.
+fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice())
+    else {
+        return None;
+    };
+    let (narrow, wide) = (RegClass::B32, RegClass::B64);
+    let form = ops::form(inst, narrow, narrow).filter(|f| f.dsts[0] == Some(narrow))?;
+    if b.class(*d) != wide {
+        return None;
+    }
+    let mut srcs = Vec::with_capacity(2);
+    for operand in &inst.srcs {
+        srcs.push(source(b, operand, narrow, inst.line)?);
+    }
+    let pair = b.scratch(narrow, 11);
+    b.push_form(&form, [pair, Slot(0)], &srcs, inst.line);
+    let zeros = b.constant(Constant::Bits(0), narrow);
+    let d = b.register(*d);
+    b.push_form(&mov::pack(narrow)?, [d, Slot(0)], &[pair, zeros], inst.line);
     Some(())
 }
 

@@ -3,6 +3,7 @@
 mod bulk;
 mod faults;
 mod kernels;
+mod matrix;
 mod operands;
 mod scheduling;
 mod stack;

@@ -67,6 +67,31 @@ fn matrices_wait_for_lanes_that_come_later() {
 }
 
 #[test]
+fn matrices_wait_in_a_function_that_lanes_called_apart() {
+    let function = |first: &str| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.shared .b32 flag;\n\
+            .func (.reg .b32 r) f(.reg .b32 a) {{ .reg .b32 %r<4>;\n\
+            movmatrix.sync.aligned.m8n8.trans.b16 %r1, a; add.u32 r, %r1, 5; ret; }}\n\
+            .visible .entry k(.param .u64 out) {{\n\
+            .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>; ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n\
+            mul.lo.u32 %r4, %r1, 0x00020003; {first} call.uni (%r5), f, (%r4);\n\
+            mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r5; ret; }}"
+        )
+    };
+    let run = |text: &str| {
+        let mut bench = Bench::text(text, Isa::best());
+        let out = bench.bytes(128);
+        bench.run_well("k", 1, 32, &[Arg::U64(out)]);
+        bench.get(out, 32, u32::from_le_bytes)
+    };
+    let whole = run(&function(""));
+    assert_eq!(run(&function(PARTED)), whole);
+    // Row 0, column 1 is the upper half of lane 0; it comes from row 1, column 0, the lower half of lane 4.
+    assert_eq!((whole[0] - 5) >> 16, 4 * 3);
+}
+
+#[test]
 fn matrices_in_both_arms_of_a_branch_are_reported() {
     let fault = fault(
         "setp.lt.u32 %p1, %r1, 7; @%p1 bra LOW;

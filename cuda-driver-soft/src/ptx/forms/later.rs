@@ -22,7 +22,6 @@ pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("tld4", 22, 20),
     ("txq", 20, 20),
     ("wgmma", 80, 90),
-    ("wmma", 60, 70),
     ("tcgen05", 86, 100),
 ];
 
@@ -32,9 +31,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("cp", &[".tensor", ".cp_mask", ".ignore_oob"]),
     ("ldmatrix", &[".m16n16", ".m8n16"]),
     ("stmatrix", &[".m16n8"]),
-    ("mma", &[".m8n8k4", ".m8n8k32", ".m16n8k64", ".m8n8k128", ".m16n8k128", ".m16n8k256", ".s4", ".u4", ".b1", ".sp",
-        ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
-    ("wmma", &[".m8n8k32", ".m8n8k128"]),
+    ("mma", &[".m8n8k4", ".sp", ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
 ];
 
 /// An opcode whose root is one of the list.

@@ -177,6 +177,7 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
             _ if opcode.starts_with("applypriority") || opcode.starts_with("discard") => "128",
             _ if opcode.starts_with("fence.proxy") => "128",
             _ if opcode.starts_with("setmaxnreg") => "32",
+            _ if opcode.starts_with("alloca") => "16",
             _ if opcode.starts_with("cp.async.c") => "16",
             _ => "5",
         }
