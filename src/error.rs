@@ -24,11 +24,11 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
-    code: u32,
-    /// The function's index, and above [`FUNCTION_BITS`] the number of a [`Refusal`].
-    function: u16,
-    library: u16,
     location: &'static Location<'static>,
+    /// The code; above it 16 bits of the function's index, with the number of a [`Refusal`] above [`FUNCTION_BITS`]; above
+    /// these 16 bits of the library's number. One number, and not three fields: so a `Result<()>` is two words, which are
+    /// returned in registers.
+    what: u64,
 }
 
 /// How many bits a function's index takes.
@@ -99,12 +99,11 @@ impl Error {
         location: &'static Location<'static>,
     ) -> Self {
         let error = Self {
-            code: code.0,
-            // There are no more than 2^10, as is asserted above.
-            #[allow(clippy::cast_possible_truncation)]
-            function: function.index() as u16,
-            library: library.number(),
             location,
+            // No index has more bits, as is asserted above.
+            what: u64::from(code.0)
+                | (function.index() as u64) << 32
+                | u64::from(library.number()) << 48,
         };
         if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
             && !library.supports(function)
@@ -130,14 +129,15 @@ impl Error {
     #[track_caller]
     pub(crate) fn refused(code: CUresult, function: Function, reason: Refusal) -> Self {
         let mut error = Self::unasked(code, function);
-        error.function |= reason.number() << FUNCTION_BITS;
+        error.what |= u64::from(reason.number()) << (32 + FUNCTION_BITS);
         error
     }
 
     /// The result code, known to these bindings or not.
     #[inline]
+    #[allow(clippy::cast_possible_truncation)]
     pub const fn code(&self) -> CUresult {
-        CUresult(self.code)
+        CUresult(self.what as u32)
     }
 
     /// The function that failed.
@@ -145,8 +145,8 @@ impl Error {
     #[must_use]
     pub fn function(&self) -> Function {
         // The index came from a `Function`.
-        let index = self.function & ((1 << FUNCTION_BITS) - 1);
-        Function::from_index(usize::from(index)).unwrap_or(Function::cuInit)
+        let index = (self.what >> 32) & ((1 << FUNCTION_BITS) - 1);
+        Function::from_index(index as usize).unwrap_or(Function::cuInit)
     }
 
     /// The line that made the call.
@@ -161,21 +161,21 @@ impl Error {
     #[must_use]
     pub fn library(&self) -> &'static Library {
         // The number came from a library, and none ever goes.
-        Library::by_number(self.library).unwrap_or(&DEFAULT)
+        Library::by_number(self.library_number()).unwrap_or(&DEFAULT)
     }
 
     /// The C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for a code that this crate does not know.
     #[inline]
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
-        error_table::find(self.code).map(|entry| entry.name)
+        error_table::find(self.code().0).map(|entry| entry.name)
     }
 
     /// What the code means, in a few words of our own; `None` for a code that this crate does not know.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
-        error_table::find(self.code).map(|entry| entry.text)
+        error_table::find(self.code().0).map(|entry| entry.text)
     }
 
     /// Whether the code can only come from earlier work: a kernel that faulted. It sticks to the process, and every
@@ -183,7 +183,7 @@ impl Error {
     #[inline]
     #[must_use]
     pub const fn is_fault(&self) -> bool {
-        is_fault(self.code)
+        is_fault(self.code().0)
     }
 
     /// Whether no driver could be loaded. [`load_error`](Library::load_error) of the library says why.
@@ -215,12 +215,13 @@ impl Error {
         if self.is_missing_function() {
             return self.missing(f, self.library().known_version());
         }
-        match error_table::find(self.code) {
+        match error_table::find(self.code().0) {
             Some(entry) => {
-                let text = Refusal::text(self.function >> FUNCTION_BITS).unwrap_or(entry.text);
-                write!(f, "{} ({}): {text}", entry.name, self.code)?;
+                let text =
+                    Refusal::text((self.what >> 32) as u16 >> FUNCTION_BITS).unwrap_or(entry.text);
+                write!(f, "{} ({}): {text}", entry.name, self.code().0)?;
             }
-            None => write!(f, "unknown error code {}", self.code)?,
+            None => write!(f, "unknown error code {}", self.code().0)?,
         }
         if self.is_fault() {
             f.write_str("; raised by earlier work, first seen by ")?;
@@ -233,8 +234,8 @@ impl Error {
                     } else {
                         write!(f, " at {}", Place(first.location))?;
                     }
-                    if first.code != self.code {
-                        write!(f, ", as code {}", first.code)?;
+                    if first.code() != self.code() {
+                        write!(f, ", as code {}", first.code().0)?;
                     }
                 }
                 _ => f.write_str("this call")?,
@@ -268,10 +269,13 @@ impl Error {
     }
 
     #[inline]
+    const fn library_number(&self) -> u16 {
+        (self.what >> 48) as u16
+    }
+
+    #[inline]
     fn is_same_call(&self, other: &Self) -> bool {
-        self.code == other.code
-            && self.function == other.function
-            && self.location == other.location
+        self.what == other.what && self.location == other.location
     }
 }
 
@@ -344,9 +348,9 @@ impl core::error::Error for Error {}
 impl PartialEq for Error {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.code == other.code
+        self.code() == other.code()
             && self.function() == other.function()
-            && self.library == other.library
+            && self.library_number() == other.library_number()
     }
 }
 

@@ -13,7 +13,7 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     cuda_driver::init()?;
 //!     let context = Context::create(Device::first()?)?;
-//!     let module = Module::load(&context, "scale.ptx")?;
+//!     let module = Module::load_ptx(&context, "scale.ptx")?;
 //!     let scale = module.function("scale")?;
 //!
 //!     let stream = Stream::new(&context)?;

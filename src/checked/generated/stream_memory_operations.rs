@@ -9,6 +9,11 @@ use crate::{Result, check};
 ///
 /// [`cuStreamBatchMemOp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamBatchMemOp_v2`, since CUDA 11.7.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// Handles and addresses in `param_array` must be valid until that is done, or null where the driver allows it.
@@ -30,6 +35,11 @@ pub unsafe fn stream_batch_mem_op(
 /// Makes a stream wait for a 32-bit word of memory.
 ///
 /// [`cuStreamWaitValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue32_v2`, since CUDA 11.7.
+///
+/// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -53,6 +63,11 @@ pub unsafe fn stream_wait_value32(
 ///
 /// [`cuStreamWaitValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue64_v2`, since CUDA 11.7.
 ///
+/// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `addr` must be valid for all that the call reads or writes there, until that is done.
@@ -75,6 +90,11 @@ pub unsafe fn stream_wait_value64(
 ///
 /// [`cuStreamWriteValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue32_v2`, since CUDA 11.7.
 ///
+/// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `addr` must be valid for all that the call reads or writes there, until that is done.
@@ -96,6 +116,11 @@ pub unsafe fn stream_write_value32(
 /// Queues the writing of a 64-bit word of memory.
 ///
 /// [`cuStreamWriteValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue64_v2`, since CUDA 11.7.
+///
+/// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -123,6 +148,12 @@ pub(super) mod legacy {
     /// Queues several waits and writes of words, in the form that needs a module parameter.
     ///
     /// [`cuStreamBatchMemOp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamBatchMemOp`, since CUDA 8.0.
+    /// CUDA replaced it by [`stream_batch_mem_op`](crate::checked::stream_batch_mem_op).
+    ///
+    /// `flags` must be 0.
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -144,6 +175,12 @@ pub(super) mod legacy {
     /// Makes a stream wait for a 32-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWaitValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue32`, since CUDA 8.0.
+    /// CUDA replaced it by [`stream_wait_value32`](crate::checked::stream_wait_value32).
+    ///
+    /// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -165,6 +202,12 @@ pub(super) mod legacy {
     /// Makes a stream wait for a 64-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWaitValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue64`, since CUDA 9.0.
+    /// CUDA replaced it by [`stream_wait_value64`](crate::checked::stream_wait_value64).
+    ///
+    /// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -186,6 +229,12 @@ pub(super) mod legacy {
     /// Queues the writing of a 32-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWriteValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue32`, since CUDA 8.0.
+    /// CUDA replaced it by [`stream_write_value32`](crate::checked::stream_write_value32).
+    ///
+    /// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -207,6 +256,12 @@ pub(super) mod legacy {
     /// Queues the writing of a 64-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWriteValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue64`, since CUDA 9.0.
+    /// CUDA replaced it by [`stream_write_value64`](crate::checked::stream_write_value64).
+    ///
+    /// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
