@@ -111,7 +111,7 @@ pub use retired::*;
 /// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.
 ///
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
-/// is `cuMemAlloc_v2`, as in C. As data it is [`legacy::function::cuMemAlloc`](crate::legacy::function::cuMemAlloc).
+/// is `cuMemAlloc_v2`, as in C. As data it is [`legacy::function::cuMemAlloc`].
 pub mod legacy {
     #[cfg(any(feature = "loader", feature = "link"))]
     pub use crate::calls::old::*;
