@@ -14,6 +14,7 @@ mod context_objects;
 mod contexts;
 mod control_flow;
 mod conversions;
+mod cooperative;
 mod cuda_2;
 mod devices;
 mod error_names;

@@ -21,6 +21,7 @@ mod memset;
 mod module;
 mod occupancy;
 mod process;
+mod profiler;
 mod real;
 mod rect;
 mod stream;

@@ -7,7 +7,7 @@ use cuda_driver_sys::{
 };
 
 use super::args::set;
-use super::{exports, table};
+use super::{exports, profiler, table};
 use crate::driver::error::{self, Error, Result};
 use crate::driver::process;
 use crate::settings;
@@ -62,6 +62,20 @@ fn query(
             .copied()
             .filter(|f| f.base().as_bytes() == name && f.since() <= own)
     };
+    let beside = table::beside_header(name);
+    if !beside.is_null() {
+        return Ok(if version < profiler::SINCE {
+            (
+                std::ptr::null(),
+                CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
+            )
+        } else {
+            (
+                beside,
+                CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS,
+            )
+        });
+    }
     if of_base().next().is_none() {
         return Ok((
             std::ptr::null(),
@@ -177,6 +191,20 @@ mod tests {
         assert_eq!(
             symbol("cuCtxCreate", -1, 0),
             Ok(("cuCtxCreate_v4", SUCCESS))
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_the_header() {
+        let (address, status) = query(b"cuProfilerStart", 12020, 0).unwrap();
+        assert_eq!(
+            (address, status),
+            (table::resolve(c"cuProfilerStart"), SUCCESS)
+        );
+        assert!(!address.is_null());
+        assert_eq!(
+            query(b"cuProfilerStart", 3000, 0),
+            Ok((std::ptr::null(), TOO_NEW))
         );
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::profiler;
 use cuda_driver_sys::*;
 #[allow(clippy::wildcard_imports)]
 use std::ffi::*;
@@ -74,6 +75,7 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
         None => list()
             .into_iter()
             .map(|(symbol, address, _)| (symbol, address))
+            .chain(profiler::list())
             .collect(),
     })
 }
@@ -101,8 +103,17 @@ pub(crate) fn address(function: Function) -> *const c_void {
         .map_or(std::ptr::null(), |&address| address as *const c_void)
 }
 
+/// The address of a function that drivers export though `cuda.h` does not have it; null for any other name.
+pub(super) fn beside_header(name: &[u8]) -> *const c_void {
+    let known = profiler::list();
+    let found = known.iter().find(|(symbol, _)| symbol.as_bytes() == name);
+    found
+        .and_then(|(symbol, _)| addresses().get(symbol))
+        .map_or(std::ptr::null(), |&address| address as *const c_void)
+}
+
 /// Finds a symbol of the software driver, as `dlsym` does: the 685 exports of `cuda.h` (those that the reported version
-/// has) and the marker by which a software driver is known; null for any other.
+/// has), the three of `cudaProfiler.h`, and the marker by which a software driver is known; null for any other.
 #[must_use]
 pub fn resolve(symbol: &CStr) -> *const c_void {
     if symbol == crate::MARKER {
@@ -110,7 +121,7 @@ pub fn resolve(symbol: &CStr) -> *const c_void {
     }
     match symbol.to_str().ok().and_then(Function::by_symbol) {
         Some(function) => address(function),
-        None => std::ptr::null(),
+        None => beside_header(symbol.to_bytes()),
     }
 }
 

@@ -6,7 +6,7 @@ use super::program::Image;
 use super::stack;
 use crate::ir::{
     Body, Callee, Directives, FuncId, Function, Op, Operand, Order, RegClass, RelocTarget, Space,
-    VarId,
+    Special, VarId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -33,6 +33,7 @@ struct Info {
     sees_other_blocks: bool,
     prints: bool,
     uses_heap: bool,
+    uses_reserved_shared: bool,
 }
 
 /// Where the `.shared` variables of a kernel are in the block's shared memory.
@@ -133,6 +134,11 @@ impl Kernel {
     /// It may allocate from the heap, or free.
     pub(crate) fn uses_heap(&self) -> bool {
         self.info().uses_heap
+    }
+
+    /// It may use the shared memory that the system keeps for itself, through `%reserved_smem_offset_1` and its like.
+    pub(crate) fn uses_reserved_shared(&self) -> bool {
+        self.info().uses_reserved_shared
     }
 
     /// Its frames fit into the local memory that a thread can have.
@@ -276,6 +282,11 @@ impl Info {
         Info {
             prints: calls(&["vprintf"]),
             uses_heap: calls(&["malloc", "free"]),
+            uses_reserved_shared: bodies
+                .iter()
+                .flat_map(|b| &b.insts)
+                .flat_map(|i| &i.srcs)
+                .any(|s| matches!(s, Operand::Special(Special::ReservedSmemOffset(_)))),
             local_bytes: stack::deepest(module, &functions),
             const_bytes: u32::try_from(const_bytes).unwrap_or(u32::MAX),
             // PTX is close to single assignment: about a third of its registers are alive at a time.

@@ -28,6 +28,7 @@ mod tests;
 mod warp;
 pub(crate) mod window;
 mod worker;
+pub(crate) mod workspace;
 
 pub use execution::{Execution, Launch, Options, Progress};
 pub use fault::{Fault, FaultKind};
