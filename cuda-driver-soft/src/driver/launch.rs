@@ -10,8 +10,7 @@ use super::process::driver_without_fault;
 use super::profile;
 use super::stream::StreamRef;
 use super::work::{Divisible, Fault, Work};
-use crate::exec::workspace::GridWorkspace;
-use crate::exec::{Execution, Launch, Options, Progress};
+use crate::exec::{Execution, GridWorkspace, Launch, Options, Progress};
 
 /// Instructions of a warp that a thread runs before it looks for other work.
 const SLICE: u64 = 1 << 16;

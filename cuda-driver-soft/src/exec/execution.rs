@@ -52,7 +52,7 @@ pub struct Options {
     /// All blocks must be able to wait for one another: memory is no reason to begin fewer.
     pub cooperative: bool,
     /// Where the blocks of a cooperative launch count who has arrived.
-    pub(crate) workspace: Option<Arc<GridWorkspace>>,
+    pub workspace: Option<Arc<GridWorkspace>>,
 }
 
 impl Default for Options {
