@@ -251,8 +251,10 @@ fn differences(function: &Function, entry: &Entry, annotation: &toml::Value) -> 
             continue;
         }
         let ours = match word(kinds.get(name.as_str()).copied().unwrap_or("value")) {
-            "value" | "destroyed" | "in" | "str" | "bytes" => "in",
-            "out" | "new" | "text" | "string" | "vec" | "list" | "bool" | "copied" => "out",
+            "value" | "destroyed" | "released" | "in" | "str" | "bytes" => "in",
+            "out" | "new" | "lent" | "text" | "string" | "vec" | "list" | "bool" | "copied" => {
+                "out"
+            }
             other => other,
         };
         let theirs = function.direction(name);
