@@ -1,5 +1,5 @@
-//! The software CUDA driver as a library of the system: the 685 symbols of `cuda.h`, the three of `cudaProfiler.h`,
-//! which programs are linked with, and a marker, under their own names.
+//! The software CUDA driver as a library of the system: the 685 symbols of `cuda.h`, those of the profiler and of
+//! graphics that every driver exports, and a marker, under their own names.
 //!
 //! This is the only crate of the project that defines them, and nothing may depend on it: a program that did would take
 //! these symbols for its own. `soft-cuda run PROGRAM…` puts the library where the system's loader finds it.
@@ -30,53 +30,38 @@ macro_rules! export {
 
         /// What this library exports, so that `cuGetProcAddress` answers the same addresses as the system's loader.
         fn exported() -> Vec<(&'static str, usize)> {
-            vec![
-                $((stringify!($symbol), $symbol as *const () as usize),)*
-                ("cuProfilerInitialize", cuProfilerInitialize as *const () as usize),
-                ("cuProfilerStart", cuProfilerStart as *const () as usize),
-                ("cuProfilerStop", cuProfilerStop as *const () as usize),
-            ]
+            let mut all = vec![$((stringify!($symbol), $symbol as *const () as usize),)*];
+            all.extend(exported_beside());
+            all
         }
     };
 }
 for_each_function! { export }
 
-/// `cuProfilerInitialize` of `cudaProfiler.h`.
-///
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case)]
-pub unsafe extern "system" fn cuProfilerInitialize(
-    config: *const c_char,
-    output: *const c_char,
-    mode: c_int,
-) -> CUresult {
-    // SAFETY: the caller keeps the contract of the call.
-    unsafe { (Table::cuProfilerInitialize)(config, output, mode) }
-}
+macro_rules! export_beside {
+    ([$($own:ident $own_base:ident $own_since:literal $own_mode:literal;)*] $($symbol:ident $base:ident $since:literal $mode:literal;)*) => {
+        export_beside! { $($own)* $($symbol)* }
+    };
+    ($($symbol:ident)*) => {
+        $(
+            #[doc = concat!("`", stringify!($symbol), "`, which is not in `cuda.h`.\n\n")]
+            /// # Safety
+            /// As in C.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            pub unsafe extern "system" fn $symbol() -> CUresult {
+                // SAFETY: it reads no arguments.
+                unsafe { (Table::$symbol)() }
+            }
+        )*
 
-/// `cuProfilerStart` of `cudaProfiler.h`.
-///
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case)]
-pub unsafe extern "system" fn cuProfilerStart() -> CUresult {
-    // SAFETY: the caller keeps the contract of the call.
-    unsafe { (Table::cuProfilerStart)() }
+        /// The same for these.
+        fn exported_beside() -> Vec<(&'static str, usize)> {
+            vec![$((stringify!($symbol), $symbol as *const () as usize),)*]
+        }
+    };
 }
-
-/// `cuProfilerStop` of `cudaProfiler.h`.
-///
-/// # Safety
-/// As in C.
-#[unsafe(no_mangle)]
-#[allow(non_snake_case)]
-pub unsafe extern "system" fn cuProfilerStop() -> CUresult {
-    // SAFETY: the caller keeps the contract of the call.
-    unsafe { (Table::cuProfilerStop)() }
-}
+cuda_driver_soft::for_each_beside_header! { export_beside }
 
 /// Called by the system's loader.
 #[cfg(target_os = "linux")]

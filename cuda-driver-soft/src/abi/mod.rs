@@ -7,6 +7,7 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod beside;
 mod context;
 mod copy;
 mod device;
@@ -23,7 +24,6 @@ mod module;
 mod occupancy;
 mod pool;
 mod process;
-mod profiler;
 mod real;
 mod rect;
 mod stream;

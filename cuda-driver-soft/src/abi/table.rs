@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::profiler;
+use super::beside;
 use cuda_driver_sys::*;
 #[allow(clippy::wildcard_imports)]
 use std::ffi::*;
@@ -52,7 +52,7 @@ macro_rules! define {
 for_each_function! { define }
 
 /// The answer of a function that is not implemented; the log says so once.
-fn not_supported(symbol: &'static str) -> CUresult {
+pub(super) fn not_supported(symbol: &'static str) -> CUresult {
     if crate::log::on() {
         static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
         None => list()
             .into_iter()
             .map(|(symbol, address, _)| (symbol, address))
-            .chain(profiler::list())
+            .chain(beside::ALL.iter().map(|f| (f.symbol, f.own as usize)))
             .collect(),
     })
 }
@@ -105,15 +105,14 @@ pub(crate) fn address(function: Function) -> *const c_void {
 
 /// The address of a function that drivers export though `cuda.h` does not have it; null for any other name.
 pub(super) fn beside_header(name: &[u8]) -> *const c_void {
-    let known = profiler::list();
-    let found = known.iter().find(|(symbol, _)| symbol.as_bytes() == name);
+    let found = beside::ALL.iter().find(|f| f.symbol.as_bytes() == name);
     found
-        .and_then(|(symbol, _)| addresses().get(symbol))
+        .and_then(|f| addresses().get(f.symbol))
         .map_or(std::ptr::null(), |&address| address as *const c_void)
 }
 
 /// Finds a symbol of the software driver, as `dlsym` does: the 685 exports of `cuda.h` (those that the reported version
-/// has), the three of `cudaProfiler.h`, and the marker by which a software driver is known; null for any other.
+/// has), those of the profiler and of graphics, and the marker by which a software driver is known; null for any other.
 #[must_use]
 pub fn resolve(symbol: &CStr) -> *const c_void {
     if symbol == crate::MARKER {

@@ -146,9 +146,10 @@ impl Kernel {
         self.local_bytes() <= stack::MOST_LOCAL
     }
 
-    /// Registers of a thread: an estimate, since nothing here assigns machine registers.
+    /// Registers of a thread: an estimate, since nothing here assigns machine registers; not above `.maxnreg`.
     pub fn num_regs(&self) -> u32 {
-        self.info().num_regs
+        let most = self.function().directives.maxnreg.unwrap_or(u32::MAX);
+        self.info().num_regs.min(most.max(1))
     }
 
     /// Threads that a block may have, by `.maxntid`; at most 1024. As recorded, what `.reqntid` requires is looked at when
