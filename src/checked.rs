@@ -9,7 +9,7 @@
 //!   count must be of one length, else the answer is `CUDA_ERROR_INVALID_VALUE` and the driver is not asked. An empty
 //!   slice is passed as null, or as an address that is not followed.
 //! - What C may be given null for is an `Option` where it is read. What C may leave out of its answers is always asked for.
-//! - A text is `&CStr` where the driver reads it and `String` where the driver gives it. What it only says yes or no to is a
+//! - A text is `&CStr` where the driver reads it and `String` where the driver gives it. What is only said yes or no to is a
 //!   `bool`, and an array of its own is copied to a `Vec`.
 //! - What C asks for in two calls, first how many and then which, is one call that returns a `Vec`. It says
 //!   `CUDA_ERROR_OUT_OF_MEMORY` where the host has no room for so many.

@@ -127,7 +127,7 @@ macro_rules! operations {
 }
 pub(crate) use operations;
 
-/// What every record has: copies, and `Default` by zeros, which the driver takes as "not set".
+/// What every record has: copies, and `Default` by zeros, which not every driver takes as "not set".
 macro_rules! records {
     ($($name:ident)*) => {
         $(

@@ -47,6 +47,7 @@ mod printing;
 mod proc_address;
 #[cfg(unix)]
 mod process_exit;
+mod rare_instructions;
 mod start;
 mod streams;
 mod usage_counts;

@@ -292,6 +292,7 @@ fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
             Some("it is never absent")
         }
         "destroyed" | "released" => None,
+        "bool" if ["int", "unsigned int"].contains(&ty) => None,
         "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
         | "buf" | "vec" | "list" | "bool" | "copied"
             if pointers == 0 =>
@@ -378,6 +379,13 @@ mod tests {
                 ("e", "unsigned int"),
             ],
         )];
+        assert_eq!(
+            of_one(
+                &[("a", "int"), ("b", "float")],
+                "parameters = { a = \"bool\", b = \"bool\" }"
+            ),
+            ["b: \"bool\" contradicts the type float: it is passed by value"]
+        );
         let text = "[cuF]\ngroup = \"A\"\ndoes = \"B.\"\nresults = [\"INVALID_VALUE\", \"NONE\"]\n\
                     parameters = { a = \"out\", b = \"new:x\", d = \"string[e]\", x = \"in\" }";
         assert_eq!(

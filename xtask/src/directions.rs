@@ -15,11 +15,11 @@ use crate::{api, read, root};
 const BINDINGS: Package = Package {
     name: "cuda-bindings",
     version: "13.0.3",
-    holds: "cuda/bindings/driver.pyx",
+    holds: std::borrow::Cow::Borrowed("cuda/bindings/driver.pyx"),
     sha256: Some("50f47b20cda57840e11b72f25df770e2826250a0e8f1f485b202a9b5ddb447d6"),
 };
 
-/// What parameters are called here, after the 13.5 header, and what in the Python bindings, where that differs by more
+/// What parameters are called here, after the header, and what in the Python bindings, where that differs by more
 /// than the underscore behind a keyword.
 const RENAMED: &[(&str, &str)] = &[
     ("bytes", "numbytes"),
@@ -246,11 +246,12 @@ fn differences(function: &Function, entry: &Entry, annotation: &toml::Value) -> 
     let kinds: BTreeMap<&str, &str> = kinds(annotation);
     let counters: BTreeSet<&str> = kinds.values().filter_map(|kind| counter(kind)).collect();
     let mut found = Vec::new();
-    for (name, _) in &entry.parameters {
+    for (name, ty) in &entry.parameters {
         if counters.contains(name.as_str()) {
             continue;
         }
         let ours = match word(kinds.get(name.as_str()).copied().unwrap_or("value")) {
+            "bool" if !ty.contains('*') => "in",
             "value" | "destroyed" | "released" | "in" | "str" | "bytes" => "in",
             "out" | "new" | "lent" | "text" | "string" | "vec" | "list" | "bool" | "copied" => {
                 "out"

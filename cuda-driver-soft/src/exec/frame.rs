@@ -3,7 +3,7 @@
 use super::code::{Code, Constant, Lifetime};
 use super::execution::Launch;
 use super::kernel::SharedLayout;
-use super::lanes::{FULL, Mask};
+use super::lanes::{FULL, LANES, Lanes, Mask};
 use super::program::Image;
 use super::registers::{RegFile, Slot};
 use crate::ir::{FuncId, Space, Special};
@@ -22,8 +22,30 @@ pub(crate) struct Frame {
     pub(crate) caller: Option<Caller>,
     /// Where its local memory begins.
     pub(crate) local_base: u64,
+    /// Where that ends which the function always has.
+    pub(crate) local_fixed: u64,
+    /// Where it ends with what was allocated behind that, in whichever lane that is most.
+    pub(crate) local_end: u64,
+    /// The same by lane, once there was such an allocation.
+    allocated: Option<Box<Lanes<u64>>>,
     /// Lanes that are in it, or in something that it called.
     pub(crate) live: Mask,
+}
+
+impl Frame {
+    /// Where each thread's stack ends.
+    pub(crate) fn stack_tops(&self) -> Lanes<u64> {
+        match &self.allocated {
+            Some(tops) => **tops,
+            None => [self.local_fixed; LANES],
+        }
+    }
+
+    /// Moves the ends of the threads' stacks.
+    pub(crate) fn set_stack_tops(&mut self, tops: Lanes<u64>) {
+        self.local_end = tops.iter().copied().fold(self.local_fixed, u64::max);
+        self.allocated = Some(Box::new(tops));
+    }
 }
 
 /// The call that made a frame.
@@ -108,6 +130,9 @@ impl<'e> Frames<'e> {
             file,
             caller,
             local_base,
+            local_fixed: local_base + u64::from(code.local_bytes),
+            local_end: local_base + u64::from(code.local_bytes),
+            allocated: None,
             live,
         };
         if !fresh {
@@ -130,6 +155,7 @@ impl<'e> Frames<'e> {
         let (start, bytes) = self.code(frame.function).cleared;
         frame.file.clear(start, bytes);
         frame.live = live;
+        (frame.local_end, frame.allocated) = (frame.local_fixed, None);
         self.fill(frame, here, Lifetime::Block);
     }
 

@@ -8,7 +8,7 @@ use crate::ir::{
     Body, Callee, Directives, FuncId, Function, Op, Operand, Order, RegClass, RelocTarget, Space,
     Special, VarId,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -254,6 +254,11 @@ impl Info {
             .filter_map(|i| match &i.op {
                 Op::Ld(m) if m.order != Order::Weak => Some(m.space),
                 Op::Mbarrier { .. } => Some(Space::Shared),
+                Op::Bulk {
+                    to,
+                    reduce: Some((op, ty)),
+                    ..
+                } => order_matters(*op, *ty, false, Order::Weak).then_some(*to),
                 Op::Atom { op, mem } | Op::Red { op, mem } => {
                     let used = i.dsts.iter().any(Option::is_some);
                     order_matters(*op, mem.ty, used, mem.order).then_some(mem.space)
@@ -307,6 +312,7 @@ impl Info {
 fn reachable(image: &Image, entry: FuncId) -> Vec<FuncId> {
     let module = &image.module;
     let mut found = vec![entry];
+    let mut known = HashSet::from([entry]);
     let mut next = 0;
     let mut indirect = false;
     let mut taken: Vec<FuncId> = module
@@ -324,8 +330,8 @@ fn reachable(image: &Image, entry: FuncId) -> Vec<FuncId> {
             .get(found[next].0 as usize)
             .and_then(|f| f.body());
         next += 1;
-        let add = |id: FuncId, found: &mut Vec<FuncId>| {
-            if !found.contains(&id) {
+        let mut add = |id: FuncId, found: &mut Vec<FuncId>| {
+            if known.insert(id) {
                 found.push(id);
             }
         };

@@ -84,7 +84,7 @@ pub unsafe fn ctx_create_v3(
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// Of the two kinds of contexts in `ctx_create_params` at most one may be named.
+/// Handles and addresses in `ctx_create_params` must be valid, and at most one of the two kinds of contexts that it can ask for may be named.
 #[doc(alias = "cuCtxCreate_v4")]
 #[inline]
 #[track_caller]

@@ -73,7 +73,7 @@ pub unsafe fn device_get_count() -> Result<i32> {
 
 /// Gives the pool that a device was born with.
 ///
-/// What it gives belongs to `dev`, and goes with it.
+/// What it gives is not the caller's to destroy.
 ///
 /// [`cuDeviceGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetDefaultMemPool`, since CUDA 11.2.
 ///

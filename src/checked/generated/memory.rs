@@ -348,7 +348,7 @@ pub unsafe fn ipc_get_mem_handle(dptr: sys::CUdeviceptr) -> Result<sys::CUipcMem
 /// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// The event must not be used after the process that shares it has destroyed it.
+/// `handle` must be one that a driver made. The event must not be used after the process that shares it has destroyed it.
 #[doc(alias = "cuIpcOpenEventHandle")]
 #[inline]
 #[track_caller]
@@ -372,7 +372,7 @@ pub unsafe fn ipc_open_event_handle(handle: sys::CUipcEventHandle) -> Result<sys
 /// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// The process that shares the memory must not free it before it is closed here.
+/// `handle` must be one that a driver made. The process that shares the memory must not free it before it is closed here.
 #[doc(alias = "cuIpcOpenMemHandle")]
 #[doc(alias = "cuIpcOpenMemHandle_v2")]
 #[inline]
@@ -2024,7 +2024,7 @@ pub(super) mod legacy {
     /// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
-    /// The process that shares the memory must not free it before it is closed here.
+    /// `handle` must be one that a driver made. The process that shares the memory must not free it before it is closed here.
     #[doc(alias = "cuIpcOpenMemHandle")]
     #[inline]
     #[track_caller]

@@ -3118,12 +3118,12 @@ fn cuGraphNodeGetType(t: &mut Trial) {
 fn cuGraphNodeSetEnabled(t: &mut Trial) {
     let graph_exec: sys::CUgraphExec = t.value(0);
     let node: sys::CUgraphNode = t.value(1);
-    let is_enabled: u32 = t.value(2);
+    let is_enabled = t.present;
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_set_enabled(graph_exec, node, is_enabled) };
     t.passed(0, &graph_exec);
     t.passed(1, &node);
-    t.passed(2, &is_enabled);
+    t.passed(2, &u32::from(is_enabled));
     let _: Option<()> = t.settle(answer);
 }
 

@@ -398,6 +398,10 @@ impl<'a> Emitter<'a> {
                     value: format!("unsafe {{ {name}.assume_init() }}"),
                 });
             }
+            Kind::Truth if ty.pointers == 0 => {
+                self.signature.push(format!("{name}: bool"));
+                self.arguments.push(format!("{}::from({name})", ty.base()));
+            }
             Kind::Truth => {
                 self.before.push(format!("let mut {name} = 0;"));
                 self.arguments.push(format!("&raw mut {name}"));

@@ -363,7 +363,7 @@ impl Call {
                 }
                 Kind::List { .. } => ty.pointers == 1 && !ty.constant,
                 Kind::Truth => {
-                    ty.pointers == 1 && ["int", "unsigned int"].contains(&ty.base.as_str())
+                    ty.pointers < 2 && ["int", "unsigned int"].contains(&ty.base.as_str())
                 }
                 Kind::Copied { .. } => ty.pointers == 2 && ty.constant && ty.base != "void",
                 // `const T **` gives a pointer to constant data.
@@ -424,17 +424,18 @@ impl Call {
 impl Parameter {
     /// Whether a call gives it back.
     pub(super) fn is_output(&self) -> bool {
-        matches!(
-            self.kind,
+        match self.kind {
+            // Passed by value, it is the caller's word.
+            Kind::Truth => self.ty.pointers > 0,
             Kind::Out { .. }
-                | Kind::Truth
-                | Kind::OutArray(_)
-                | Kind::Text
-                | Kind::String { .. }
-                | Kind::Vector { .. }
-                | Kind::List { .. }
-                | Kind::Copied { .. }
-        )
+            | Kind::OutArray(_)
+            | Kind::Text
+            | Kind::String { .. }
+            | Kind::Vector { .. }
+            | Kind::List { .. }
+            | Kind::Copied { .. } => true,
+            _ => false,
+        }
     }
 
     /// What it is called in what a call gives.

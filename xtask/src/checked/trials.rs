@@ -330,6 +330,11 @@ fn one(
             before.push(format!("t.writes_text({index});"));
             outputs.push((name, format!("t.gave_text({index}, &VALUE)")));
         }
+        Kind::Truth if ty.pointers == 0 => {
+            before.push(format!("let {name} = t.present;"));
+            arguments.push(name.clone());
+            after.push(format!("t.passed({index}, &{}::from({name}));", ty.base()));
+        }
         Kind::Truth => {
             before.push(format!("t.writes_truth::<{pointee}>({index});"));
             outputs.push((name, format!("t.gave_truth(VALUE, {index})")));

@@ -7,11 +7,13 @@
 //! * here, branches and blocks are put together.
 
 mod asynchronous;
+mod atomic;
 mod builder;
 mod defined;
 mod lower;
 mod matrix;
 mod order;
+mod stack;
 
 use super::code::Code;
 use super::isa::Isa;
@@ -156,7 +158,10 @@ fn is_control(op: &Op) -> bool {
             | Op::Ret { .. }
             | Op::Exit
             | Op::Bar { .. }
-            | Op::ClusterWait { .. }
+            | Op::ClusterBarrier { .. }
+            | Op::Alloca
+            | Op::Stacksave
+            | Op::Stackrestore
     ) || matrix::is(op)
         || Collective::of(op).is_some()
 }

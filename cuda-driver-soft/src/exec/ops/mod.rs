@@ -12,9 +12,12 @@
 //! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
+//! | `atomic128` | atom of 128 bits |
 //! | `asynchronous` | cp.async mbarrier |
+//! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
 //! | `matrix` | mma wmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
+//! | `video` | vadd … vset4 |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
 //!
 //! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
@@ -22,7 +25,9 @@
 
 pub(crate) mod asynchronous;
 pub(crate) mod atomic;
+pub(crate) mod atomic128;
 pub(crate) mod bits;
+pub(crate) mod bulk;
 pub(crate) mod collective;
 pub(crate) mod compare;
 pub(crate) mod control;
@@ -36,6 +41,7 @@ pub(crate) mod memory;
 pub(crate) mod mods;
 pub(crate) mod mov;
 mod shapes;
+pub(crate) mod video;
 
 pub(crate) use shapes::Form;
 

@@ -1,9 +1,14 @@
 //! The engine on PTX text, without a driver around it.
 
+mod bulk;
 mod faults;
 mod kernels;
+mod matrix;
 mod operands;
 mod scheduling;
+mod stack;
+mod together;
+mod video;
 mod waiting;
 
 use super::{Execution, Isa, Launch, Options, Program, Progress};

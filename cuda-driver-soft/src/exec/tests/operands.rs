@@ -136,3 +136,19 @@ fn atomic_operations_on_vectors() {
     let floats = got[0].map(f32::from_bits);
     assert_eq!(floats, [1.0, 2.0, 3.0 + 1.0 + 1.0, 1.0 + 2.0 + 2.0]);
 }
+
+#[test]
+fn two_sources_that_need_a_row_each() {
+    // Values in registers that are wider than they are; special registers that change while they are read.
+    let got = run(
+        "mov.b64 %rd3, 0x123456783f800000; mov.b64 %rd4, 0x9abcdef040000000;
+        cvt.rn.f16x2.f32 %r10, %rd3, %rd4;
+        cvt.rn.relu.f16x2.f32 %rd4, %rd4, %rd3; setp.ne.u64 %p1, %rd4, 0x40003c00; @%p1 trap;
+        mov.b64 %rd5, {%r0, %clock}; mov.b64 {%r11, %r12}, %rd5;
+        mov.b64 %rd6, {%clock, %clock_hi}; mov.b64 {%r1, %r13}, %rd6;",
+    );
+    for (lane, words) in (0u32..).zip(&got) {
+        assert_eq!(words[..2], [0x3c00_4000, lane]);
+        assert!(words[2] > 0 && words[3] == 0, "{words:?}");
+    }
+}
