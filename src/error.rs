@@ -282,7 +282,7 @@ impl Error {
 /// Codes that a call answers because of what an earlier kernel did.
 #[inline]
 pub(crate) const fn is_fault(code: u32) -> bool {
-    matches!(code, 700 | 702 | 710 | 714..=719)
+    matches!(code, 226 | 700 | 702 | 710 | 714..=719 | 721)
 }
 
 thread_local! {
