@@ -5,6 +5,7 @@ use super::super::isa::{Handlers, Isa};
 use super::super::ops::{Form, control};
 use super::super::program::Image;
 use super::super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use super::constants;
 use super::defined::Use;
 use crate::exec::window;
 use crate::ir::{self, Address, Body, FuncId, Operand, Reg, RegClass};
@@ -20,6 +21,8 @@ pub(super) struct Builder<'b> {
     lines: Vec<u32>,
     actions: Vec<Action>,
     registers: Vec<Slot>,
+    /// By register: the constant that it is a name of.
+    named: Vec<Option<Constant>>,
     constants: HashMap<(Constant, RegClass), Slot>,
     /// Memory instructions so far.
     caches: u32,
@@ -72,11 +75,12 @@ impl<'b> Builder<'b> {
                 cleared = next_row;
             }
         }
-        Builder {
+        let mut builder = Builder {
             image,
             body,
             id,
             isa,
+            named: Vec::new(),
             insts: Vec::new(),
             lines: Vec::new(),
             actions: Vec::new(),
@@ -88,7 +92,19 @@ impl<'b> Builder<'b> {
             next_row,
             sink_row: None,
             scratch: HashMap::new(),
+        };
+        builder.named = constants::named(&builder, uses);
+        for i in 0..builder.named.len() {
+            if let Some(constant) = builder.named[i] {
+                builder.registers[i] = builder.constant(constant, body.registers[i]);
+            }
         }
+        builder
+    }
+
+    /// Whether an instruction only gives a constant a name, so that nothing has to be run.
+    pub(super) fn copies_name(&self, inst: &ir::Inst) -> bool {
+        matches!(inst.dsts.as_slice(), [Some(reg)] if self.named[reg.0 as usize].is_some())
     }
 
     /// The number of the next instruction.

@@ -166,8 +166,14 @@ fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     }
 }
 
-fn all_writes(step: &Step<'_>, mut f: impl FnMut(Reg)) {
-    let Step::Plain(inst) = step else { return };
+fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
+    if let Step::Plain(inst) = step {
+        writes_of(inst, f);
+    }
+}
+
+/// The registers that an instruction may write.
+pub(super) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
     inst.dsts.iter().flatten().for_each(|reg| f(*reg));
     if let Op::Call { rets, .. } = &inst.op {
         for ret in rets {

@@ -16,6 +16,9 @@ use crate::ir::{
 
 /// Adds the instructions for `inst`.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
+    if b.copies_name(inst) {
+        return Ok(());
+    }
     let start = b.here();
     let done = one(b, inst);
     if done.is_none() {
@@ -483,19 +486,8 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
 
 /// `ld.param` of a kernel at a known offset: a constant of the launch.
 fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
-    else {
-        return None;
-    };
-    let offset = offset
-        .checked_add(m.offset)
-        .and_then(|o| u32::try_from(o).ok())?;
+    let offset = parameter(b, inst, m)?;
     let size = m.ty.size();
-    // A read past the parameters is left to the checks of a real load.
-    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
-    if end > b.param_bytes() || !offset.is_multiple_of(size) || size > 8 {
-        return None;
-    }
     for (i, d) in (0..).zip(&inst.dsts) {
         let Some(d) = *d else { continue };
         let class = b.class(d);
@@ -506,6 +498,22 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         b.push_form(&form, [to, Slot(0)], &[value], inst.line);
     }
     Some(())
+}
+
+/// Where in the parameters of the launch a load reads, if that is known and there.
+pub(super) fn parameter(b: &Builder<'_>, inst: &Inst, m: &MemMods) -> Option<u32> {
+    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
+    else {
+        return None;
+    };
+    let offset = offset
+        .checked_add(m.offset)
+        .and_then(|o| u32::try_from(o).ok())?;
+    let size = m.ty.size();
+    // A read past the parameters is left to the checks of a real load.
+    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
+    let there = end <= b.param_bytes() && offset.is_multiple_of(size) && size <= 8;
+    there.then_some(offset)
 }
 
 /// Part `i` of an access, of up to four elements.

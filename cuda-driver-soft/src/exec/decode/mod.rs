@@ -2,12 +2,14 @@
 //!
 //! * `order` numbers the blocks as the scheduler wants them;
 //! * `defined` finds the registers that must be zero at the start;
+//! * `constants` finds those that are another name of a constant;
 //! * `builder` gives every register and constant its slot;
 //! * `lower` turns each instruction into one with handlers, or several;
 //! * here, branches and blocks are put together.
 
 mod asynchronous;
 mod builder;
+mod constants;
 mod defined;
 mod lower;
 mod matrix;
