@@ -4,7 +4,7 @@ use super::isa::Handler;
 use super::ops::collective::{Collective, Operands};
 use super::ops::matrix::Matrix;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
-use crate::ir::{FuncId, Special, VarId};
+use crate::ir::{FuncId, RegClass, Special, VarId};
 use std::fmt;
 
 /// One decoded instruction. What the fields mean is up to the handler.
@@ -50,6 +50,8 @@ pub(crate) enum Flow {
     Narrow,
     /// Everything that the warp's scheduler does: see [`Action`].
     Act,
+    /// Goes on with the same instruction in the code for any lanes: see [`Converged`].
+    Leave,
     /// Ends the execution: [`Machine::fault`](super::machine::Machine::fault) says why.
     Fault,
 }
@@ -239,6 +241,44 @@ pub(crate) struct Code {
     pub(crate) local_bytes: u32,
     /// Alignment of those, a power of two.
     pub(crate) local_align: u32,
+    /// The same once more for warps whose lanes go the same way.
+    pub(crate) converged: Option<Converged>,
+}
+
+/// Code for a warp all of whose lanes run, as long as they go the same way: in [`Code::insts`], behind the code for any
+/// lanes. What is the same in all lanes, or affine, is computed once for the warp. Where the lanes part, or something is
+/// not as expected, the warp goes on at the same instruction of the code for any lanes.
+pub(crate) struct Converged {
+    /// Where it begins.
+    pub(crate) entry: u32,
+    /// It takes `%tid.x` to have the step 1 in each warp, and `%tid.y` and `%tid.z` to be the same in all lanes.
+    pub(crate) needs_rows: bool,
+    /// Affine constants, by lifetime: where, of which registers, what.
+    pub(crate) constants: Vec<(Slot, RegClass, Constant)>,
+    /// How many of them live longer than a block.
+    pub(crate) kept_constants: usize,
+    /// Instructions that may leave, in order.
+    pub(crate) leaves: Vec<Leave>,
+    /// What [`Leave::spread`] is about: the row, the bytes of its values, and where they are kept.
+    pub(crate) spread: Vec<(Slot, u8, Slot)>,
+}
+
+/// An instruction at which a warp may leave the code for converged warps.
+pub(crate) struct Leave {
+    /// The instruction.
+    pub(crate) at: u32,
+    /// The same in the code for any lanes.
+    pub(crate) to: u32,
+    /// Registers that are read there, and are not written out as rows: a part of [`Converged::spread`].
+    pub(crate) spread: std::ops::Range<usize>,
+}
+
+impl Converged {
+    /// What has to be done to leave at an instruction.
+    pub(crate) fn leave(&self, at: u32) -> Option<&Leave> {
+        let index = self.leaves.binary_search_by_key(&at, |leave| leave.at);
+        index.ok().map(|index| &self.leaves[index])
+    }
 }
 
 impl Code {

@@ -6,7 +6,8 @@ use super::kernel::SharedLayout;
 use super::lanes::{FULL, Mask};
 use super::program::Image;
 use super::registers::{RegFile, Slot};
-use crate::ir::{FuncId, Space, Special};
+use super::semantics::affine::{self, Affine};
+use crate::ir::{FuncId, RegClass, Space, Special};
 use std::sync::Arc;
 
 /// Number of a frame in its warp.
@@ -43,6 +44,8 @@ pub(crate) struct Frames<'e> {
     image: &'e Image,
     shared: &'e SharedLayout,
     warps: u32,
+    /// In each warp of a block, `%tid.x` has the step 1, and `%tid.y` and `%tid.z` are the same in all lanes.
+    rows: bool,
     /// By function; `None` for what the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// By function: registers whose launch constants are in place.
@@ -67,7 +70,9 @@ impl<'e> Frames<'e> {
     /// For a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
         let threads: u32 = launch.block.iter().product();
+        let [x, y, z] = launch.block;
         Frames {
+            rows: x.is_multiple_of(32) || (y <= 1 && z <= 1),
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
@@ -133,6 +138,25 @@ impl<'e> Frames<'e> {
         self.fill(frame, here, Lifetime::Block);
     }
 
+    /// Where lanes begin in the frame of a kernel.
+    pub(crate) fn entry(&self, function: FuncId, lanes: Mask) -> u32 {
+        match &self.code(function).converged {
+            Some(c) if lanes == FULL && (self.rows || !c.needs_rows) => c.entry,
+            _ => 0,
+        }
+    }
+
+    /// Leaves the code for converged warps at an instruction: says where to go on in the code for any lanes, and writes
+    /// out what that reads.
+    pub(crate) fn leave(&self, frame: &mut Frame, at: u32) -> Option<u32> {
+        let converged = self.code(frame.function).converged.as_ref()?;
+        let leave = converged.leave(at)?;
+        for (row, width, from) in &converged.spread[leave.spread.clone()] {
+            frame.file.spread(*row, *width, *from);
+        }
+        Some(leave.to)
+    }
+
     /// Takes back a frame that ended.
     pub(crate) fn give_back(&mut self, frame: Frame) {
         self.pool[frame.function.0 as usize].push(frame.file);
@@ -141,6 +165,16 @@ impl<'e> Frames<'e> {
     /// Fills the constants that live no longer than `from`, and those that are inside what was cleared.
     fn fill(&self, frame: &mut Frame, here: Here, from: Lifetime) {
         let code = self.code(frame.function);
+        if let Some(converged) = &code.converged {
+            let kept = match from {
+                Lifetime::Block => converged.kept_constants,
+                _ => 0,
+            };
+            for (slot, class, constant) in &converged.constants[kept..] {
+                let value = self.affine(frame.local_base, here, *class, constant);
+                frame.file.set_affine(*slot, value);
+            }
+        }
         if from == Lifetime::Block {
             return self.fill_all(frame, here, code.block_constants.iter());
         }
@@ -177,6 +211,25 @@ impl<'e> Frames<'e> {
                     .file
                     .set_all(*slot, *width, self.value(constant, local_base)),
             }
+        }
+    }
+
+    /// A constant in all lanes; those that are neither uniform nor affine are not asked for.
+    fn affine(&self, local_base: u64, here: Here, class: RegClass, constant: &Constant) -> Affine {
+        let (base, next) = match constant {
+            Constant::Special(special) => {
+                let lane = |lane| self.special(*special, here, lane);
+                (lane(0), lane(u32::from(differs(*special))))
+            }
+            constant => {
+                let value = self.value(constant, local_base);
+                (value, value)
+            }
+        };
+        let step = next.wrapping_sub(base);
+        match class {
+            RegClass::B64 => Affine { base, step },
+            _ => affine::truncate(Affine { base, step }),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::held::Held;
 use super::lanes::{self, FULL, LANES, Lanes, Mask};
+use super::semantics::affine::{self, Affine};
 use crate::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -14,6 +15,9 @@ pub(crate) struct Slot(pub(crate) u32);
 
 /// Bytes of a predicate: its mask.
 pub(crate) const PREDICATE_BYTES: u32 = 4;
+
+/// Bytes of a row that is kept as an [`Affine`], and what its slot is a multiple of.
+pub(crate) const AFFINE_BYTES: u32 = 16;
 
 /// Bytes of the widest row that a handler reads or writes at once.
 pub(crate) const WIDEST_ROW: u32 = 8 * 32;
@@ -112,6 +116,34 @@ impl RegFile {
         }
     }
 
+    /// Sets a row that is kept as an [`Affine`].
+    pub(crate) fn set_affine(&mut self, slot: Slot, value: Affine) {
+        let start = slot.0 as usize;
+        if let Some(at) = self
+            .bytes_mut()
+            .get_mut(start..start + AFFINE_BYTES as usize)
+        {
+            at[..8].copy_from_slice(&value.base.to_ne_bytes());
+            at[8..].copy_from_slice(&value.step.to_ne_bytes());
+        }
+    }
+
+    /// Writes out a row of values of `width` bytes that is kept as an [`Affine`].
+    pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot) {
+        let (start, mut numbers) = (from.0 as usize, [0; 2]);
+        let bytes = self.bytes_mut().get(start..start + AFFINE_BYTES as usize);
+        for (number, bytes) in numbers
+            .iter_mut()
+            .zip(bytes.iter().flat_map(|b| b.chunks_exact(8)))
+        {
+            *number = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        }
+        let [base, step] = numbers;
+        self.set(row, width, FULL, |lane| {
+            affine::lane::<u64>(Affine { base, step }, lane as u32)
+        });
+    }
+
     /// The value of one lane in a row of values of `width` bytes, or of a predicate.
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };
@@ -194,6 +226,27 @@ impl Regs<'_> {
     #[inline(always)]
     pub(crate) unsafe fn row_ptr<T: Lane>(self, slot: Slot) -> *mut Lanes<T> {
         self.row(slot)
+    }
+
+    /// A row that is kept as an [`Affine`].
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn affine(self, slot: Slot) -> Affine {
+        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 16, and any
+        // bytes are a value of this type.
+        unsafe { *self.row::<()>(slot).cast::<Affine>() }
+    }
+
+    /// Sets a row that is kept as an [`Affine`].
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn set_affine(self, slot: Slot, value: Affine) {
+        // SAFETY: as in `affine`.
+        unsafe { *self.row::<()>(slot).cast::<Affine>() = value }
     }
 
     /// A predicate.

@@ -14,6 +14,8 @@ pub(crate) enum Event {
     Diverge,
     /// At an instruction that the scheduler runs.
     Act,
+    /// At an instruction that is to be run by the code for any lanes.
+    Leave,
     /// At an instruction that went wrong.
     Fault,
     /// After a jump, the quantum is used up.
@@ -91,6 +93,7 @@ unsafe fn run_lanes<const FULL: bool>(
             }
             Flow::Diverge => break Event::Diverge,
             Flow::Act => break Event::Act,
+            Flow::Leave => break Event::Leave,
             Flow::Fault => break Event::Fault,
         }
     };

@@ -1,10 +1,10 @@
 //! Slots of registers and constants, and the instructions as they are made.
 
-use super::super::code::{Action, Code, Constant, Inst};
+use super::super::code::{Action, Code, Constant, Converged, Inst};
 use super::super::isa::{Handlers, Isa};
 use super::super::ops::{Form, control};
 use super::super::program::Image;
-use super::super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use super::super::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
 use super::constants;
 use super::defined::Use;
 use crate::exec::window;
@@ -30,6 +30,9 @@ pub(super) struct Builder<'b> {
     cleared: u32,
     next_row: u32,
     sink_row: Option<Slot>,
+    /// Where the next affine row goes, and how many more go there.
+    next_affine: u32,
+    affine_left: u32,
     /// Scratch rows, by class.
     scratch: HashMap<(RegClass, u32), Slot>,
 }
@@ -91,6 +94,8 @@ impl<'b> Builder<'b> {
             cleared,
             next_row,
             sink_row: None,
+            next_affine: 0,
+            affine_left: 0,
             scratch: HashMap::new(),
         };
         builder.named = constants::named(&builder, uses);
@@ -102,8 +107,13 @@ impl<'b> Builder<'b> {
         builder
     }
 
+    /// The constant that a register is a name of.
+    pub(super) fn named(&self, reg: Reg) -> Option<Constant> {
+        self.named[reg.0 as usize]
+    }
+
     /// Whether an instruction only gives a constant a name, so that nothing has to be run.
-    pub(super) fn copies_name(&self, inst: &ir::Inst) -> bool {
+    pub(super) fn names_constant(&self, inst: &ir::Inst) -> bool {
         matches!(inst.dsts.as_slice(), [Some(reg)] if self.named[reg.0 as usize].is_some())
     }
 
@@ -140,6 +150,17 @@ impl<'b> Builder<'b> {
         let slot = Slot(self.next_row);
         self.next_row += bytes_of(class).next_multiple_of(64);
         slot
+    }
+
+    /// Room for a row that is kept as an affine one.
+    pub(super) fn affine(&mut self) -> Slot {
+        if self.affine_left == 0 {
+            self.next_affine = self.row(RegClass::B64).0;
+            self.affine_left = bytes_of(RegClass::B64) / AFFINE_BYTES;
+        }
+        self.affine_left -= 1;
+        self.next_affine += AFFINE_BYTES;
+        Slot(self.next_affine - AFFINE_BYTES)
     }
 
     /// A row to work with inside one instruction.
@@ -295,16 +316,20 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Whether the function is a kernel.
+    pub(super) fn is_kernel(&self) -> bool {
+        self.image.module.functions[self.id.0 as usize].kind == ir::FunctionKind::Entry
+    }
+
     /// Bytes of the parameter buffer of the kernel, if this is one.
     pub(super) fn param_bytes(&self) -> u32 {
         let function = &self.image.module.functions[self.id.0 as usize];
-        let kernel = function.kind == ir::FunctionKind::Entry;
         let bytes = function
             .params
             .iter()
             .map(|p| p.offset + p.size)
             .max()
-            .filter(|_| kernel);
+            .filter(|_| self.is_kernel());
         bytes.and_then(|b| u32::try_from(b).ok()).unwrap_or(0)
     }
 
@@ -336,7 +361,7 @@ impl<'b> Builder<'b> {
         }
     }
 
-    pub(super) fn finish(self) -> Code {
+    pub(super) fn finish(self, converged: Option<Converged>) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
         // Predicate constants are inside of what is cleared.
@@ -358,6 +383,7 @@ impl<'b> Builder<'b> {
             cleared: (0, self.cleared),
             local_bytes: self.body.frame_size,
             local_align: self.body.frame_align.max(1),
+            converged,
         }
     }
 }

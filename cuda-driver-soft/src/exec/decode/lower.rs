@@ -16,20 +16,13 @@ use crate::ir::{
 
 /// Adds the instructions for `inst`.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
-    if b.copies_name(inst) {
+    if b.names_constant(inst) {
         return Ok(());
     }
     let start = b.here();
     let done = one(b, inst);
     if done.is_none() {
-        let opcode = match &inst.op {
-            Op::Unsupported { opcode } => opcode.clone(),
-            op => format!("{op:?}"),
-        };
-        return Err(CannotRun {
-            opcode,
-            line: inst.line,
-        });
+        return Err(cannot_run(inst));
     }
     if let Some((reg, negated)) = inst.guard
         && !is_control(&inst.op)
@@ -38,6 +31,17 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
         b.guard_from(start, (predicate, negated), inst.line);
     }
     Ok(())
+}
+
+/// What to say of an instruction that has no handlers.
+pub(super) fn cannot_run(inst: &Inst) -> CannotRun {
+    CannotRun {
+        opcode: match &inst.op {
+            Op::Unsupported { opcode } => opcode.clone(),
+            op => format!("{op:?}"),
+        },
+        line: inst.line,
+    }
 }
 
 /// `ret` at the end of a function that has none.
@@ -113,12 +117,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Pack { .. } => pack(b, inst)?,
         Op::Unpack { .. } => unpack(b, inst)?,
         Op::Cvta { space, to, ty } => {
-            let window = match space {
-                Space::Generic | Space::Global | Space::Const => 0,
-                Space::Shared | Space::SharedCluster => window::SHARED,
-                Space::Local => window::LOCAL,
-                Space::Param => window::PARAM,
-            };
+            let window = window_of(*space);
             if ty.size() != 8 && window != 0 {
                 return None;
             }
@@ -152,6 +151,16 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         _ => simple(b, inst)?,
     }
     Some(())
+}
+
+/// What leads from an address in a space to the generic one.
+pub(super) fn window_of(space: Space) -> u64 {
+    match space {
+        Space::Generic | Space::Global | Space::Const => 0,
+        Space::Shared | Space::SharedCluster => window::SHARED,
+        Space::Local => window::LOCAL,
+        Space::Param => window::PARAM,
+    }
 }
 
 /// Row `half` of a register of 128 bits.
@@ -437,7 +446,11 @@ fn address(
 
 /// The elements of an access as the engine moves them: bytes of one, class of their registers. `None`, and so a refusal
 /// of the instruction, where the registers of a vector differ in width.
-fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> Option<(u32, RegClass)> {
+pub(super) fn elements(
+    b: &Builder<'_>,
+    m: &MemMods,
+    regs: &[Option<Reg>],
+) -> Option<(u32, RegClass)> {
     let mut classes = regs.iter().flatten().map(|r| b.class(*r));
     let first = classes.next();
     if classes.any(|class| Some(class) != first) {

@@ -2,6 +2,8 @@
 //!
 //! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
 
+pub(crate) mod affine;
+
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Lanes, Mask};

@@ -162,13 +162,14 @@ impl Warp {
         self.parked.clear();
         self.turn = 0;
         self.since_turn = 0;
+        let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
             depth: 0,
-            pc: 0,
+            pc: frames.entry(function, lanes),
             mask: lanes,
         });
-        let bytes = u64::from(frames.code(self.frames[0].as_ref()?.function).local_bytes);
+        let bytes = u64::from(frames.code(function).local_bytes);
         let before = self.local.stride();
         self.local.reserve(bytes)?;
         self.local_held.grow_to(32 * self.local.stride())?;
@@ -259,6 +260,11 @@ impl Warp {
                         mask: m.taken,
                         ..split
                     });
+                }
+                Event::Leave => {
+                    // The warp is all here, so nobody is to be ordered.
+                    split.pc = frames.leave(frame, pc).unwrap_or(pc);
+                    self.ready.push(split);
                 }
                 Event::Fault => {
                     return Pause::Fault {
