@@ -266,9 +266,11 @@ impl Block {
         barrier.count = arrival.count;
         barrier.arrived += 32;
         self.in_use |= 1 << id;
-        barrier.holding += arrival.holds.count_ones();
-        barrier.lanes += arrival.lanes.count_ones();
         let op = arrival.op;
+        if matches!(op, BarOp::Red(_) | BarOp::Popc) {
+            barrier.holding += arrival.holds.count_ones();
+            barrier.lanes += arrival.lanes.count_ones();
+        }
         if op == BarOp::Arrive {
             self.warps[w].release(frames, 0);
         } else {

@@ -80,6 +80,14 @@ pub(crate) enum Action {
     Matrix(Box<Matrix>),
 }
 
+impl Action {
+    /// A barrier whose number or count is in a register.
+    pub(crate) fn has_operands(&self) -> bool {
+        let in_register = |value: &Value| matches!(value, Value::In(_));
+        matches!(self, Action::Barrier(b) if in_register(&b.id) || b.count.iter().any(in_register))
+    }
+}
+
 /// A call site.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
@@ -257,6 +265,8 @@ pub(crate) struct Converged {
     pub(crate) constants: Vec<(Slot, RegClass, Constant)>,
     /// How many of them live longer than a block.
     pub(crate) kept_constants: usize,
+    /// Some instruction reads a row of what is to be filled for each block; else that can wait until a warp leaves.
+    pub(crate) reads_block_constants: bool,
     /// Instructions that may leave, in order.
     pub(crate) leaves: Vec<Leave>,
     /// What [`Leave::spread`] is about: the row, the bytes of its values, and where they are kept.
@@ -281,11 +291,18 @@ impl Converged {
     }
 }
 
+impl Inst {
+    /// The slots that it may read or write.
+    pub(crate) fn slots(&self) -> [Slot; 6] {
+        [self.d, self.a, self.b, self.c, self.e, self.f]
+    }
+}
+
 impl Code {
     /// Checks what the unsafe code of handlers relies on: every slot, read as the widest row, is inside the frame.
     pub(crate) fn check(self) -> Self {
         for inst in &self.insts {
-            for slot in [inst.d, inst.a, inst.b, inst.c, inst.e, inst.f] {
+            for slot in inst.slots() {
                 let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
                 let inside =
                     slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);

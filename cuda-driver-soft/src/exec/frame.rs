@@ -1,6 +1,6 @@
 //! An invocation of a function by lanes of a warp, and the constants in its registers.
 
-use super::code::{Code, Constant, Lifetime};
+use super::code::{Code, Constant, Converged, Lifetime};
 use super::execution::Launch;
 use super::kernel::SharedLayout;
 use super::lanes::{FULL, Mask};
@@ -132,25 +132,44 @@ impl<'e> Frames<'e> {
 
     /// Makes a kernel's frame ready for another block: the warp stays.
     pub(crate) fn reuse(&self, frame: &mut Frame, here: Here, live: Mask) {
-        let (start, bytes) = self.code(frame.function).cleared;
+        let code = self.code(frame.function);
+        let (start, bytes) = code.cleared;
         frame.file.clear(start, bytes);
         frame.live = live;
-        self.fill(frame, here, Lifetime::Block);
+        if let Some(converged) = self.converged(code, live) {
+            self.fill_affine(
+                frame,
+                here,
+                &converged.constants[converged.kept_constants..],
+            );
+            if !converged.reads_block_constants {
+                return;
+            }
+        }
+        self.fill_all(frame, here, code.block_constants.iter());
+    }
+
+    /// The code for converged warps, if these lanes may run it.
+    fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
+        let converged = code.converged.as_ref()?;
+        (lanes == FULL && (self.rows || !converged.needs_rows)).then_some(converged)
     }
 
     /// Where lanes begin in the frame of a kernel.
     pub(crate) fn entry(&self, function: FuncId, lanes: Mask) -> u32 {
-        match &self.code(function).converged {
-            Some(c) if lanes == FULL && (self.rows || !c.needs_rows) => c.entry,
-            _ => 0,
-        }
+        let converged = self.converged(self.code(function), lanes);
+        converged.map_or(0, |converged| converged.entry)
     }
 
     /// Leaves the code for converged warps at an instruction: says where to go on in the code for any lanes, and writes
     /// out what that reads.
-    pub(crate) fn leave(&self, frame: &mut Frame, at: u32) -> Option<u32> {
-        let converged = self.code(frame.function).converged.as_ref()?;
+    pub(crate) fn leave(&self, frame: &mut Frame, here: Here, at: u32) -> Option<u32> {
+        let code = self.code(frame.function);
+        let converged = code.converged.as_ref()?;
         let leave = converged.leave(at)?;
+        if !converged.reads_block_constants {
+            self.fill_all(frame, here, code.block_constants.iter());
+        }
         for (row, width, from) in &converged.spread[leave.spread.clone()] {
             frame.file.spread(*row, *width, *from);
         }
@@ -162,30 +181,24 @@ impl<'e> Frames<'e> {
         self.pool[frame.function.0 as usize].push(frame.file);
     }
 
-    /// Fills the constants that live no longer than `from`, and those that are inside what was cleared.
+    /// Fills the constants that live no longer than `from`.
     fn fill(&self, frame: &mut Frame, here: Here, from: Lifetime) {
         let code = self.code(frame.function);
         if let Some(converged) = &code.converged {
-            let kept = match from {
-                Lifetime::Block => converged.kept_constants,
-                _ => 0,
-            };
-            for (slot, class, constant) in &converged.constants[kept..] {
-                let value = self.affine(frame.local_base, here, *class, constant);
-                frame.file.set_affine(*slot, value);
-            }
-        }
-        if from == Lifetime::Block {
-            return self.fill_all(frame, here, code.block_constants.iter());
+            self.fill_affine(frame, here, &converged.constants);
         }
         // They are sorted by lifetime.
         let first = code
             .constants
             .partition_point(|(_, _, constant)| constant.lifetime() < from);
-        let again = code.constants[..first]
-            .iter()
-            .filter(|(_, width, _)| *width == 0);
-        self.fill_all(frame, here, code.constants[first..].iter().chain(again));
+        self.fill_all(frame, here, code.constants[first..].iter());
+    }
+
+    fn fill_affine(&self, frame: &mut Frame, here: Here, constants: &[(Slot, RegClass, Constant)]) {
+        for (slot, class, constant) in constants {
+            let value = self.affine(frame.local_base, here, *class, constant);
+            frame.file.set_affine(*slot, value);
+        }
     }
 
     fn fill_all<'c>(

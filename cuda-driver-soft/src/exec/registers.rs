@@ -234,9 +234,16 @@ impl Regs<'_> {
     /// See [`Regs`].
     #[inline(always)]
     pub(crate) unsafe fn affine(self, slot: Slot) -> Affine {
-        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 16, and any
-        // bytes are a value of this type.
-        unsafe { *self.row::<()>(slot).cast::<Affine>() }
+        let at = self.row::<()>(slot).cast::<u64>();
+        // Number by number, here and below: what was stored as two can only be loaded as one when the CPU is done with
+        // the stores.
+        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 16.
+        unsafe {
+            Affine {
+                base: at.read_volatile(),
+                step: at.add(1).read_volatile(),
+            }
+        }
     }
 
     /// Sets a row that is kept as an [`Affine`].
@@ -246,7 +253,11 @@ impl Regs<'_> {
     #[inline(always)]
     pub(crate) unsafe fn set_affine(self, slot: Slot, value: Affine) {
         // SAFETY: as in `affine`.
-        unsafe { *self.row::<()>(slot).cast::<Affine>() = value }
+        unsafe {
+            let at = self.row::<()>(slot).cast::<u64>();
+            at.write_volatile(value.base);
+            at.add(1).write_volatile(value.step);
+        }
     }
 
     /// A predicate.

@@ -1,6 +1,6 @@
 //! Slots of registers and constants, and the instructions as they are made.
 
-use super::super::code::{Action, Code, Constant, Converged, Inst};
+use super::super::code::{Action, Code, Constant, Converged, Inst, Lifetime};
 use super::super::isa::{Handlers, Isa};
 use super::super::ops::{Form, control};
 use super::super::program::Image;
@@ -27,7 +27,7 @@ pub(super) struct Builder<'b> {
     /// Memory instructions so far.
     caches: u32,
     filled: Vec<(Slot, u8, Constant)>,
-    cleared: u32,
+    cleared: (u32, u32),
     next_row: u32,
     sink_row: Option<Slot>,
     /// Where the next affine row goes, and how many more go there.
@@ -61,21 +61,26 @@ impl<'b> Builder<'b> {
                 .map(|(i, _)| i)
                 .collect()
         };
-        // Predicates come first, then the rows that must be zero at the start, then the others.
+        // Predicates come first, then the rows; in between what must be zero at the start.
         let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
-        for i in chosen(&|of, class| of != Use::Unused && class == RegClass::Pred) {
-            registers[i] = Slot(next);
-            next += PREDICATE_BYTES;
+        let mut cleared_from = next;
+        for wanted in [Use::Defined, Use::PerhapsUndefined] {
+            cleared_from = next;
+            for i in chosen(&|of, class| of == wanted && class == RegClass::Pred) {
+                registers[i] = Slot(next);
+                next += PREDICATE_BYTES;
+            }
         }
         let mut next_row = next.next_multiple_of(64);
-        let mut cleared = next_row;
+        let rows_from = next_row;
+        let mut cleared = (cleared_from, next - cleared_from);
         for wanted in [Use::PerhapsUndefined, Use::Defined] {
             for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
                 registers[i] = Slot(next_row);
                 next_row += bytes_of(body.registers[i]).next_multiple_of(64);
             }
-            if wanted == Use::PerhapsUndefined {
-                cleared = next_row;
+            if wanted == Use::PerhapsUndefined && next_row > rows_from {
+                cleared.1 = next_row - cleared_from;
             }
         }
         let mut builder = Builder {
@@ -364,12 +369,20 @@ impl<'b> Builder<'b> {
     pub(super) fn finish(self, converged: Option<Converged>) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
-        // Predicate constants are inside of what is cleared.
-        let for_block = |c: &&(Slot, u8, Constant)| {
-            c.1 == 0 || c.2.lifetime() >= super::super::code::Lifetime::Block
-        };
+        let for_block = |c: &&(Slot, u8, Constant)| c.2.lifetime() >= Lifetime::Block;
+        let block_constants: Vec<_> = constants.iter().filter(for_block).copied().collect();
+        let converged = converged.map(|converged| {
+            let insts = &self.insts[converged.entry as usize..];
+            let mut slots = insts.iter().flat_map(Inst::slots);
+            let read = slots.any(|slot| block_constants.iter().any(|c| c.0 == slot));
+            Converged {
+                // Actions have slots of their own.
+                reads_block_constants: read || self.actions.iter().any(Action::has_operands),
+                ..converged
+            }
+        });
         Code {
-            block_constants: constants.iter().filter(for_block).copied().collect(),
+            block_constants,
             id: self.id,
             params: self.body.params.iter().map(|p| self.formal(p)).collect(),
             returns: self.body.returns.iter().map(|p| self.formal(p)).collect(),
@@ -379,8 +392,7 @@ impl<'b> Builder<'b> {
             caches: self.caches,
             frame_bytes: self.next_row + PADDING,
             constants,
-            // Predicate constants are inside; they are filled after the clearing.
-            cleared: (0, self.cleared),
+            cleared: self.cleared,
             local_bytes: self.body.frame_size,
             local_align: self.body.frame_align.max(1),
             converged,

@@ -5,7 +5,7 @@
 //! a register is scalar if all that write it make it so; and then only those stay that an address or a comparison needs.
 //! What other instructions read as a row as well is written out where it is made.
 
-use super::super::code::{Constant, Converged, Leave};
+use super::super::code::{Constant, Converged, Leave, Lifetime};
 use super::super::ops::collective::Collective;
 use super::super::ops::memory::{self, Access};
 use super::super::ops::{affine, control, mov};
@@ -81,9 +81,10 @@ pub(super) fn lower(
     Ok(Some(Converged {
         entry,
         needs_rows: constants.iter().any(needs_rows),
-        kept_constants: constants
-            .partition_point(|(_, _, c)| c.lifetime() < super::super::code::Lifetime::Block),
+        kept_constants: constants.partition_point(|(_, _, c)| c.lifetime() < Lifetime::Block),
         constants,
+        // `finish` finds out.
+        reads_block_constants: true,
         leaves,
         spread,
     }))

@@ -47,14 +47,28 @@ pub fn lane<T: Int>(a: Affine, lane: u32) -> T {
     T::from_bits(a.base.wrapping_add(a.step.wrapping_mul(u64::from(lane))))
 }
 
-/// The exact values of the first and of the last lane, if no lane in between wraps around.
+/// The step as a signed number.
 #[inline(always)]
-fn ends<T: Int>(a: Affine) -> Option<(i128, i128)> {
-    let first = T::from_bits(a.base).widen();
+fn signed_step<T: Int>(a: Affine) -> i64 {
     let shift = 64 - T::BITS;
-    let step = (a.step << shift) as i64 >> shift;
-    let last = first + i128::from(step) * i128::from(LAST);
-    (T::MIN.widen() <= last && last <= T::MAX.widen()).then_some((first, last))
+    (a.step << shift) as i64 >> shift
+}
+
+/// The values of the first and of the last lane, if they are known to be what their type says: no lane wraps around. A
+/// step so large that it may do so twice counts as one that does.
+#[inline(always)]
+fn ends<T: Int>(a: Affine) -> Option<(T, T)> {
+    let step = signed_step::<T>(a);
+    let (first, last) = (lane::<T>(a, 0), lane::<T>(a, LAST));
+    // 31 steps are less than half of all values.
+    let most = 1 << (T::BITS - 6);
+    let small = -most < step && step < most;
+    let onward = if step < 0 {
+        last <= first
+    } else {
+        first <= last
+    };
+    (small && onward).then_some((first, last))
 }
 
 /// `add.type d, a, b`
@@ -105,7 +119,8 @@ pub fn not<T: Int>(a: Affine) -> Affine {
     sub::<T>(uniform(T::from_bits(u64::MAX)), a)
 }
 
-/// `cvt.u64.type d, a` and `cvt.s64.type d, a`: `None` if the values of some lanes wrap around.
+/// `cvt.u64.type d, a` and `cvt.s64.type d, a`: `None` if the values of some lanes wrap around, or the
+/// step is so large that they might.
 #[inline(always)]
 pub fn extend<T: Int>(a: Affine) -> Option<Affine> {
     if a.step == 0 {
@@ -113,11 +128,10 @@ pub fn extend<T: Int>(a: Affine) -> Option<Affine> {
         let base = T::from_bits(a.base).widen() as u64;
         return Some(Affine { base, step: 0 });
     }
-    ends::<T>(a)?;
-    let shift = 64 - T::BITS;
+    let (first, _) = ends::<T>(a)?;
     Some(Affine {
-        base: T::from_bits(a.base).widen() as u64,
-        step: ((a.step << shift) as i64 >> shift) as u64,
+        base: first.widen() as u64,
+        step: signed_step::<T>(a) as u64,
     })
 }
 

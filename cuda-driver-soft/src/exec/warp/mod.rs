@@ -148,8 +148,10 @@ impl Warp {
     pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, here: Here, lanes: Mask) -> Option<()> {
         self.here = here;
         self.live = lanes;
-        for frame in self.frames.drain(1..).flatten() {
-            frames.give_back(frame);
+        if self.frames.len() > 1 {
+            for frame in self.frames.drain(1..).flatten() {
+                frames.give_back(frame);
+            }
         }
         let frame = self.frames[0].as_mut()?;
         frames.reuse(frame, here, lanes);
@@ -170,6 +172,9 @@ impl Warp {
             mask: lanes,
         });
         let bytes = u64::from(frames.code(function).local_bytes);
+        if bytes == 0 {
+            return Some(());
+        }
         let before = self.local.stride();
         self.local.reserve(bytes)?;
         self.local_held.grow_to(32 * self.local.stride())?;
@@ -195,9 +200,14 @@ impl Warp {
         frames: &mut Frames<'_>,
         share: i64,
     ) -> Pause {
-        std::mem::swap(&mut m.spaces.local, &mut self.local);
+        // Most kernels have none.
+        if self.local.stride() > 0 {
+            std::mem::swap(&mut m.spaces.local, &mut self.local);
+        }
         let pause = self.run_splits(m, frames, share);
-        std::mem::swap(&mut m.spaces.local, &mut self.local);
+        if m.spaces.local.stride() > 0 {
+            std::mem::swap(&mut m.spaces.local, &mut self.local);
+        }
         pause
     }
 
@@ -263,7 +273,7 @@ impl Warp {
                 }
                 Event::Leave => {
                     // The warp is all here, so nobody is to be ordered.
-                    split.pc = frames.leave(frame, pc).unwrap_or(pc);
+                    split.pc = frames.leave(frame, self.here, pc).unwrap_or(pc);
                     self.ready.push(split);
                 }
                 Event::Fault => {
@@ -291,6 +301,17 @@ impl Warp {
                         split.pc += 1;
                         self.ready.push(split);
                         return Pause::Barrier;
+                    }
+                    // The end of a kernel, for all lanes at once.
+                    if let Action::Return = &code.actions[index as usize]
+                        && frame.caller.is_none()
+                        && split.mask == self.live
+                        && self.parked.is_empty()
+                    {
+                        frame.live = 0;
+                        self.live = 0;
+                        m.live = 0;
+                        return Pause::Done;
                     }
                     match self.act(m, frames, code, split, index) {
                         Ok(back) => rounds += i64::from(back),
@@ -337,6 +358,7 @@ impl Warp {
     }
 
     /// Runs an instruction of the scheduler, and says whether it leads backwards. `Err`: the fault is recorded.
+    #[inline(never)]
     fn act(
         &mut self,
         m: &mut Machine<'_>,
