@@ -125,12 +125,8 @@ impl Block {
         self.number = number;
         let (index, threads) = (self.index, self.threads);
         for warp in &mut self.warps {
-            let here = Here {
-                block: index,
-                number,
-                warp: warp.number(),
-            };
-            warp.reuse(frames, here, lanes_of(threads, here.warp))?;
+            let lanes = lanes_of(threads, warp.number());
+            warp.reuse(frames, index, number, lanes)?;
         }
         self.states.fill(State::Ready);
         (self.turn, self.left) = (0, self.warps.len());

@@ -257,6 +257,8 @@ pub(crate) struct Code {
 /// lanes. What is the same in all lanes, or affine, is computed once for the warp. Where the lanes part, or something is
 /// not as expected, the warp goes on at the same instruction of the code for any lanes.
 pub(crate) struct Converged {
+    /// Where a warp begins that has new registers: what comes before `entry` is the same for all its blocks.
+    pub(crate) first: u32,
     /// Where it begins.
     pub(crate) entry: u32,
     /// It takes `%tid.x` to have the step 1 in each warp, and `%tid.y` and `%tid.z` to be the same in all lanes.

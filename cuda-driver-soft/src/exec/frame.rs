@@ -155,10 +155,10 @@ impl<'e> Frames<'e> {
         (lanes == FULL && (self.rows || !converged.needs_rows)).then_some(converged)
     }
 
-    /// Where lanes begin in the frame of a kernel.
-    pub(crate) fn entry(&self, function: FuncId, lanes: Mask) -> u32 {
+    /// Where lanes begin in the frame of a kernel, which is new or was made ready for another block.
+    pub(crate) fn entry(&self, function: FuncId, lanes: Mask, new: bool) -> u32 {
         let converged = self.converged(self.code(function), lanes);
-        converged.map_or(0, |converged| converged.entry)
+        converged.map_or(0, |c| if new { c.first } else { c.entry })
     }
 
     /// Leaves the code for converged warps at an instruction: says where to go on in the code for any lanes, and writes

@@ -65,7 +65,8 @@ unsafe fn run_lanes<const FULL: bool>(
         match unsafe { handler(m, regs, inst, mask) } {
             Flow::Next => pc += 1,
             Flow::Jump => {
-                m.steps += (pc - since + 1) as u64;
+                // `begin` takes what comes now off before.
+                m.steps = m.steps.wrapping_add((pc - since + 1) as u64);
                 let target = m.target as usize;
                 let back = target <= pc;
                 pc = target;

@@ -54,35 +54,6 @@ impl<'b> Builder<'b> {
         isa: Isa,
         uses: &[Use],
     ) -> Self {
-        let mut registers = vec![Slot(0); body.registers.len()];
-        let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {
-            let all = body.registers.iter().zip(uses).enumerate();
-            all.filter(|(_, (class, of))| wanted(**of, **class))
-                .map(|(i, _)| i)
-                .collect()
-        };
-        // Predicates come first, then the rows; in between what must be zero at the start.
-        let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
-        let mut cleared_from = next;
-        for wanted in [Use::Defined, Use::PerhapsUndefined] {
-            cleared_from = next;
-            for i in chosen(&|of, class| of == wanted && class == RegClass::Pred) {
-                registers[i] = Slot(next);
-                next += PREDICATE_BYTES;
-            }
-        }
-        let mut next_row = next.next_multiple_of(64);
-        let rows_from = next_row;
-        let mut cleared = (cleared_from, next - cleared_from);
-        for wanted in [Use::PerhapsUndefined, Use::Defined] {
-            for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
-                registers[i] = Slot(next_row);
-                next_row += bytes_of(body.registers[i]).next_multiple_of(64);
-            }
-            if wanted == Use::PerhapsUndefined && next_row > rows_from {
-                cleared.1 = next_row - cleared_from;
-            }
-        }
         let mut builder = Builder {
             image,
             body,
@@ -92,24 +63,62 @@ impl<'b> Builder<'b> {
             insts: Vec::new(),
             lines: Vec::new(),
             actions: Vec::new(),
-            registers,
+            registers: vec![Slot(0); body.registers.len()],
             constants: HashMap::new(),
             caches: 0,
             filled: Vec::new(),
-            cleared,
-            next_row,
+            cleared: (0, 0),
+            next_row: 0,
             sink_row: None,
             next_affine: 0,
             affine_left: 0,
             scratch: HashMap::new(),
         };
         builder.named = constants::named(&builder, uses);
+        builder.place_registers(uses);
         for i in 0..builder.named.len() {
             if let Some(constant) = builder.named[i] {
                 builder.registers[i] = builder.constant(constant, body.registers[i]);
             }
         }
         builder
+    }
+
+    /// Gives every register that is no name its slot.
+    fn place_registers(&mut self, uses: &[Use]) {
+        let mut placed: Vec<(usize, Slot)> = Vec::new();
+        let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {
+            let all = self.body.registers.iter().zip(uses).enumerate();
+            all.filter(|(i, (class, of))| self.named[*i].is_none() && wanted(**of, **class))
+                .map(|(i, _)| i)
+                .collect()
+        };
+        // Predicates come first, then the rows; in between what must be zero at the start.
+        let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
+        let mut cleared_from = next;
+        for wanted in [Use::Defined, Use::PerhapsUndefined] {
+            cleared_from = next;
+            for i in chosen(&|of, class| of == wanted && class == RegClass::Pred) {
+                placed.push((i, Slot(next)));
+                next += PREDICATE_BYTES;
+            }
+        }
+        let mut next_row = next.next_multiple_of(64);
+        let rows_from = next_row;
+        let mut cleared = (cleared_from, next - cleared_from);
+        for wanted in [Use::PerhapsUndefined, Use::Defined] {
+            for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
+                placed.push((i, Slot(next_row)));
+                next_row += bytes_of(self.body.registers[i]).next_multiple_of(64);
+            }
+            if wanted == Use::PerhapsUndefined && next_row > rows_from {
+                cleared.1 = next_row - cleared_from;
+            }
+        }
+        for (i, slot) in placed {
+            self.registers[i] = slot;
+        }
+        (self.cleared, self.next_row) = (cleared, next_row);
     }
 
     /// The constant that a register is a name of.
@@ -372,7 +381,7 @@ impl<'b> Builder<'b> {
         let for_block = |c: &&(Slot, u8, Constant)| c.2.lifetime() >= Lifetime::Block;
         let block_constants: Vec<_> = constants.iter().filter(for_block).copied().collect();
         let converged = converged.map(|converged| {
-            let insts = &self.insts[converged.entry as usize..];
+            let insts = &self.insts[converged.first as usize..];
             let mut slots = insts.iter().flat_map(Inst::slots);
             let read = slots.any(|slot| block_constants.iter().any(|c| c.0 == slot));
             Converged {

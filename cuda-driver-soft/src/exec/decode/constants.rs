@@ -6,19 +6,11 @@ use super::super::ops::mov;
 use super::builder::Builder;
 use super::defined::{self, Use};
 use super::lower;
-use crate::ir::{Formal, Inst, Op, Operand, Reg, RegClass, Space};
+use crate::ir::{Inst, Op, Operand, Reg, RegClass, Space};
 
 /// For each register the constant that it holds wherever it is read.
 pub(super) fn named(b: &Builder<'_>, uses: &[Use]) -> Vec<Option<Constant>> {
-    let mut writes = vec![0u32; uses.len()];
-    for formal in &b.body.params {
-        if let Formal::Reg(reg) = formal {
-            writes[reg.0 as usize] += 1;
-        }
-    }
-    for inst in &b.body.insts {
-        defined::writes_of(inst, |reg| writes[reg.0 as usize] += 1);
-    }
+    let writes = defined::write_counts(b.body);
     let mut named = vec![None; uses.len()];
     for inst in &b.body.insts {
         if let [Some(reg)] = inst.dsts.as_slice()

@@ -16,7 +16,7 @@ use super::layout::{Layout, Step};
 use super::lower::{self, elements};
 use super::{CannotRun, matrix};
 use crate::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What is known of the lanes of a register, from the most to the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,12 +51,26 @@ pub(super) fn lower(
     }) {
         return Ok(None);
     }
-    let live = registers.live_at_leaves(b, layout);
     let mut scalars = Scalars::default();
+    let first = b.here();
+    let kept = registers.kept_from_block_to_block(b, layout);
+    for number in &kept {
+        if let Step::Plain(inst) = &layout.steps[*number] {
+            registers.instruction(b, &mut scalars, inst)?;
+        }
+    }
+    let entry = b.here() + 1;
+    b.push(control::begin(), 0, |inst| {
+        (inst.aux, inst.mods) = (entry, entry - first);
+    });
+    let kept: HashSet<usize> = kept.into_iter().collect();
+    let live = registers.live_at_leaves(b, layout);
     let mut leaves = Vec::new();
     let mut spread = Vec::new();
-    let entry = b.here();
     layout.emit(b, control::branch_together(), |b, number, step| {
+        if kept.contains(&number) {
+            return Ok(());
+        }
         if let Some(live) = live.get(&number) {
             let start = spread.len();
             for reg in live {
@@ -79,6 +93,7 @@ pub(super) fn lower(
     let needs_rows =
         |c: &(Slot, RegClass, Constant)| matches!(c.2, Constant::Special(Special::Tid(_)));
     Ok(Some(Converged {
+        first,
         entry,
         needs_rows: constants.iter().any(needs_rows),
         kept_constants: constants.partition_point(|(_, _, c)| c.lifetime() < Lifetime::Block),
@@ -294,7 +309,7 @@ impl Registers {
         if inst.guard.is_some() || inst.dsts.get(1).is_some_and(Option::is_some) {
             return None;
         }
-        let (_, _, class) = affine::test(&inst.op)?;
+        let (_, class, _) = affine::test(&inst.op)?;
         let scalar = |operand| self.of_operand(b, operand, class) != Lanes::Any;
         (inst.srcs.len() == 2 && inst.srcs.iter().all(scalar)).then_some(class)
     }
@@ -393,6 +408,48 @@ impl Registers {
             });
         }
         Some(())
+    }
+
+    /// Steps, in order, that compute the same for every block that a warp runs in turn: once is enough.
+    fn kept_from_block_to_block(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Vec<usize> {
+        let writes = defined::write_counts(b.body);
+        let mut kept_registers = vec![false; writes.len()];
+        let mut kept = Vec::new();
+        let steps = layout
+            .order
+            .iter()
+            .flat_map(|block| layout.steps_of(*block));
+        for number in steps {
+            let Step::Plain(inst) = &layout.steps[number] else {
+                continue;
+            };
+            let (Some(Some(form)), [Some(to)]) = (self.scalar(b, inst), inst.dsts.as_slice())
+            else {
+                continue;
+            };
+            let constant = |operand: &Operand| match operand {
+                Operand::Reg(reg) => b.named(*reg),
+                operand => b.constant_of(operand),
+            };
+            // Thread numbers are small, and what is the same in all lanes cannot wrap around in one of them.
+            let stays = |operand: &Operand, class: RegClass| {
+                constant(operand).is_some() || self.of_operand(b, operand, class) == Lanes::Uniform
+            };
+            let mut sources = inst.srcs.iter().zip(&form.srcs);
+            let before = sources.all(|(operand, class)| {
+                let same = match (constant(operand), operand) {
+                    (Some(constant), _) => constant.lifetime() < Lifetime::Block,
+                    (None, Operand::Reg(reg)) => kept_registers[reg.0 as usize],
+                    _ => false,
+                };
+                same && (!form.may_leave || stays(operand, *class))
+            });
+            if before && writes[to.0 as usize] == 1 {
+                kept_registers[to.0 as usize] = true;
+                kept.push(number);
+            }
+        }
+        kept
     }
 
     /// For each step at which a warp may leave the code: scalar registers that are read from there on, and are not
@@ -502,14 +559,17 @@ fn access_at(
 }
 
 fn test(b: &mut Builder<'_>, scalars: &mut Scalars, inst: &Inst, class: RegClass) -> Option<()> {
-    let (handlers, mods, _) = affine::test(&inst.op)?;
+    let (handlers, _, swapped) = affine::test(&inst.op)?;
     let [x, y] = inst.srcs.as_slice() else {
         return None;
     };
-    let (x, y) = (scalars.source(b, x, class)?, scalars.source(b, y, class)?);
+    let (mut x, mut y) = (scalars.source(b, x, class)?, scalars.source(b, y, class)?);
+    if swapped {
+        std::mem::swap(&mut x, &mut y);
+    }
     let d = b.destination(inst.dsts.first().copied()?, RegClass::Pred);
     b.push(handlers, inst.line, |inst| {
-        (inst.d, inst.a, inst.b, inst.mods) = (d, x, y, mods.0);
+        (inst.d, inst.a, inst.b) = (d, x, y)
     });
     Some(())
 }

@@ -189,6 +189,20 @@ fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     }
 }
 
+/// How many instructions write each register; that it is a parameter counts as one.
+pub(super) fn write_counts(body: &Body) -> Vec<u32> {
+    let mut writes = vec![0; body.registers.len()];
+    for formal in &body.params {
+        if let Formal::Reg(reg) = formal {
+            writes[reg.0 as usize] += 1;
+        }
+    }
+    for inst in &body.insts {
+        writes_of(inst, |reg| writes[reg.0 as usize] += 1);
+    }
+    writes
+}
+
 /// The registers that an instruction may write.
 pub(super) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
     inst.dsts.iter().flatten().for_each(|reg| f(*reg));

@@ -1,6 +1,5 @@
 //! Instructions of the code for converged warps that are computed once for the warp: see `semantics::affine`.
 
-use super::mods::Mods;
 use super::shapes::Pure;
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Rare, Worth};
@@ -25,6 +24,8 @@ pub(crate) struct Form {
     pub(crate) srcs: Vec<RegClass>,
     /// Register of the destination.
     pub(crate) dst: RegClass,
+    /// Its handlers may leave: where a value that is to be widened wraps around.
+    pub(crate) may_leave: bool,
 }
 
 /// When the result of an instruction is affine; it is uniform whenever all sources are.
@@ -81,6 +82,7 @@ fn scalar<F: Fn(Affine, Affine, Affine) -> Option<Affine> + Pure>(
         law,
         srcs: srcs.to_vec(),
         dst,
+        may_leave: law != Law::Scale && dst == B64 && srcs.contains(&B32),
     })
 }
 
@@ -220,9 +222,9 @@ pub(crate) fn form(op: &Op) -> Option<Form> {
 }
 
 /// `p = a cmp b`
-struct Test<T>(PhantomData<T>);
+struct Test<T, F>(PhantomData<(T, F)>);
 
-impl<T: Int> Body for Test<T> {
+impl<T: Int, F: Fn() -> Compare + Pure> Body for Test<T, F> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         _m: &mut Machine<'_>,
@@ -234,15 +236,14 @@ impl<T: Int> Body for Test<T> {
         // caller.
         unsafe {
             let (a, b) = (regs.affine(inst.a), regs.affine(inst.b));
-            let holds = affine::compare::<T>(Mods(inst.mods).compare(), a, b);
-            regs.merge_mask(inst.d, holds, mask);
+            regs.merge_mask(inst.d, affine::compare::<T>(F::get()(), a, b), mask);
         }
         Flow::Next
     }
 }
 
-/// A comparison of affine rows: its handlers, modifiers, and the registers that it compares.
-pub(crate) fn test(op: &Op) -> Option<(Handlers, Mods, RegClass)> {
+/// A comparison of affine rows: its handlers, the registers that it compares, and whether `a` and `b` change places.
+pub(crate) fn test(op: &Op) -> Option<(Handlers, RegClass, bool)> {
     use Compare::*;
     let Op::Setp {
         cmp,
@@ -253,21 +254,28 @@ pub(crate) fn test(op: &Op) -> Option<(Handlers, Mods, RegClass)> {
     else {
         return None;
     };
-    let signed = ty.is_signed() && matches!(cmp, Eq | Ne | Lt | Le | Gt | Ge);
-    let known = signed || matches!(cmp, Eq | Ne | Lt | Le | Gt | Ge | Lo | Ls | Hi | Hs);
-    let (handlers, class) = match (ty, signed) {
-        _ if !known => return None,
-        (S32, true) => (Rare::compile::<Test<i32>>(), B32),
-        (U32 | S32 | T32, _) => (Rare::compile::<Test<u32>>(), B32),
-        (S64, true) => (Rare::compile::<Test<i64>>(), B64),
-        (U64 | S64 | T64, _) => (Rare::compile::<Test<u64>>(), B64),
+    fn of<T: Int + 'static, F: Fn() -> Compare + Pure>(_: F) -> Handlers {
+        Rare::compile::<Test<T, F>>()
+    }
+    macro_rules! compared {
+        ($signed:ident, $unsigned:ident) => {
+            match cmp {
+                Eq => of::<$unsigned, _>(|| Eq),
+                Ne => of::<$unsigned, _>(|| Ne),
+                Lt | Gt if ty.is_signed() => of::<$signed, _>(|| Lt),
+                Le | Ge if ty.is_signed() => of::<$signed, _>(|| Le),
+                Lt | Gt | Lo | Hi => of::<$unsigned, _>(|| Lt),
+                Le | Ge | Ls | Hs => of::<$unsigned, _>(|| Le),
+                _ => return None,
+            }
+        };
+    }
+    let (handlers, class) = match ty {
+        U32 | S32 | T32 => (compared!(i32, u32), B32),
+        U64 | S64 | T64 => (compared!(i64, u64), B64),
         _ => return None,
     };
-    Some((
-        handlers,
-        Mods::of_compare(cmp, None, false, false, false),
-        class,
-    ))
+    Some((handlers, class, matches!(cmp, Gt | Ge | Hi | Hs)))
 }
 
 /// Writes an affine row out.

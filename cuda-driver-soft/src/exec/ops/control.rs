@@ -22,6 +22,11 @@ pub(crate) fn branch_together() -> Handlers {
     Rare::compile::<BranchTogether>()
 }
 
+/// Goes to the instruction `aux`; the last `mods` instructions, itself among them, count for nothing.
+pub(crate) fn begin() -> Handlers {
+    Rare::compile::<Begin>()
+}
+
 /// What the code for converged warps leaves to that for any lanes.
 pub(crate) fn leave() -> Handlers {
     Rare::compile::<Leave>()
@@ -116,6 +121,23 @@ impl Body for BranchTogether {
         if taken != mask {
             return Flow::Leave;
         }
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+struct Begin;
+
+impl Body for Begin {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        // Which blocks find registers to use again depends on the host's threads, and steps must not.
+        m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
         m.target = inst.aux;
         Flow::Jump
     }

@@ -156,23 +156,24 @@ pub fn mad_wide<T: Int>(a: Affine, b: Affine, c: Affine) -> Option<Affine> {
 /// `setp.cmp.type p, a, b`: the lanes in which it holds.
 #[inline(always)]
 pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine) -> u32 {
+    let all = |holds: bool| if holds { u32::MAX } else { 0 };
+    if a.step == 0 && b.step == 0 {
+        return all(compare_int(op, lane::<T>(a, 0), lane::<T>(b, 0)));
+    }
     if let (Some(a), Some(b)) = (ends::<T>(a), ends::<T>(b)) {
-        // The difference goes from one end to the other on a line: if it is above, below or at zero at both, it is
-        // everywhere.
-        let order = a.0.cmp(&b.0);
-        if order == a.1.cmp(&b.1) {
-            let holds = match op {
-                Compare::Eq => order.is_eq(),
-                Compare::Ne => order.is_ne(),
-                Compare::Lt | Compare::Lo => order.is_lt(),
-                Compare::Le | Compare::Ls => order.is_le(),
-                Compare::Gt | Compare::Hi => order.is_gt(),
-                Compare::Ge | Compare::Hs => order.is_ge(),
-                _ => false,
-            };
-            return if holds { u32::MAX } else { 0 };
+        // The difference goes from one end to the other on a line: what it is at both, it is everywhere, unless it goes
+        // through zero in between and that is asked for.
+        let holds = compare_int(op, a.0, b.0);
+        let turns = matches!(op, Compare::Eq | Compare::Ne) && (a.0 < b.0) != (a.1 < b.1);
+        if holds == compare_int(op, a.1, b.1) && !turns {
+            return all(holds);
         }
     }
+    compare_lanes::<T>(op, a, b)
+}
+
+#[inline(never)]
+fn compare_lanes<T: Int>(op: Compare, a: Affine, b: Affine) -> u32 {
     (0..=LAST).fold(0, |mask, i| {
         mask | u32::from(compare_int(op, lane::<T>(a, i), lane::<T>(b, i))) << i
     })

@@ -140,13 +140,20 @@ impl Warp {
             turn: 0,
             since_turn: 0,
         };
-        warp.begin(frames, lanes)?;
+        warp.begin(frames, lanes, true)?;
         Some(warp)
     }
 
-    /// Makes a warp that is done ready for the same place in another block.
-    pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, here: Here, lanes: Mask) -> Option<()> {
-        self.here = here;
+    /// Makes a warp that is done ready for the same place in another block, in which it has these lanes.
+    pub(crate) fn reuse(
+        &mut self,
+        frames: &mut Frames<'_>,
+        block: [u32; 3],
+        number: u64,
+        lanes: Mask,
+    ) -> Option<()> {
+        self.here.block = block;
+        self.here.number = number;
         self.live = lanes;
         if self.frames.len() > 1 {
             for frame in self.frames.drain(1..).flatten() {
@@ -154,12 +161,12 @@ impl Warp {
             }
         }
         let frame = self.frames[0].as_mut()?;
-        frames.reuse(frame, here, lanes);
+        frames.reuse(frame, self.here, lanes);
         self.registers = frame.file.bytes();
-        self.begin(frames, lanes)
+        self.begin(frames, lanes, false)
     }
 
-    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask) -> Option<()> {
+    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask, new: bool) -> Option<()> {
         self.ready.clear();
         self.parked.clear();
         self.turn = 0;
@@ -168,7 +175,7 @@ impl Warp {
         self.ready.push(Split {
             frame: 0,
             depth: 0,
-            pc: frames.entry(function, lanes),
+            pc: frames.entry(function, lanes, new),
             mask: lanes,
         });
         let bytes = u64::from(frames.code(function).local_bytes);
@@ -217,21 +224,34 @@ impl Warp {
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
         m.live = self.live;
         loop {
-            let Some(mut split) = self.ready.pop() else {
+            // In parts: a split that is put together from parts to be copied as a whole makes the CPU wait.
+            let Some(Split {
+                frame: id,
+                depth,
+                pc,
+                mut mask,
+            }) = self.ready.pop()
+            else {
                 return self.settle(m, frames);
             };
             while let Some(other) = self.ready.last()
-                && (other.frame, other.pc) == (split.frame, split.pc)
+                && (other.frame, other.pc) == (id, pc)
             {
-                split.mask |= other.mask;
+                mask |= other.mask;
                 self.ready.pop();
             }
+            let split = |pc: u32, mask: Mask| Split {
+                frame: id,
+                depth,
+                pc,
+                mask,
+            };
             // Where it meets the next one. In its turn it goes past: the order would only hold it again.
             let stop = match self.ready.last() {
-                Some(other) if other.frame == split.frame && other.pc > split.pc => other.pc,
+                Some(other) if other.frame == id && other.pc > pc => other.pc,
                 _ => u32::MAX,
             };
-            let Some(frame) = self.frames[split.frame as usize].as_mut() else {
+            let Some(frame) = self.frames[id as usize].as_mut() else {
                 continue;
             };
             let code = frames.code(frame.function);
@@ -249,32 +269,22 @@ impl Warp {
             let quantum = quantum.max(1);
             m.quantum = quantum;
             // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
-            let (pc, event) =
-                unsafe { run(m, code, frame.file.regs(), split.pc, split.mask, stop) };
-            split.pc = pc;
+            let (pc, event) = unsafe { run(m, code, frame.file.regs(), pc, mask, stop) };
             // Every way to go round counts: a loop that splits the lanes each time, one made of jump tables, calls that
             // call. Else those that the lanes wait for would never run.
             let mut rounds = quantum - m.quantum.max(0);
             match event {
-                Event::Stop | Event::Quantum => self.push(split),
+                Event::Stop | Event::Quantum => self.push(split(pc, mask)),
                 Event::Diverge => {
                     m.steps += 1;
                     rounds += i64::from(m.target <= pc);
-                    self.push(Split {
-                        pc: pc + 1,
-                        mask: split.mask & !m.taken,
-                        ..split
-                    });
-                    self.push(Split {
-                        pc: m.target,
-                        mask: m.taken,
-                        ..split
-                    });
+                    self.push(split(pc + 1, mask & !m.taken));
+                    self.push(split(m.target, m.taken));
                 }
                 Event::Leave => {
                     // The warp is all here, so nobody is to be ordered.
-                    split.pc = frames.leave(frame, self.here, pc).unwrap_or(pc);
-                    self.ready.push(split);
+                    let pc = frames.leave(frame, self.here, pc).unwrap_or(pc);
+                    self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
                     return Pause::Fault {
@@ -295,17 +305,16 @@ impl Warp {
                             count: None,
                             op: BarOp::Sync,
                             holds: 0,
-                            lanes: split.mask,
+                            lanes: mask,
                             line: code.lines[pc as usize],
                         };
-                        split.pc += 1;
-                        self.ready.push(split);
+                        self.ready.push(split(pc + 1, mask));
                         return Pause::Barrier;
                     }
                     // The end of a kernel, for all lanes at once.
                     if let Action::Return = &code.actions[index as usize]
                         && frame.caller.is_none()
-                        && split.mask == self.live
+                        && mask == self.live
                         && self.parked.is_empty()
                     {
                         frame.live = 0;
@@ -313,7 +322,7 @@ impl Warp {
                         m.live = 0;
                         return Pause::Done;
                     }
-                    match self.act(m, frames, code, split, index) {
+                    match self.act(m, frames, code, split(pc, mask), index) {
                         Ok(back) => rounds += i64::from(back),
                         Err(()) => {
                             return Pause::Fault {
