@@ -62,7 +62,14 @@ unsafe fn run_lanes<const FULL: bool>(
         };
         let handler = if FULL { inst.full } else { inst.masked };
         // SAFETY: the instruction belongs to the frame's code, as promised by the caller.
-        match unsafe { handler(m, regs, inst, mask) } {
+        let flow = unsafe { handler(m, regs, inst, mask) };
+        if flow == Flow::Next {
+            pc += 1;
+            continue;
+        }
+        // Without this hint, a table of jumps decides between all of them for each instruction.
+        std::hint::cold_path();
+        match flow {
             Flow::Next => pc += 1,
             Flow::Jump => {
                 // `begin` takes what comes now off before.

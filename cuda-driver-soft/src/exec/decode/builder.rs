@@ -375,6 +375,15 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Makes an instruction do the branch behind it too, which stays for those that come to it in other ways.
+    pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
+        let (entry, at) = (handlers.entry(self.isa), inst as usize);
+        let branch = self.insts[at + 1];
+        let inst = &mut self.insts[at];
+        (inst.full, inst.masked) = (entry.full, entry.masked);
+        (inst.aux, inst.mods) = (branch.aux, branch.mods);
+    }
+
     pub(super) fn finish(self, converged: Option<Converged>) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());

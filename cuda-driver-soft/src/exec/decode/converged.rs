@@ -6,6 +6,7 @@
 //! What other instructions read as a row as well is written out where it is made.
 
 use super::super::code::{Constant, Converged, Leave, Lifetime};
+use super::super::isa::Handlers;
 use super::super::ops::collective::Collective;
 use super::super::ops::memory::{self, Access};
 use super::super::ops::{affine, control, mov};
@@ -65,6 +66,7 @@ pub(super) fn lower(
     });
     let kept: HashSet<usize> = kept.into_iter().collect();
     let live = registers.live_at_leaves(b, layout);
+    let mut with_branches = Vec::new();
     let mut leaves = Vec::new();
     let mut spread = Vec::new();
     layout.emit(b, control::branch_together(), |b, number, step| {
@@ -85,9 +87,20 @@ pub(super) fn lower(
         }
         match step {
             Step::Plain(inst) => registers.instruction(b, &mut scalars, inst),
-            Step::Branch { .. } => Ok(()),
+            Step::Branch { guard, .. } => {
+                if let (Some((at, predicate, handlers)), Some((reg, _))) = (scalars.tested, guard)
+                    && at + 1 == b.here()
+                    && predicate == b.register(*reg)
+                {
+                    with_branches.push((at, handlers));
+                }
+                Ok(())
+            }
         }
     })?;
+    for (at, handlers) in with_branches {
+        b.add_branch(at, handlers);
+    }
     let mut constants = scalars.filled;
     constants.sort_by_key(|(_, _, constant)| constant.lifetime());
     let needs_rows =
@@ -111,6 +124,8 @@ struct Scalars {
     registers: HashMap<Reg, Slot>,
     constants: HashMap<(Constant, RegClass), Slot>,
     filled: Vec<(Slot, RegClass, Constant)>,
+    /// The last comparison: where it is, its predicate, and the handlers that do the branch behind it too.
+    tested: Option<(u32, Slot, Handlers)>,
 }
 
 impl Scalars {
@@ -309,7 +324,7 @@ impl Registers {
         if inst.guard.is_some() || inst.dsts.get(1).is_some_and(Option::is_some) {
             return None;
         }
-        let (_, class, _) = affine::test(&inst.op)?;
+        let class = affine::test(&inst.op)?.class;
         let scalar = |operand| self.of_operand(b, operand, class) != Lanes::Any;
         (inst.srcs.len() == 2 && inst.srcs.iter().all(scalar)).then_some(class)
     }
@@ -559,17 +574,18 @@ fn access_at(
 }
 
 fn test(b: &mut Builder<'_>, scalars: &mut Scalars, inst: &Inst, class: RegClass) -> Option<()> {
-    let (handlers, _, swapped) = affine::test(&inst.op)?;
+    let test = affine::test(&inst.op)?;
     let [x, y] = inst.srcs.as_slice() else {
         return None;
     };
     let (mut x, mut y) = (scalars.source(b, x, class)?, scalars.source(b, y, class)?);
-    if swapped {
+    if test.swapped {
         std::mem::swap(&mut x, &mut y);
     }
     let d = b.destination(inst.dsts.first().copied()?, RegClass::Pred);
-    b.push(handlers, inst.line, |inst| {
-        (inst.d, inst.a, inst.b) = (d, x, y)
+    scalars.tested = Some((b.here(), d, test.with_branch));
+    b.push(test.handlers, inst.line, |inst| {
+        (inst.d, inst.a, inst.b) = (d, x, y);
     });
     Some(())
 }

@@ -3,7 +3,7 @@
 use super::shapes::Pure;
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Rare, Worth};
-use crate::exec::lanes::{LANES, Mask};
+use crate::exec::lanes::{FULL as FULL_MASK, LANES, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs};
 use crate::exec::semantics::affine::{self, Affine};
@@ -242,8 +242,51 @@ impl<T: Int, F: Fn() -> Compare + Pure> Body for Test<T, F> {
     }
 }
 
-/// A comparison of affine rows: its handlers, the registers that it compares, and whether `a` and `b` change places.
-pub(crate) fn test(op: &Op) -> Option<(Handlers, RegClass, bool)> {
+/// The same with the branch that follows, to `aux` if it holds, or with `mods` 1 if it does not.
+struct TestAndBranch<T, F>(PhantomData<(T, F)>);
+
+impl<T: Int, F: Fn() -> Compare + Pure> Body for TestAndBranch<T, F> {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as for `Test`.
+        let holds = unsafe {
+            let (a, b) = (regs.affine(inst.a), regs.affine(inst.b));
+            let holds = affine::compare::<T>(F::get()(), a, b);
+            regs.merge_mask(inst.d, holds, mask);
+            holds
+        };
+        let taken = if inst.mods != 0 { !holds } else { holds };
+        match taken {
+            0 => Flow::Skip,
+            FULL_MASK => {
+                m.target = inst.aux;
+                Flow::Jump
+            }
+            // The branch itself knows what to do.
+            _ => Flow::Next,
+        }
+    }
+}
+
+/// A comparison of affine rows.
+pub(crate) struct Comparison {
+    /// The handlers; `a` and `b` are affine rows, `d` a predicate.
+    pub(crate) handlers: Handlers,
+    /// Those that do the branch that follows too: they have its `aux` and `mods`.
+    pub(crate) with_branch: Handlers,
+    /// The registers that are compared.
+    pub(crate) class: RegClass,
+    /// `a` and `b` change places.
+    pub(crate) swapped: bool,
+}
+
+/// The comparison that an instruction does.
+pub(crate) fn test(op: &Op) -> Option<Comparison> {
     use Compare::*;
     let Op::Setp {
         cmp,
@@ -254,8 +297,11 @@ pub(crate) fn test(op: &Op) -> Option<(Handlers, RegClass, bool)> {
     else {
         return None;
     };
-    fn of<T: Int + 'static, F: Fn() -> Compare + Pure>(_: F) -> Handlers {
-        Rare::compile::<Test<T, F>>()
+    fn of<T: Int + 'static, F: Fn() -> Compare + Pure>(_: F) -> [Handlers; 2] {
+        [
+            Rare::compile::<Test<T, F>>(),
+            Rare::compile::<TestAndBranch<T, F>>(),
+        ]
     }
     macro_rules! compared {
         ($signed:ident, $unsigned:ident) => {
@@ -270,12 +316,17 @@ pub(crate) fn test(op: &Op) -> Option<(Handlers, RegClass, bool)> {
             }
         };
     }
-    let (handlers, class) = match ty {
+    let ([handlers, with_branch], class) = match ty {
         U32 | S32 | T32 => (compared!(i32, u32), B32),
         U64 | S64 | T64 => (compared!(i64, u64), B64),
         _ => return None,
     };
-    Some((handlers, class, matches!(cmp, Gt | Ge | Hi | Hs)))
+    Some(Comparison {
+        handlers,
+        with_branch,
+        class,
+        swapped: matches!(cmp, Gt | Ge | Hi | Hs),
+    })
 }
 
 /// Writes an affine row out.
