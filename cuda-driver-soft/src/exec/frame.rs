@@ -163,17 +163,20 @@ impl<'e> Frames<'e> {
 
     /// Leaves the code for converged warps at an instruction: says where to go on in the code for any lanes, and writes
     /// out what that reads.
-    pub(crate) fn leave(&self, frame: &mut Frame, here: Here, at: u32) -> Option<u32> {
+    pub(crate) fn leave(&self, frame: &mut Frame, here: Here, at: u32) -> u32 {
         let code = self.code(frame.function);
-        let converged = code.converged.as_ref()?;
-        let leave = converged.leave(at)?;
+        let (converged, leave) = code
+            .converged
+            .as_ref()
+            .and_then(|converged| Some((converged, converged.leave(at)?)))
+            .expect("instructions that may leave are listed");
         if !converged.reads_block_constants {
             self.fill_all(frame, here, code.block_constants.iter());
         }
         for (row, width, from) in &converged.spread[leave.spread.clone()] {
             frame.file.spread(*row, *width, *from);
         }
-        Some(leave.to)
+        leave.to
     }
 
     /// Takes back a frame that ended.

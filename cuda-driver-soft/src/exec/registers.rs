@@ -5,7 +5,7 @@
 
 use super::held::Held;
 use super::lanes::{self, FULL, LANES, Lanes, Mask};
-use super::semantics::affine::{self, Affine};
+use super::semantics::affine::Affine;
 use crate::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -128,20 +128,30 @@ impl RegFile {
         }
     }
 
-    /// Writes out a row of values of `width` bytes that is kept as an [`Affine`].
+    /// Writes out a row of values of `width` bytes, 4 or 8, that is kept as an [`Affine`].
     pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot) {
-        let (start, mut numbers) = (from.0 as usize, [0; 2]);
-        let bytes = self.bytes_mut().get(start..start + AFFINE_BYTES as usize);
-        for (number, bytes) in numbers
-            .iter_mut()
-            .zip(bytes.iter().flat_map(|b| b.chunks_exact(8)))
-        {
-            *number = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+        let (start, from) = (row.0 as usize, from.0 as usize);
+        let bytes = self.bytes_mut();
+        let number = |at: usize| match bytes.get(at..at + 8) {
+            Some(bytes) => bytes.try_into().map_or(0, u64::from_ne_bytes),
+            None => 0,
+        };
+        let (base, step) = (number(from), number(from + 8));
+        macro_rules! fill {
+            ($ty:ty, $bytes:literal) => {
+                if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
+                    let mut value = base as $ty;
+                    for lane in row.chunks_exact_mut($bytes) {
+                        lane.copy_from_slice(&value.to_ne_bytes());
+                        value = value.wrapping_add(step as $ty);
+                    }
+                }
+            };
         }
-        let [base, step] = numbers;
-        self.set(row, width, FULL, |lane| {
-            affine::lane::<u64>(Affine { base, step }, lane as u32)
-        });
+        match width {
+            8 => fill!(u64, 8),
+            _ => fill!(u32, 4),
+        }
     }
 
     /// The value of one lane in a row of values of `width` bytes, or of a predicate.

@@ -7,7 +7,6 @@
 
 use super::super::code::{Constant, Converged, Leave, Lifetime};
 use super::super::isa::Handlers;
-use super::super::ops::collective::Collective;
 use super::super::ops::memory::{self, Access};
 use super::super::ops::{affine, control, mov};
 use super::super::registers::{Slot, bytes_of};
@@ -15,7 +14,7 @@ use super::builder::Builder;
 use super::defined::{self, Set, Use};
 use super::layout::{Layout, Step};
 use super::lower::{self, elements};
-use super::{CannotRun, matrix};
+use super::{CannotRun, is_control};
 use crate::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
 use std::collections::{HashMap, HashSet};
 
@@ -218,10 +217,12 @@ impl Registers {
     /// Only what an address or a comparison needs is kept as a scalar.
     fn keep_needed(&mut self, b: &Builder<'_>, layout: &Layout<'_>) {
         let mut needed = vec![false; self.lanes.len()];
+        // Backwards, as what is needed comes before what needs it: mostly once is enough.
+        let steps: Vec<&Step<'_>> = layout.reached().collect();
         let mut changed = true;
         while changed {
             changed = false;
-            for step in layout.reached() {
+            for step in steps.iter().rev() {
                 let Step::Plain(inst) = step else { continue };
                 let result = inst.dsts.first().copied().flatten();
                 let wanted = self.access(b, inst).is_some()
@@ -536,11 +537,13 @@ fn of_constant(constant: &Constant) -> Lanes {
     }
 }
 
-/// What goes on in the code for any lanes: lanes may come back from it one by one.
+/// What goes on in the code for any lanes: what the scheduler runs, from which lanes may come back one by one.
 fn leaves(inst: &Inst) -> bool {
-    matches!(inst.op, Op::Call { .. } | Op::Brx { .. })
-        || matrix::is(&inst.op)
-        || Collective::of(&inst.op).is_some()
+    let stays = matches!(
+        inst.op,
+        Op::Bar { .. } | Op::ClusterWait { .. } | Op::Ret { .. } | Op::Exit
+    );
+    is_control(&inst.op) && !stays
 }
 
 fn access_at(

@@ -1,5 +1,6 @@
 //! The engine on PTX text, without a driver around it.
 
+mod converged;
 mod faults;
 mod kernels;
 mod operands;

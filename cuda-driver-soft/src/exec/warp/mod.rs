@@ -283,7 +283,7 @@ impl Warp {
                 }
                 Event::Leave => {
                     // The warp is all here, so nobody is to be ordered.
-                    let pc = frames.leave(frame, self.here, pc).unwrap_or(pc);
+                    let pc = frames.leave(frame, self.here, pc);
                     self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
