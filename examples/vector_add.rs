@@ -90,7 +90,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
 
     let path = options.ptx.clone().unwrap_or_else(default_ptx);
     let started = Instant::now();
-    let module = Module::load(&context, &path)?;
+    let module = Module::load_ptx(&context, &path)?;
     let vector_add = module.function("vector_add")?;
     report(&format!("module {}", path.display()), started.elapsed());
 

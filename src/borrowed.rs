@@ -11,6 +11,15 @@ use core::ops::Deref;
 /// Methods that make a context current do not do so for a borrowed object, which does not know its context: the caller
 /// makes it current where the call needs one.
 ///
+/// ```no_run
+/// # use cuda_driver::{Stream, sys};
+/// # fn f(theirs: sys::CUstream) -> cuda_driver::Result<()> {
+/// // SAFETY: the library that made it destroys it later than this.
+/// let stream = unsafe { Stream::borrow_raw(theirs) };
+/// stream.synchronize()
+/// # }
+/// ```
+///
 /// It cannot be moved out or replaced, so that what it borrows is never destroyed as something of ours:
 ///
 /// ```compile_fail,E0594

@@ -12,7 +12,8 @@ use crate::{Device, Result, checked, host_fn};
 /// A context: an address space on a device, with everything that lives there.
 ///
 /// A context made here is *floating*, current on no thread: what is made in it makes it current for the one call that
-/// needs it. Work on the null stream needs it current for longer; [`push`](Self::push) does that.
+/// needs it. Work on the null stream needs it current for longer; [`push`](Self::push) does that. To share a context with
+/// the CUDA runtime and its libraries, take the device's [primary](crate::PrimaryContext) one instead.
 ///
 /// ```no_run
 /// use cuda_driver::{Context, Device};
@@ -227,7 +228,7 @@ impl Context {
         })
     }
 
-    /// The context's device ([`cuCtxGetDevice`](checked::ctx_get_device)).
+    /// The device that the context was made on ([`cuCtxGetDevice`](checked::ctx_get_device)).
     ///
     /// # Errors
     /// 3 in a forked process.
@@ -255,7 +256,7 @@ impl Context {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
         let result = unsafe { checked::ctx_synchronize() };
-        host_fn::resume_of_context(Some(self));
+        host_fn::resume_of_context(self);
         result
     }
 
@@ -341,7 +342,7 @@ impl Context {
         unsafe { checked::ctx_set_cache_config(config) }
     }
 
-    /// Free and whole memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
+    /// Free and total memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
     ///
     /// # Errors
     /// 3 in a forked process.
@@ -418,6 +419,9 @@ impl Eq for Context {}
 
 /// A context that is current on this thread as long as this value lives; see [`Context::push`]. It is one more reference to
 /// the context.
+///
+/// Guards go in the opposite order of their making. One that goes while another context is on top of the stack pops
+/// nothing: its context stays on the stack, and alive for good. [`pop`](Self::pop) tells of it.
 #[derive(Debug)]
 #[must_use = "the context is popped at once if the guard is not kept"]
 pub struct Current {
@@ -502,6 +506,7 @@ impl Drop for Entered {
 
 /// One use of a context by the driver's own count; see [`Context::attach`].
 #[derive(Debug)]
+#[must_use = "the use is given back at once if the value is not kept"]
 pub struct Attachment {
     context: Context,
     detached: bool,

@@ -2,7 +2,6 @@
 
 use core::fmt;
 
-use crate::error::CudaVersion;
 use crate::sys::{self, library::LoadError};
 use crate::{Result, checked};
 
@@ -50,39 +49,51 @@ pub fn init() -> Result<()> {
 #[track_caller]
 pub fn version() -> Result<Version> {
     // SAFETY: it takes nothing.
-    unsafe { checked::driver_get_version() }.map(Version)
+    let version = unsafe { checked::driver_get_version() }?;
+    Ok(Version(version.unsigned_abs()))
 }
 
-/// A CUDA version.
+/// A CUDA version, displayed as `12.5`.
+///
+/// C writes it as 12050, and so does [`sys`]: [`Library::version`](sys::Library::version),
+/// [`Function::since`](sys::Function::since), [`CUDA_VERSION`](sys::CUDA_VERSION).
+///
+/// ```
+/// use cuda_driver::{Version, sys};
+///
+/// let needed = Version::from_raw(sys::Function::cuCtxCreate_v4.since());
+/// assert!(needed > Version::from_raw(12020));
+/// assert_eq!(needed.to_string(), "12.5");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(i32);
+pub struct Version(u32);
 
 impl Version {
     /// A version from C's number, for instance 12050.
     #[inline]
     #[must_use]
-    pub const fn from_raw(version: i32) -> Self {
+    pub const fn from_raw(version: u32) -> Self {
         Self(version)
     }
 
     /// C's number: 1000 × major + 10 × minor.
     #[inline]
     #[must_use]
-    pub const fn as_raw(self) -> i32 {
+    pub const fn as_raw(self) -> u32 {
         self.0
     }
 
     /// 12 of 12.5.
     #[inline]
     #[must_use]
-    pub const fn major(self) -> i32 {
+    pub const fn major(self) -> u32 {
         self.0 / 1000
     }
 
     /// 5 of 12.5.
     #[inline]
     #[must_use]
-    pub const fn minor(self) -> i32 {
+    pub const fn minor(self) -> u32 {
         self.0 % 1000 / 10
     }
 }
@@ -90,10 +101,6 @@ impl Version {
 impl fmt::Display for Version {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match u32::try_from(self.0) {
-            Ok(version) => CudaVersion(version).fmt(f),
-            // No version of CUDA's; the number says more than its digits taken apart.
-            Err(_) => self.0.fmt(f),
-        }
+        write!(f, "{}.{}", self.major(), self.minor())
     }
 }

@@ -5,6 +5,7 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
+use crate::Version;
 use crate::error_table;
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
@@ -23,11 +24,11 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
-    code: u32,
-    /// The function's index, and above [`FUNCTION_BITS`] the number of a [`Refusal`].
-    function: u16,
-    library: u16,
     location: &'static Location<'static>,
+    /// The code; above it 16 bits of the function's index, with the number of a [`Refusal`] above [`FUNCTION_BITS`]; above
+    /// these 16 bits of the library's number. One number, and not three fields: so a `Result<()>` is two words, which are
+    /// returned in registers.
+    what: u64,
 }
 
 /// How many bits a function's index takes.
@@ -98,12 +99,11 @@ impl Error {
         location: &'static Location<'static>,
     ) -> Self {
         let error = Self {
-            code: code.0,
-            // There are no more than 2^10, as is asserted above.
-            #[allow(clippy::cast_possible_truncation)]
-            function: function.index() as u16,
-            library: library.number(),
             location,
+            // No index has more bits, as is asserted above.
+            what: u64::from(code.0)
+                | (function.index() as u64) << 32
+                | u64::from(library.number()) << 48,
         };
         if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
             && !library.supports(function)
@@ -129,14 +129,15 @@ impl Error {
     #[track_caller]
     pub(crate) fn refused(code: CUresult, function: Function, reason: Refusal) -> Self {
         let mut error = Self::unasked(code, function);
-        error.function |= reason.number() << FUNCTION_BITS;
+        error.what |= u64::from(reason.number()) << (32 + FUNCTION_BITS);
         error
     }
 
     /// The result code, known to these bindings or not.
     #[inline]
+    #[allow(clippy::cast_possible_truncation)]
     pub const fn code(&self) -> CUresult {
-        CUresult(self.code)
+        CUresult(self.what as u32)
     }
 
     /// The function that failed.
@@ -144,8 +145,8 @@ impl Error {
     #[must_use]
     pub fn function(&self) -> Function {
         // The index came from a `Function`.
-        let index = self.function & ((1 << FUNCTION_BITS) - 1);
-        Function::from_index(usize::from(index)).unwrap_or(Function::cuInit)
+        let index = (self.what >> 32) & ((1 << FUNCTION_BITS) - 1);
+        Function::from_index(index as usize).unwrap_or(Function::cuInit)
     }
 
     /// The line that made the call.
@@ -155,25 +156,26 @@ impl Error {
         self.location
     }
 
-    /// The library that was called, by [number](Library::number).
+    /// The library that was called: [`sys::DEFAULT`](crate::sys::DEFAULT), or that of [`check_in`].
     #[inline]
     #[must_use]
-    pub const fn library(&self) -> u16 {
-        self.library
+    pub fn library(&self) -> &'static Library {
+        // The number came from a library, and none ever goes.
+        Library::by_number(self.library_number()).unwrap_or(&DEFAULT)
     }
 
     /// The C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for a code that this crate does not know.
     #[inline]
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
-        error_table::find(self.code).map(|entry| entry.name)
+        error_table::find(self.code().0).map(|entry| entry.name)
     }
 
     /// What the code means, in a few words of our own; `None` for a code that this crate does not know.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
-        error_table::find(self.code).map(|entry| entry.text)
+        error_table::find(self.code().0).map(|entry| entry.text)
     }
 
     /// Whether the code can only come from earlier work: a kernel that faulted. It sticks to the process, and every
@@ -181,7 +183,7 @@ impl Error {
     #[inline]
     #[must_use]
     pub const fn is_fault(&self) -> bool {
-        is_fault(self.code)
+        is_fault(self.code().0)
     }
 
     /// Whether no driver could be loaded. [`load_error`](Library::load_error) of the library says why.
@@ -189,8 +191,7 @@ impl Error {
     #[must_use]
     pub fn is_no_driver(&self) -> bool {
         self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED
-            && Library::by_number(self.library)
-                .is_some_and(|library| library.load_error().is_some())
+            && self.library().load_error().is_some()
     }
 
     /// Whether the driver does not export the function.
@@ -199,31 +200,28 @@ impl Error {
     pub fn is_missing_function(&self) -> bool {
         // The driver may answer 302 too, so the code alone says nothing.
         self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
-            && Library::by_number(self.library).is_some_and(|library| {
-                library.load_error().is_none() && !library.supports(self.function())
-            })
+            && self.library().load_error().is_none()
+            && !self.library().supports(self.function())
     }
 
     /// The part of the message between "failed: " and the location.
     #[inline]
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let library = Library::by_number(self.library);
-        if let Some(library) = library {
-            if self.is_no_driver() {
-                if let Some(error) = library.load_error() {
-                    return write!(f, "{error}");
-                }
-            }
-            if self.is_missing_function() {
-                return self.missing(f, library.known_version());
+        if self.is_no_driver() {
+            if let Some(error) = self.library().load_error() {
+                return write!(f, "{error}");
             }
         }
-        match error_table::find(self.code) {
+        if self.is_missing_function() {
+            return self.missing(f, self.library().known_version());
+        }
+        match error_table::find(self.code().0) {
             Some(entry) => {
-                let text = Refusal::text(self.function >> FUNCTION_BITS).unwrap_or(entry.text);
-                write!(f, "{} ({}): {text}", entry.name, self.code)?;
+                let text =
+                    Refusal::text((self.what >> 32) as u16 >> FUNCTION_BITS).unwrap_or(entry.text);
+                write!(f, "{} ({}): {text}", entry.name, self.code().0)?;
             }
-            None => write!(f, "unknown error code {}", self.code)?,
+            None => write!(f, "unknown error code {}", self.code().0)?,
         }
         if self.is_fault() {
             f.write_str("; raised by earlier work, first seen by ")?;
@@ -236,8 +234,8 @@ impl Error {
                     } else {
                         write!(f, " at {}", Place(first.location))?;
                     }
-                    if first.code != self.code {
-                        write!(f, ", as code {}", first.code)?;
+                    if first.code() != self.code() {
+                        write!(f, ", as code {}", first.code().0)?;
                     }
                 }
                 _ => f.write_str("this call")?,
@@ -253,28 +251,31 @@ impl Error {
             Some(driver) if driver < since => write!(
                 f,
                 "needs CUDA {}, this driver supports {}",
-                CudaVersion(since),
-                CudaVersion(driver)
+                Version::from_raw(since),
+                Version::from_raw(driver)
             ),
             Some(driver) => write!(
                 f,
                 "this driver does not export it, though it supports CUDA {} and the function is of {}",
-                CudaVersion(driver),
-                CudaVersion(since)
+                Version::from_raw(driver),
+                Version::from_raw(since)
             ),
             None => write!(
                 f,
                 "needs CUDA {}, and this driver does not export it",
-                CudaVersion(since)
+                Version::from_raw(since)
             ),
         }
     }
 
     #[inline]
+    const fn library_number(&self) -> u16 {
+        (self.what >> 48) as u16
+    }
+
+    #[inline]
     fn is_same_call(&self, other: &Self) -> bool {
-        self.code == other.code
-            && self.function == other.function
-            && self.location == other.location
+        self.what == other.what && self.location == other.location
     }
 }
 
@@ -314,16 +315,6 @@ impl Dropping {
     }
 }
 
-/// A CUDA version number as C writes it: 12050 is 12.5.
-pub(crate) struct CudaVersion(pub(crate) u32);
-
-impl fmt::Display for CudaVersion {
-    #[inline]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.0 / 1000, self.0 % 1000 / 10)
-    }
-}
-
 /// A location as file and line.
 struct Place(&'static Location<'static>);
 
@@ -357,9 +348,9 @@ impl core::error::Error for Error {}
 impl PartialEq for Error {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.code == other.code
+        self.code() == other.code()
             && self.function() == other.function()
-            && self.library == other.library
+            && self.library_number() == other.library_number()
     }
 }
 

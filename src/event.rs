@@ -7,7 +7,7 @@ use crate::error::{Error, dropping};
 use crate::sys::{self, CUresult};
 use crate::{Borrowed, Context, Result, Stream, checked, host_fn};
 
-/// An event: a point in a stream that can be waited for, and whose time can be taken.
+/// An event: a point in a stream that can be waited for, by the host or by other streams, and whose time can be taken.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, Event, Stream};
@@ -48,7 +48,7 @@ impl Event {
         }
     }
 
-    /// Makes an event that takes the time ([`cuEventCreate`](checked::event_create)).
+    /// Makes an event with timing ([`cuEventCreate`](checked::event_create)).
     ///
     /// # Errors
     /// 2 without memory for it.
@@ -59,7 +59,7 @@ impl Event {
         Self::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// The same with flags, for instance without the time, which is cheaper ([`cuEventCreate`](checked::event_create)).
+    /// The same with flags: an event with `CU_EVENT_DISABLE_TIMING` is cheaper ([`cuEventCreate`](checked::event_create)).
     ///
     /// # Errors
     /// 1 for flags that do not go together.
@@ -73,7 +73,8 @@ impl Event {
         Ok(Self::of(raw, Some(context.clone())))
     }
 
-    /// Records the work that a stream has at this moment ([`cuEventRecord`](checked::event_record)).
+    /// Records the work that a stream has at this moment: the event is done when that is. What was recorded before is
+    /// forgotten ([`cuEventRecord`](checked::event_record)).
     ///
     /// # Errors
     /// 400 for a stream of another context.
@@ -91,19 +92,12 @@ impl Event {
     ///
     /// # Errors
     /// A fault of earlier work.
-    ///
-    /// # Panics
-    /// If it is done, as [`synchronize`](Self::synchronize).
     #[inline]
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        let done = done(unsafe { checked::event_query(self.raw) })?;
-        if done {
-            self.resume();
-        }
-        Ok(done)
+        done(unsafe { checked::event_query(self.raw) })
     }
 
     /// Waits until what was recorded is done ([`cuEventSynchronize`](checked::event_synchronize)).
@@ -143,7 +137,7 @@ impl Event {
     /// ([`cuEventElapsedTime`](checked::event_elapsed_time)).
     ///
     /// # Errors
-    /// 400 if one of them was not recorded or takes no time, 600 if one is not done yet.
+    /// 400 if one of them was not recorded or was made without timing, 600 if one is not done yet.
     #[inline]
     #[doc(alias = "cuEventElapsedTime")]
     #[track_caller]

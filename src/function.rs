@@ -251,7 +251,7 @@ impl Function {
         unsafe { checked::func_get_name(self.raw) }
     }
 
-    /// How many blocks of `block_size` threads, each with so many bytes of dynamic shared memory, run on a
+    /// How many blocks of `block_size` threads, each with `dynamic_shared` bytes of dynamic shared memory, run on a
     /// multiprocessor at once
     /// ([`cuOccupancyMaxActiveBlocksPerMultiprocessor`](checked::occupancy_max_active_blocks_per_multiprocessor)).
     ///
@@ -322,7 +322,7 @@ impl fmt::Debug for Function {
     }
 }
 
-/// Where a parameter of a kernel lies.
+/// Where a parameter of a kernel lies, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParamInfo {

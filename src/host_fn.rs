@@ -144,15 +144,11 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<&Context>) {
 
 /// After a wait for a context: panics with what a host function of any of its streams panicked with, if one did.
 #[track_caller]
-pub(crate) fn resume_of_context(context: Option<&Context>) {
+pub(crate) fn resume_of_context(context: &Context) {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    let context = match context.map_or_else(Context::current_raw, |context| Ok(context.as_raw())) {
-        Ok(context) => context.addr(),
-        Err(_) => return,
-    };
-    resume(|waiting| waiting.context == context);
+    resume(|waiting| waiting.context == context.as_raw().addr());
 }
 
 #[track_caller]

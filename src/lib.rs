@@ -13,7 +13,7 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     cuda_driver::init()?;
 //!     let context = Context::create(Device::first()?)?;
-//!     let module = Module::load(&context, "scale.ptx")?;
+//!     let module = Module::load_ptx(&context, "scale.ptx")?;
 //!     let scale = module.function("scale")?;
 //!
 //!     let stream = Stream::new(&context)?;
@@ -41,6 +41,43 @@
 //!   calls go through any number of others, and [`check_in`] makes errors of their codes.
 //! - Handles of other libraries are taken over with `from_raw` and used without owning with `borrow_raw`; `as_raw` and
 //!   `into_raw` go the other way.
+//!
+//! # Errors
+//!
+//! An [`Error`] is a code, the function that answered it, and the line that called. Where a function's documentation gives a
+//! number, it is the code of that [`CUresult`](sys::CUresult):
+//!
+//! | | |
+//! | --- | --- |
+//! | 1 | `CUDA_ERROR_INVALID_VALUE` |
+//! | 2 | `CUDA_ERROR_OUT_OF_MEMORY` |
+//! | 3 | `CUDA_ERROR_NOT_INITIALIZED` |
+//! | 100 | `CUDA_ERROR_NO_DEVICE` |
+//! | 101 | `CUDA_ERROR_INVALID_DEVICE` |
+//! | 200 | `CUDA_ERROR_INVALID_IMAGE` |
+//! | 201 | `CUDA_ERROR_INVALID_CONTEXT` |
+//! | 209 | `CUDA_ERROR_NO_BINARY_FOR_GPU` |
+//! | 215 | `CUDA_ERROR_UNSUPPORTED_LIMIT` |
+//! | 218 | `CUDA_ERROR_INVALID_PTX` |
+//! | 222 | `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` |
+//! | 301 | `CUDA_ERROR_FILE_NOT_FOUND` |
+//! | 400 | `CUDA_ERROR_INVALID_HANDLE` |
+//! | 500 | `CUDA_ERROR_NOT_FOUND` |
+//! | 600 | `CUDA_ERROR_NOT_READY` |
+//! | 701 | `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` |
+//! | 720 | `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` |
+//! | 800 | `CUDA_ERROR_NOT_PERMITTED` |
+//! | 900 | `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` |
+//! | 905 | `CUDA_ERROR_STREAM_CAPTURE_ISOLATION` |
+//!
+//! What is said is what a call finds out itself. Besides, nearly every call answers a [fault](Error::is_fault) of earlier
+//! work, 3 in a process that was forked from one which used the driver, and what [`Error::is_no_driver`] and
+//! [`Error::is_missing_function`] tell.
+//!
+//! # Features
+//!
+//! Both are [`sys`]'s, and for programs to choose: `link` adds [`sys`]`::Library::linked`, for programs that are to start
+//! with the driver; `bindgen` checks this machine's `cuda.h` against the bindings and adds what is newer.
 
 pub use cuda_driver_sys as sys;
 
@@ -73,7 +110,7 @@ pub use function::{Function, ParamInfo};
 pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer};
 pub use memory::{DeviceBuffer, DeviceCopy, DevicePtr, HostBuffer};
 pub use module::{Global, JitError, JitOptions, Module};
-pub use pending::Pending;
+pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;
 pub use stream::Stream;
 

@@ -1,9 +1,10 @@
 //! What queued work still uses.
 
-use core::mem::ManuallyDrop;
+use core::fmt;
+use core::mem::{self, ManuallyDrop};
 
 use crate::error::dropping;
-use crate::{Event, Result, Stream};
+use crate::{Error, Event, Result, Stream};
 
 /// A value that queued work still uses; it comes back when the work is done.
 ///
@@ -20,7 +21,7 @@ pub struct Pending<T> {
 impl<T> Pending<T> {
     /// The value that work in `stream` uses; `event` is recorded behind that work.
     #[track_caller]
-    pub(crate) fn after(value: T, event: Event, stream: &Stream) -> Result<Self> {
+    pub(crate) fn after(value: T, event: Event, stream: &Stream) -> Result<Self, QueueError<T>> {
         let mut pending = Self {
             value: ManuallyDrop::new(value),
             event,
@@ -30,11 +31,10 @@ impl<T> Pending<T> {
         if let Err(error) = pending.event.record(stream) {
             // The work is queued and no event tells when it is done: the stream itself can. If that fails too, the value
             // stays where it is for good.
-            if stream.wait().is_ok() {
-                // SAFETY: the work is done, and the value is not used again.
-                unsafe { ManuallyDrop::drop(&mut pending.value) };
-            }
-            return Err(error);
+            let is_done = stream.wait().is_ok();
+            // SAFETY: the work is done, and `settled` keeps `drop` from using the value again.
+            let value = is_done.then(|| unsafe { ManuallyDrop::take(&mut pending.value) });
+            return Err(QueueError { error, value });
         }
         pending.settled = false;
         Ok(pending)
@@ -62,9 +62,6 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// A fault of earlier work.
-    ///
-    /// # Panics
-    /// As [`Event::query`].
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn is_done(&self) -> Result<bool> {
@@ -87,3 +84,78 @@ impl<T> Drop for Pending<T> {
         }
     }
 }
+
+/// Work that could not be queued, with the value that it was to use: the buffers of a copy that was refused.
+///
+/// `?` makes an [`Error`] of it, and frees the value.
+///
+/// ```no_run
+/// use cuda_driver::{DeviceBuffer, HostBuffer, Stream};
+///
+/// fn copy(stream: &Stream, host: HostBuffer<f32>, device: DeviceBuffer<f32>) -> HostBuffer<f32> {
+///     match stream.upload(host, device) {
+///         Ok(pending) => pending.wait().expect("no fault").0,
+///         Err(error) => {
+///             eprintln!("{error}");
+///             error.into_value().expect("no fault").0
+///         }
+///     }
+/// }
+/// ```
+#[must_use]
+pub struct QueueError<T> {
+    error: Error,
+    value: Option<T>,
+}
+
+impl<T> QueueError<T> {
+    /// Nothing was queued.
+    pub(crate) const fn before(error: Error, value: T) -> Self {
+        Self {
+            error,
+            value: Some(value),
+        }
+    }
+
+    /// The call that queues failed. With a fault of earlier work nobody knows whether it queued all the same.
+    pub(crate) fn of_call(error: Error, value: T) -> Self {
+        let mut value = Some(value);
+        if error.is_fault() {
+            mem::forget(value.take());
+        }
+        Self { error, value }
+    }
+
+    /// The call that failed.
+    pub const fn error(&self) -> Error {
+        self.error
+    }
+
+    /// The value back; `None` if the work may be under way all the same, after a fault of earlier work. The value is then
+    /// leaked.
+    #[must_use]
+    pub fn into_value(self) -> Option<T> {
+        self.value
+    }
+}
+
+impl<T> From<QueueError<T>> for Error {
+    fn from(error: QueueError<T>) -> Self {
+        error.error
+    }
+}
+
+impl<T> fmt::Display for QueueError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.error, f)
+    }
+}
+
+impl<T> fmt::Debug for QueueError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // As with `Error`: `unwrap` prints it.
+        fmt::Display::fmt(&self.error, f)
+    }
+}
+
+impl<T> core::error::Error for QueueError<T> {}

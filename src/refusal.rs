@@ -62,7 +62,7 @@ impl Refusal {
         ),
         (
             Self::HostMemory,
-            "the host has not so much memory as the buffer",
+            "the host has not so much memory as the buffer or the list",
         ),
         (
             Self::Attribute,

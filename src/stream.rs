@@ -7,11 +7,30 @@ use crate::error::{Error, dropping};
 use crate::event::done;
 use crate::refusal::Refusal;
 use crate::{
-    Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, Result, checked,
-    host_fn, sys,
+    Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, QueueError, Result,
+    checked, host_fn, sys,
 };
 
 /// A stream: work that is queued in it is done in order.
+///
+/// ```no_run
+/// # use cuda_driver::{Context, Device, DeviceBuffer, Event, HostBuffer, Stream};
+/// # cuda_driver::init()?;
+/// # let context = Context::create(Device::first()?)?;
+/// let (copies, work) = (Stream::new(&context)?, Stream::new(&context)?);
+/// let host = HostBuffer::from_slice(&context, &[1.0f32; 1000])?;
+/// let device = DeviceBuffer::alloc(&context, 1000)?;
+/// let values = device.ptr();
+/// let pending = copies.upload(host, device)?;
+///
+/// let copied = Event::new(&context)?;
+/// copied.record(&copies)?;
+/// work.wait_event(&copied)?;
+/// // … launches in `work` that take `values`: they come after the copy …
+/// work.synchronize()?;
+/// let (host, device) = pending.wait()?;
+/// # Ok::<(), cuda_driver::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Stream {
     raw: sys::CUstream,
@@ -29,7 +48,8 @@ impl Stream {
         Self { raw, context }
     }
 
-    /// Makes a stream that waits for the null stream and is waited for by it ([`cuStreamCreate`](checked::stream_create)).
+    /// Makes a blocking stream: its work and that of the legacy default stream wait for each other
+    /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// 2 without memory for it.
@@ -40,11 +60,14 @@ impl Stream {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_DEFAULT)
     }
 
-    /// Makes a stream that has nothing to do with the null stream.
+    /// Makes a non-blocking stream, which does not wait for the legacy default stream, nor that for it
+    /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// 2 without memory for it.
     #[inline]
+    #[doc(alias = "cuStreamCreate")]
+    #[doc(alias = "CU_STREAM_NON_BLOCKING")]
     #[track_caller]
     pub fn non_blocking(context: &Context) -> Result<Self> {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
@@ -96,6 +119,7 @@ impl Stream {
 
     /// The legacy default stream of whichever context is current when it is used.
     #[inline]
+    #[doc(alias = "CU_STREAM_LEGACY")]
     #[must_use]
     pub const fn legacy() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_LEGACY, None))
@@ -103,6 +127,7 @@ impl Stream {
 
     /// The calling thread's default stream of whichever context is current when it is used.
     #[inline]
+    #[doc(alias = "CU_STREAM_PER_THREAD")]
     #[must_use]
     pub const fn per_thread() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(sys::CU_STREAM_PER_THREAD, None))
@@ -142,19 +167,12 @@ impl Stream {
     ///
     /// # Errors
     /// A fault of earlier work.
-    ///
-    /// # Panics
-    /// If all is done, as [`synchronize`](Self::synchronize).
     #[inline]
     #[doc(alias = "cuStreamQuery")]
     #[track_caller]
     pub fn query(&self) -> Result<bool> {
         // SAFETY: the handle is live.
-        let done = done(unsafe { checked::stream_query(self.raw) })?;
-        if done {
-            self.resume();
-        }
-        Ok(done)
+        done(unsafe { checked::stream_query(self.raw) })
     }
 
     /// Makes the stream's future work wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
@@ -194,17 +212,19 @@ impl Stream {
         Ok(sys::CUstream_flags(flags))
     }
 
-    /// Queues a call of a function on the host ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the
-    /// stream faults it does not run, and is leaked. It runs once at most: where another thread begins to capture the
-    /// stream at the same moment, with the first launch of the graph.
+    /// Queues a call of a function on the host: the work that comes after it in the stream waits for it
+    /// ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the stream faults it does not run, and is
+    /// leaked. It runs once at most: where another thread begins to capture the stream at the same moment, with the first
+    /// launch of the graph.
     ///
     /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
     /// this crate that is dropped there is leaked.
     ///
-    /// A panic in it does not reach the driver. The next call that waits for it panics with it: the stream's
+    /// A panic in it does not reach the driver. The next call that is there to wait for it panics with it: the stream's
     /// [`synchronize`](Self::synchronize), that of an [event](Event::synchronize) recorded in the stream, that of the
-    /// [context](Context::synchronize), a query that finds the work done, or a copy to the host in the same context, like
-    /// [`DeviceBuffer::to_vec`]. Once the stream is gone, waiting for the context or copying there tells it.
+    /// [context](Context::synchronize), or [`Pending::wait`] of a copy in the stream. Queries and copies that wait do not:
+    /// they may be those of a library that knows nothing of the function. Once the stream is gone, only waiting for the
+    /// context tells it.
     ///
     /// # Errors
     /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
@@ -220,48 +240,66 @@ impl Stream {
     /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device's may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The buffers
-    /// are then freed.
+    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
+    /// [gives the buffers back](QueueError::into_value).
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
+    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
     pub fn upload<T: DeviceCopy>(
         &self,
         host: HostBuffer<T>,
         device: DeviceBuffer<T>,
-    ) -> Result<Pending<(HostBuffer<T>, DeviceBuffer<T>)>> {
-        let event = self.event_for(host.context(), device.context())?;
+    ) -> Result<
+        Pending<(HostBuffer<T>, DeviceBuffer<T>)>,
+        QueueError<(HostBuffer<T>, DeviceBuffer<T>)>,
+    > {
+        let event = match self.event_for(host.context(), device.context()) {
+            Ok(event) => event,
+            Err(error) => return Err(QueueError::before(error, (host, device))),
+        };
         // A hook's panic must not free what the copy uses.
         let mut buffers = ManuallyDrop::new((host, device));
         let (host, device) = &mut *buffers;
         // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
         let queued = unsafe { device.copy_from_async(host, self) };
         let buffers = ManuallyDrop::into_inner(buffers);
-        queued?;
-        Pending::after(buffers, event, self)
+        match queued {
+            Ok(()) => Pending::after(buffers, event, self),
+            Err(error) => Err(QueueError::of_call(error, buffers)),
+        }
     }
 
     /// Queues a copy from a device to the host, and gives both buffers back when it is done
     /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device's may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The buffers
-    /// are then freed.
+    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
+    /// [gives the buffers back](QueueError::into_value).
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
+    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
     pub fn download<T: DeviceCopy>(
         &self,
         device: DeviceBuffer<T>,
         host: HostBuffer<T>,
-    ) -> Result<Pending<(DeviceBuffer<T>, HostBuffer<T>)>> {
-        let event = self.event_for(host.context(), device.context())?;
+    ) -> Result<
+        Pending<(DeviceBuffer<T>, HostBuffer<T>)>,
+        QueueError<(DeviceBuffer<T>, HostBuffer<T>)>,
+    > {
+        let event = match self.event_for(host.context(), device.context()) {
+            Ok(event) => event,
+            Err(error) => return Err(QueueError::before(error, (device, host))),
+        };
         // A hook's panic must not free what the copy uses.
         let mut buffers = ManuallyDrop::new((device, host));
         let (device, host) = &mut *buffers;
         // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
         let queued = unsafe { device.copy_to_async(host, self) };
         let buffers = ManuallyDrop::into_inner(buffers);
-        queued?;
-        Pending::after(buffers, event, self)
+        match queued {
+            Ok(()) => Pending::after(buffers, event, self),
+            Err(error) => Err(QueueError::of_call(error, buffers)),
+        }
     }
 
     /// An event that this stream can record. For a default stream, or one that belongs to someone else, it is of that

@@ -5,11 +5,15 @@
 
 mod common;
 
+use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use cuda_driver::sys::library::hooks::DriverVersion;
 use cuda_driver::sys::library::{Options, Source, set_default_with};
-use cuda_driver::sys::{Function, Library};
+use cuda_driver::sys::{
+    CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, CUresult,
+    Function, Library,
+};
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream, checked};
 
 /// Makes the driver under test the default, older than it is; the driver as it is.
@@ -82,4 +86,141 @@ fn what_is_missing_says_what_it_needs() {
     assert!(error.is_missing_function());
     let words = "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 11.7 (";
     assert!(error.to_string().starts_with(words), "{error}");
+}
+
+/// The arguments of `saxpy(float a, const float* x, float* y, size_t n)`, where a graph can copy them from.
+struct Arguments {
+    a: f32,
+    x: u64,
+    y: u64,
+    n: u64,
+}
+
+impl Arguments {
+    /// The parameters of a node that launches it, as C has them; they point to what is here and in `places`.
+    fn node(&mut self, function: CUfunction, places: &mut [*mut c_void; 4]) -> NodeParams {
+        *places = [
+            (&raw mut self.a).cast(),
+            (&raw mut self.x).cast(),
+            (&raw mut self.y).cast(),
+            (&raw mut self.n).cast(),
+        ];
+        NodeParams {
+            func: function,
+            gridDimX: 1,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: 32,
+            blockDimY: 1,
+            blockDimZ: 1,
+            kernelParams: places.as_mut_ptr(),
+            ..NodeParams::default()
+        }
+    }
+}
+
+/// What a node's parameters say: the function, dimensions, and the factor.
+fn said(params: &NodeParams) -> (CUfunction, [u32; 6], f32) {
+    let dimensions = [
+        params.gridDimX,
+        params.gridDimY,
+        params.gridDimZ,
+        params.blockDimX,
+        params.blockDimY,
+        params.blockDimZ,
+    ];
+    // SAFETY: the driver gives the places of the node's own copies, of which the first is a float.
+    let a = unsafe { (*params.kernelParams).cast::<f32>().read() };
+    (params.func, dimensions, a)
+}
+
+/// What the older exports do to a graph is what the newer ones see there, and what runs.
+#[test]
+fn graphs_are_as_the_newer_exports_make_them() {
+    let driver = install();
+    let context = Context::create(Device::first().expect("a device")).expect("a context");
+    // SAFETY: it takes nothing but flags.
+    let graph = match unsafe { checked::graph_create(0) } {
+        Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_SUPPORTED => {
+            return common::needs("a driver with graphs, which the software driver is not");
+        }
+        graph => graph.expect("a graph"),
+    };
+    assert!(!has_newer(), "the newer exports are hidden");
+    let ptx = std::fs::read_to_string(common::ptx_path("saxpy.ptx")).expect("the kernel's PTX");
+    let module = Module::from_ptx(&context, &ptx).expect("PTX 7.7");
+    let saxpy = module.function("saxpy").expect("it is in the module");
+    let stream = Stream::new(&context).expect("a stream");
+    let x = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0, 3.0, 4.0]).expect("memory");
+    let y = DeviceBuffer::from_slice(&context, &[0.5_f32; 4]).expect("memory");
+    let mut arguments = Arguments {
+        a: 10.0,
+        x: x.ptr().as_raw(),
+        y: y.ptr().as_raw(),
+        n: 4,
+    };
+    let mut places = [std::ptr::null_mut(); 4];
+    let with = |arguments: &mut Arguments, places: &mut [*mut c_void; 4], a| {
+        arguments.a = a;
+        arguments.node(saxpy.as_raw(), places)
+    };
+    // SAFETY: every handle is live, and the parameters are those of `saxpy`; so on to the end.
+    unsafe {
+        let run = |exec| {
+            checked::graph_launch(exec, stream.as_raw()).expect("a launch");
+            stream.synchronize().expect("no fault");
+            y.to_vec().expect("a copy")
+        };
+        let newer = |node| {
+            let mut params = NodeParams::default();
+            let code = driver.cuGraphKernelNodeGetParams(node, &raw mut params);
+            assert_eq!(code.0, 0);
+            // What it gives can be set again, whatever `kern` and `ctx` hold.
+            assert_eq!(
+                driver.cuGraphKernelNodeSetParams(node, &raw const params).0,
+                0
+            );
+            said(&params)
+        };
+        let params = with(&mut arguments, &mut places, 10.0);
+        let node = checked::graph_add_kernel_node(graph, &[], &params).expect("a node");
+        let got = checked::graph_kernel_node_get_params(node).expect("its parameters");
+        assert_eq!(said(&got), (saxpy.as_raw(), [1, 1, 1, 32, 1, 1], 10.0));
+        assert!(got.kern.is_null() && got.ctx.is_null());
+        assert_eq!(newer(node), said(&got));
+        let exec = checked::graph_instantiate_with_flags(graph, 0).expect("it can run");
+        assert_eq!(run(exec), [10.5, 20.5, 30.5, 40.5]);
+
+        // Changed in the graph, and brought into what runs.
+        let params = with(&mut arguments, &mut places, -10.0);
+        checked::graph_kernel_node_set_params(node, &params).expect("other parameters");
+        assert_eq!(newer(node).2, -10.0);
+        let mut info = CUgraphExecUpdateResultInfo::default();
+        checked::graph_exec_update(exec, graph, &mut info).expect("an update");
+        assert_eq!(info.result.0, 0);
+        assert_eq!(run(exec), [0.5; 4]);
+
+        // Changed in what runs only.
+        let params = with(&mut arguments, &mut places, 1.0);
+        checked::graph_exec_kernel_node_set_params(exec, node, &params).expect("others again");
+        assert_eq!(run(exec), [1.5, 2.5, 3.5, 4.5]);
+        assert_eq!(newer(node).2, -10.0);
+
+        // An update that cannot be.
+        checked::graph_add_kernel_node(graph, &[node], &params).expect("a second node");
+        let error = checked::graph_exec_update(exec, graph, &mut info).expect_err("another shape");
+        let mut truth = CUgraphExecUpdateResultInfo::default();
+        let code = driver.cuGraphExecUpdate(exec, graph, &raw mut truth);
+        assert_eq!(
+            (error.code(), info.result, info.errorNode),
+            (code, truth.result, truth.errorNode)
+        );
+        checked::graph_exec_destroy(exec).expect("it is gone");
+        checked::graph_destroy(graph).expect("it is gone");
+    }
+}
+
+/// Whether the default library has what CUDA 12.0 brought.
+fn has_newer() -> bool {
+    cuda_driver::sys::DEFAULT.supports(Function::cuGraphAddKernelNode_v2)
 }

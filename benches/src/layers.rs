@@ -58,6 +58,41 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
             observe(good(version()) as u64);
         }
     }));
+    all.push(Variant::new(
+        "synchronize: raw and tested, out of line",
+        |rounds| {
+            #[cold]
+            #[inline(never)]
+            fn failed(code: sys::CUresult) {
+                observe(code.0.into());
+            }
+            #[inline(never)]
+            fn synchronize(stream: sys::CUstream) -> bool {
+                // SAFETY: the function of `quiet.c` looks at nothing.
+                let code = unsafe { sys::cuStreamSynchronize(stream) };
+                if code != sys::CUresult::CUDA_SUCCESS {
+                    failed(code);
+                }
+                code == sys::CUresult::CUDA_SUCCESS
+            }
+            for _ in 0..rounds {
+                assert!(synchronize(STREAM));
+            }
+        },
+    ));
+    all.push(Variant::new(
+        "synchronize: checked, out of line",
+        |rounds| {
+            #[inline(never)]
+            fn synchronize(stream: sys::CUstream) -> cuda_driver::Result<()> {
+                // SAFETY: the function of `quiet.c` looks at nothing.
+                unsafe { checked::stream_synchronize(stream) }
+            }
+            for _ in 0..rounds {
+                good(synchronize(STREAM));
+            }
+        },
+    ));
     all.push(Variant::new("alloc: checked", |rounds| {
         for round in 0..rounds {
             // SAFETY: nothing is allocated.

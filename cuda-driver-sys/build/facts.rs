@@ -1,5 +1,6 @@
 //! What `Function` and `Parameter` know, as data. It could be made by macros out of the table of functions, but not in the
-//! time that the whole crate may take to compile: that would be some ten thousand macro calls.
+//! time that the whole crate may take to compile: that would be some ten thousand macro calls. They are plain numbers for the
+//! same reason: a struct for each takes four times as long.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,15 +39,15 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
     let (mut facts, mut parameters, mut count) = (String::new(), String::new(), 0);
     for entry in &entries {
         let stream = match entry.stream {
-            StreamMode::None => "None",
-            StreamMode::Legacy => "Legacy",
-            StreamMode::PerThread => "PerThread",
+            StreamMode::None => 0,
+            StreamMode::Legacy => 1,
+            StreamMode::PerThread => 2,
         };
         let twin = twin(entry, registry).and_then(place).unwrap_or(0);
         let group = groups.iter().position(|group| *group == entry.group);
         _ = writeln!(
             facts,
-            "    Facts({}, {}, {}, {stream}, {twin}, {}, {count}), // {}",
+            "    [{}, {}, {}, {stream}, {twin}, {}, {count}], // {}",
             symbols.len(),
             entry.base.len(),
             entry.since,
@@ -67,7 +68,7 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
             let name = name.strip_suffix('_').unwrap_or(name);
             _ = write!(
                 parameters,
-                " Parameter({}, {}, {}),",
+                " {}, {}, {},",
                 names.place(name),
                 name.len(),
                 kind.unwrap_or_default()
@@ -80,7 +81,7 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
     }
     _ = writeln!(
         facts,
-        "    Facts({}, 0, 0, None, 0, 0, {count}), // the end",
+        "    [{}, 0, 0, 0, 0, 0, {count}], // the end",
         symbols.len()
     );
     let mut rows = String::new();
@@ -102,19 +103,18 @@ pub(crate) fn facts(registry: &[Entry]) -> String {
         "// What there is to know of the exported functions, in the order of the table in `functions.rs`.\n\n\
          use core::ffi::*;\n\n\
          use super::enumerations::*;\nuse super::records::*;\n\
-         use crate::function::Facts;\nuse crate::function::StreamMode::{{Legacy, None, PerThread}};\n\
-         use crate::parameters::{{Parameter, Type}};\nuse crate::shape::{{Shape, Shown}};\n\n\
+         use crate::parameters::Type;\nuse crate::shape::{{Shape, Shown}};\n\n\
          /// All symbols, each with a NUL behind.\n\
          pub(crate) static SYMBOLS: &str = {symbols:?};\n\n\
-         /// Where the symbol begins, how long the base name is, the version, the stream mode, the per-thread twin's place or 0,\n\
-         /// the group's place, and the place of the first parameter.\n\
-         pub(crate) static FACTS: &[Facts] = &[\n{facts}];\n\n\
+         /// Where the symbol begins, how long the base name is, the version, the stream mode (0 none, 1 legacy, 2 per-thread),\n\
+         /// the per-thread twin's place or 0, the group's place, and the place of the first parameter.\n\
+         pub(crate) static FACTS: &[[u16; 7]] = &[\n{facts}];\n\n\
          /// Groups of the manual.\n\
          pub(crate) static GROUPS: &[&str] = &{groups:?};\n\n\
          /// The names of all parameters.\n\
          pub(crate) static NAMES: &str = {:?};\n\n\
-         /// Where the name begins, how long it is, and the type's place; a line a function.\n\
-         pub(crate) static PARAMETERS: &[Parameter] = &[\n{parameters}];\n\n\
+         /// Three numbers for each parameter: where the name begins, how long it is, and the type's place; a line a function.\n\
+         pub(crate) static PARAMETERS: &[u16] = &[\n{parameters}];\n\n\
          /// The names of all types of parameters.\n\
          pub(crate) static TYPE_NAMES: &str = {:?};\n\n\
          /// Where the type's name begins, how long it is, and what its values look like.\n\

@@ -13,6 +13,7 @@ pub(crate) mod merge;
 pub(crate) mod model;
 pub(crate) mod registry;
 pub(crate) mod render;
+mod unnamed;
 
 use std::path::{Path, PathBuf};
 

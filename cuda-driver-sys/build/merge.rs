@@ -9,33 +9,45 @@ use super::model::{Model, type_text};
 #[cfg(any(feature = "bindgen", test))]
 use super::registry;
 use super::registry::Entry;
+#[cfg(any(feature = "bindgen", test))]
+use super::unnamed::BETWEEN;
 
-/// Enumerators and macros whose value changed under one name; the committed one is right for every driver.
-const CHANGED_VALUES: &[&str] = &[
+/// Values that say how far the header goes: its version, and masks of all flags that it knows.
+const GROWING_VALUES: &[&str] = &[
     "CUDA_VERSION",
-    "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS",
-    "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR",
     "CU_CTX_FLAGS_MASK",
     "CU_COREDUMP_LIGHTWEIGHT_FLAGS",
 ];
 
-/// Records whose size or alignment changed under one tag. No function takes a pointer to one whose size does.
-const CHANGED_LAYOUTS: &[&str] = &[
-    "CUtensorMap_st",
-    "CUdevSmResource_st",
-    "CUdevResource_st",
-    "CUDA_HOST_NODE_PARAMS_v2_st",
-    "CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st",
-    "CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st",
-    "CUDA_CHILD_GRAPH_NODE_PARAMS_st",
-    "CUDA_EVENT_RECORD_NODE_PARAMS_st",
+/// Enumerators whose value changed under one name, and the values that they had; the committed one is right for every
+/// driver.
+const CHANGED_VALUES: &[(&str, &[i128])] = &[
+    (
+        "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS",
+        &[93, 122],
+    ),
+    (
+        "CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR",
+        &[94, 123],
+    ),
+];
+
+/// Records whose size or alignment changed under one tag, and the pairs that they had. No function takes a pointer to one
+/// whose size does.
+const CHANGED_LAYOUTS: &[(&str, &[(u64, u64)])] = &[
+    ("CUtensorMap_st", &[(128, 64), (128, 128)]),
+    ("CUdevSmResource_st", &[(4, 4), (12, 4), (16, 4), (20, 4)]),
+    ("CUdevResource_st", &[(144, 4), (144, 8)]),
+    ("CUdevResource_st__anonymous1", &[(48, 4), (40, 4)]),
+    ("CUDA_HOST_NODE_PARAMS_v2_st", &[(16, 8), (24, 8), (32, 8)]),
+    ("CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st", &[(24, 8), (32, 8)]),
+    ("CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st", &[(24, 8), (32, 8)]),
+    ("CUDA_CHILD_GRAPH_NODE_PARAMS_st", &[(8, 8), (16, 8)]),
+    ("CUDA_EVENT_RECORD_NODE_PARAMS_st", &[(8, 8), (16, 8)]),
 ];
 
 /// Fields that moved inside a record of constant size, or that a later header took from its reserved bytes.
 const CHANGED_FIELDS: &[&str] = &["reserved", "_oversize", "padding", "pad"];
-
-/// bindgen's names for records without one; their numbers shift when a header adds another.
-pub(crate) const UNNAMED: &str = "__bindgen_ty_";
 
 /// Merges a header into the committed bindings.
 ///
@@ -79,7 +91,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
             .iter()
             .find(|ours| ours.name == theirs.name);
         if let Some(ours) = ours.filter(|ours| ours.value != theirs.value) {
-            if !CHANGED_VALUES.contains(&theirs.name.as_str()) {
+            if !may_be(&theirs.name, &[ours.value, theirs.value]) {
                 found.push(format!(
                     "{} is {}, in the header {}",
                     ours.name, ours.value, theirs.value
@@ -98,7 +110,7 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         for (name, value) in &theirs.values {
             let known = ours.values.iter().find(|(ours, _)| ours == name);
             if let Some((_, known)) = known.filter(|(_, known)| known != value) {
-                if !CHANGED_VALUES.contains(&name.as_str()) {
+                if !may_be(name, &[i128::from(*known), i128::from(*value)]) {
                     found.push(format!("{name} is {known}, in the header {value}"));
                 }
             }
@@ -108,10 +120,11 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         let Some(ours) = committed.layouts.get(name) else {
             continue;
         };
-        if name.contains(UNNAMED) || CHANGED_LAYOUTS.contains(&name.as_str()) {
-            continue;
-        }
-        if (ours.size, ours.align) != (theirs.size, theirs.align) {
+        let pairs = [(ours.size, ours.align), (theirs.size, theirs.align)];
+        if pairs[0] != pairs[1] {
+            if among(CHANGED_LAYOUTS, name, &pairs) {
+                continue;
+            }
             found.push(format!(
                 "{name} has size {} and alignment {}, in the header {} and {}",
                 ours.size, ours.align, theirs.size, theirs.align
@@ -142,6 +155,17 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         }
     }
     found
+}
+
+/// Whether a list knows that what goes by this name was each of these.
+fn among<T: PartialEq>(list: &[(&str, &[T])], name: &str, these: &[T]) -> bool {
+    list.iter()
+        .any(|(known, all)| *known == name && these.iter().all(|one| all.contains(one)))
+}
+
+/// Whether a name may have these values in different headers.
+fn may_be(name: &str, values: &[i128]) -> bool {
+    GROWING_VALUES.contains(&name) || among(CHANGED_VALUES, name, values)
 }
 
 /// How parameters are passed; what pointers point to does not matter for that.
@@ -221,7 +245,7 @@ fn add(committed: &mut Model, header: &Model) {
         .collect();
     for record in &header.records {
         // An unnamed record inside a known one belongs to a form that is not taken over.
-        let outer = record.name.split(UNNAMED).next().unwrap_or_default();
+        let outer = record.name.split(BETWEEN).next().unwrap_or_default();
         if !known.contains(&record.name) && !known.contains(outer) {
             committed.records.push(record.clone());
             if let Some(layout) = header.layouts.get(&record.name) {

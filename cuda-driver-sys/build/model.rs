@@ -149,6 +149,7 @@ impl Model {
             model.add_enumerators(item)?;
         }
         model.name_enumerations(typedefs);
+        super::unnamed::call_by_member(&mut model)?;
         model.functions.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(model)
     }

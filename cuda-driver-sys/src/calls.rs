@@ -55,7 +55,7 @@ macro_rules! define {
                 #[inline]
                 pub unsafe fn $old(&self, $($lp: $lt),*) -> CUresult {
                     // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
-                    unsafe { ($($lp,)*).call(&self.0, crate::legacy::Function::$old) }
+                    unsafe { ($($lp,)*).call(&self.0, crate::legacy::function::$old) }
                 }
             )*
         }
@@ -102,7 +102,7 @@ macro_rules! define {
                 #[inline]
                 pub unsafe fn $old($($lp: $lt),*) -> CUresult {
                     // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
-                    unsafe { ($($lp,)*).call(&DEFAULT, crate::legacy::Function::$old) }
+                    unsafe { ($($lp,)*).call(&DEFAULT, crate::legacy::function::$old) }
                 }
             )*
         }

@@ -127,7 +127,7 @@ macro_rules! operations {
 }
 pub(crate) use operations;
 
-/// What every record has: copies, and `Default` by zeros, which the driver takes as "not set".
+/// What every record has: copies, and `Default` by zeros, which not every driver takes as "not set".
 macro_rules! records {
     ($($name:ident)*) => {
         $(
@@ -200,7 +200,7 @@ macro_rules! anonymous_members {
 pub(crate) use anonymous_members;
 
 /// Checks sizes, alignments and offsets, all in bytes, while the crate is compiled.
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
         const _: () = {
@@ -214,11 +214,11 @@ macro_rules! layout {
         };
     };
 }
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 pub(crate) use layout;
 
 /// Fails with `message` unless the numbers are the same. One call a record: thousands of assertions take long to compile.
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 #[allow(dead_code)] // To Rust 1.85, what only constants call is never used.
 pub(crate) const fn same_layout(message: &str, ours: &[usize], theirs: &[usize]) {
     let mut at = 0;

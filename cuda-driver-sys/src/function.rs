@@ -49,27 +49,28 @@ pub enum StreamMode {
 /// One exported function of the driver: its name and what the registry knows of it.
 ///
 /// The associated constants are named as the free functions are: `Function::cuMemAlloc_v2` is that export,
-/// `Function::cuMemAlloc` the same one under its plain C name. Exports whose own name is taken by a plain name are
-/// constants of [`legacy::Function`](crate::legacy::Function).
+/// `Function::cuMemAlloc` the same one under its plain C name. Exports whose own name is taken by a plain name are the
+/// constants of [`legacy::function`](crate::legacy::function).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(u16);
 
-/// What is known of one function; behind the last stands an end.
-pub(crate) struct Facts(
+/// What is known of one function, a row of the table: these are its columns. Behind the last row stands an end.
+mod fact {
     /// Where its symbol begins.
-    pub(crate) u16,
+    pub(super) const SYMBOL: usize = 0;
     /// How much of the symbol is the base name: it only lacks the suffix.
-    pub(crate) u8,
+    pub(super) const BASE: usize = 1;
     /// The version that introduced it.
-    pub(crate) u16,
-    pub(crate) StreamMode,
+    pub(super) const SINCE: usize = 2;
+    /// The stream mode: none, legacy, per thread.
+    pub(super) const STREAM_MODE: usize = 3;
     /// The place of its per-thread twin, or 0, which is none's.
-    pub(crate) u16,
+    pub(super) const TWIN: usize = 4;
     /// The place of its group.
-    pub(crate) u8,
+    pub(super) const GROUP: usize = 5;
     /// The place of its first parameter.
-    pub(crate) u16,
-);
+    pub(super) const PARAMETER: usize = 6;
+}
 
 macro_rules! define {
     ([]
@@ -107,19 +108,16 @@ macro_rules! define {
             pub const COUNT: usize = OWN + [$(stringify!($old)),*].len();
         }
 
-        /// Exports whose own name means another export in C.
-        pub(crate) mod old {
-            /// The exports of [`legacy`](crate::legacy), as constants of the type [`Function`](crate::Function).
-            #[derive(Debug)]
-            pub enum Function {}
+        /// The exports of [`legacy`](crate::legacy), as data: constants of the type [`Function`](crate::Function), as
+        /// those of that type itself.
+        #[allow(non_upper_case_globals)]
+        pub mod old {
+            use super::Function;
 
-            #[allow(non_upper_case_globals)]
-            impl Function {
-                $(
-                    /// The export of this name, which is not what C calls by it.
-                    pub const $old: super::Function = super::Function($lat);
-                )*
-            }
+            $(
+                /// The export of this name, which is not what C calls by it.
+                pub const $old: Function = Function($lat);
+            )*
         }
     };
 }
@@ -162,22 +160,22 @@ impl Function {
     }
 
     #[inline]
-    const fn facts(self) -> &'static Facts {
+    const fn fact(self, which: usize) -> u16 {
         // In bounds: every `Function` is made from the table or checked against `COUNT`.
-        &FACTS[self.0 as usize]
+        FACTS[self.0 as usize][which]
     }
 
     /// Where its symbol begins, and where the next does.
     const fn place(self) -> (usize, usize) {
         (
-            self.facts().0 as usize,
-            FACTS[self.0 as usize + 1].0 as usize,
+            self.fact(fact::SYMBOL) as usize,
+            FACTS[self.0 as usize + 1][fact::SYMBOL] as usize,
         )
     }
 
     /// The place of its first parameter, or with 1 of the next function's.
     pub(crate) const fn first_parameter(self, further: usize) -> usize {
-        FACTS[self.0 as usize + further].6 as usize
+        FACTS[self.0 as usize + further][fact::PARAMETER] as usize
     }
 
     /// The exported symbol, for instance `cuMemAlloc_v2`.
@@ -204,14 +202,14 @@ impl Function {
     #[must_use]
     pub const fn base(self) -> &'static str {
         let (start, _) = self.place();
-        piece(SYMBOLS, start, start + self.facts().1 as usize)
+        piece(SYMBOLS, start, start + self.fact(fact::BASE) as usize)
     }
 
     /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
     #[inline]
     #[must_use]
     pub const fn since(self) -> u32 {
-        self.facts().2 as u32
+        self.fact(fact::SINCE) as u32
     }
 
     /// The group of the manual that it is in, for instance `CUDA_MEM`; `None` for a function of a header newer than
@@ -219,7 +217,7 @@ impl Function {
     #[inline]
     #[must_use]
     pub const fn group(self) -> Option<&'static str> {
-        let group = GROUPS[self.facts().5 as usize];
+        let group = GROUPS[self.fact(fact::GROUP) as usize];
         if group.is_empty() { None } else { Some(group) }
     }
 
@@ -227,14 +225,18 @@ impl Function {
     #[inline]
     #[must_use]
     pub const fn stream_mode(self) -> StreamMode {
-        self.facts().3
+        match self.fact(fact::STREAM_MODE) {
+            0 => StreamMode::None,
+            1 => StreamMode::Legacy,
+            _ => StreamMode::PerThread,
+        }
     }
 
     /// Its twin whose default stream is the calling thread's own, for instance `cuMemcpyHtoD_v2_ptds`.
     #[inline]
     #[must_use]
     pub const fn per_thread(self) -> Option<Self> {
-        match self.facts().4 {
+        match self.fact(fact::TWIN) {
             0 => None,
             twin => Some(Self(twin)),
         }

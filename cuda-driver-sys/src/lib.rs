@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! # #[cfg(feature = "loader")] {
-//! use cuda_driver_sys::*;
+//! use cuda_driver_sys::{CUresult, DEFAULT, cuDeviceGetCount, cuInit};
 //!
 //! let mut count = 0;
 //! // SAFETY: the pointer is to an integer.
@@ -27,6 +27,9 @@
 //! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is what a C program gets by that name
 //!   from a CUDA 12 header, or for later functions the first variant. Exports whose own name means another one in C
 //!   are in [`legacy`].
+//! - **Structs and unions without a name** in C are called after the member that they are the type of,
+//!   [`CUDA_RESOURCE_DESC_st__res`]. What C reaches through a member without a name is set by a method and read by another:
+//!   [`location.with_id(0)`](CUmemLocation::with_id), [`location.id()`](CUmemLocation::id).
 //! - **Free functions** call [`DEFAULT`]; [`set_default`] says where it comes from. Any number of other libraries can
 //!   be made with [`Library`].
 //! - **C enumerations** are newtypes: a value that these bindings do not know is data like any other.
@@ -39,8 +42,9 @@
 //! and [`Library::load_error`] says where it was looked for; 302
 //! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
 //! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
-//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is called through a type that is not its own: for targets that are not of 64 bits,
-//! whose device pointers are others, no driver is loaded.
+//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is
+//! called through a type that is not its own: for targets that are not of 64 bits, whose device pointers are others, no
+//! driver is loaded.
 //!
 //! # Safety
 //!
@@ -106,9 +110,9 @@ pub use retired::*;
 /// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.
 ///
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
-/// is `cuMemAlloc_v2`, as in C.
+/// is `cuMemAlloc_v2`, as in C. As data it is [`legacy::function::cuMemAlloc`](crate::legacy::function::cuMemAlloc).
 pub mod legacy {
     #[cfg(any(feature = "loader", feature = "link"))]
     pub use crate::calls::old::*;
-    pub use crate::function::old::Function;
+    pub use crate::function::old as function;
 }

@@ -34,6 +34,7 @@ use core::ffi::{CStr, c_void};
 use core::fmt;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -43,7 +44,7 @@ pub use error::{Attempt, LoadError, LoadErrorKind, MissingSymbol};
 use interposer::Interposed;
 pub use interposer::{Call, Faithful, Interposer};
 use open::{Opened, State};
-pub use source::{Options, Resolver, Source};
+pub use source::{Options, Source};
 
 pub use crate::calls::Legacy;
 use crate::{CUresult, Function};
@@ -60,9 +61,12 @@ pub struct Library {
     slots: [AtomicPtr<c_void>; Function::COUNT],
     state: State,
     number: u16,
-    /// What the driver said that it supports; 0 as long as nobody asked.
+    /// What the driver said that it supports: [`NOT_ASKED`], or 0 if it did not tell.
     version: AtomicU32,
 }
+
+/// No CUDA version.
+const NOT_ASKED: u32 = u32::MAX;
 
 /// Every library that was made, after `DEFAULT`; the place of each is its number less one.
 static MADE: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
@@ -74,7 +78,7 @@ impl Library {
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; Function::COUNT],
             state: State::new(),
             number,
-            version: AtomicU32::new(0),
+            version: AtomicU32::new(NOT_ASKED),
         }
     }
 
@@ -115,7 +119,7 @@ impl Library {
         Self::new(unsafe { Source::path(path.as_ref()) }, Options::new())
     }
 
-    /// Takes the functions that a resolver names; `name` says in messages what they belong to.
+    /// Takes the functions that a resolver names, as [`Source::resolver`] says; `name` says in messages what they belong to.
     ///
     /// # Safety
     /// As [`Source::resolver`].
@@ -124,8 +128,8 @@ impl Library {
     /// The resolver knows no `cuInit`.
     #[inline]
     pub unsafe fn from_resolver(
-        name: &'static str,
-        resolver: Resolver,
+        name: impl Into<Cow<'static, str>>,
+        resolver: impl Fn(&CStr) -> *const c_void + Send + Sync + 'static,
     ) -> Result<&'static Self, LoadError> {
         // SAFETY: the caller keeps the contract.
         Self::new(unsafe { Source::resolver(name, resolver) }, Options::new())
@@ -204,8 +208,10 @@ impl Library {
         self.opened().err()
     }
 
-    /// The CUDA version that the driver supports, 12050 for 12.5, as `cuDriverGetVersion` tells it; `None` where
-    /// nothing is loaded or the driver does not tell. It is asked once.
+    /// The CUDA version that the driver supports, as `cuDriverGetVersion` tells it; `None` where nothing is loaded or the
+    /// driver does not tell. It is asked once.
+    ///
+    /// Versions are C's numbers everywhere in this crate: 1000 × major + 10 × minor, 12050 for 12.5.
     #[inline]
     #[must_use]
     pub fn version(&self) -> Option<u32> {
@@ -213,8 +219,8 @@ impl Library {
         let is_interposed = self
             .opened()
             .is_ok_and(|opened| opened.interposed.is_some());
-        if let (Some(known), false) = (self.known_version(), is_interposed) {
-            return Some(known);
+        if self.version.load(Ordering::Relaxed) != NOT_ASKED && !is_interposed {
+            return self.known_version();
         }
         let mut version = 0;
         // SAFETY: the pointer is to an integer of our own.
@@ -222,9 +228,10 @@ impl Library {
         if code != CUresult::CUDA_SUCCESS {
             return None;
         }
-        let version = u32::try_from(version).ok()?;
-        self.version.store(version, Ordering::Relaxed);
-        Some(version)
+        // A driver may answer 0 as well, in a forked process: asking again would not tell more.
+        self.version
+            .store(version.max(0).unsigned_abs(), Ordering::Relaxed);
+        self.known_version()
     }
 
     /// The same without a call to the driver: `None` also as long as neither [`version`](Self::version) nor
@@ -232,7 +239,7 @@ impl Library {
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
-            0 => None,
+            0 | NOT_ASKED => None,
             version => Some(version),
         }
     }
@@ -240,7 +247,7 @@ impl Library {
     /// Makes [`known_version`](Self::known_version) known, for a message that is made later. Interposers do not see this
     /// question, since no program asked it; the version that one of them [claims](Interposer::version) is the answer.
     pub fn note_version(&self) {
-        if self.known_version().is_some() {
+        if self.version.load(Ordering::Relaxed) != NOT_ASKED {
             return;
         }
         let Ok(opened) = self.opened() else {

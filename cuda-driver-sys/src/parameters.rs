@@ -1,7 +1,7 @@
 //! The parameters of every function, as data.
 
 use core::ffi::c_void;
-use core::fmt;
+use core::{fmt, slice};
 
 use crate::Function;
 use crate::generated::facts::{NAMES, PARAMETERS, TYPE_NAMES, TYPES};
@@ -10,14 +10,15 @@ use crate::text::piece;
 
 /// One parameter of a [`Function`].
 #[derive(Clone, Copy)]
-pub struct Parameter(
+#[repr(C)]
+pub struct Parameter {
     /// Where its name begins.
-    pub(crate) u16,
+    name: u16,
     /// How long that is.
-    pub(crate) u8,
+    length: u16,
     /// The place of its type.
-    pub(crate) u16,
-);
+    of_type: u16,
+}
 
 /// One type of parameters.
 pub(crate) struct Type(
@@ -32,14 +33,15 @@ pub(crate) struct Type(
 impl Parameter {
     const fn of_type(self) -> &'static Type {
         // In bounds: both tables are written together.
-        &TYPES[self.2 as usize]
+        &TYPES[self.of_type as usize]
     }
 
     /// Its name in `cuda.h`.
     #[inline]
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        piece(NAMES, self.0 as usize, self.0 as usize + self.1 as usize)
+        let start = self.name as usize;
+        piece(NAMES, start, start + self.length as usize)
     }
 
     /// Its type in Rust, as the call of this crate has it: `*mut CUdeviceptr`.
@@ -82,7 +84,11 @@ impl Function {
     #[inline]
     #[must_use]
     pub fn parameters(self) -> &'static [Parameter] {
+        const NUMBERS: usize = size_of::<Parameter>() / size_of::<u16>();
         // In bounds: each function has the place of its first, and behind the last stands the place of their end.
-        &PARAMETERS[self.first_parameter(0)..self.first_parameter(1)]
+        let (start, end) = (self.first_parameter(0), self.first_parameter(1));
+        let numbers = &PARAMETERS[start * NUMBERS..end * NUMBERS];
+        // SAFETY: a parameter is so many of these numbers.
+        unsafe { slice::from_raw_parts(numbers.as_ptr().cast(), end - start) }
     }
 }

@@ -242,7 +242,7 @@ fn ask_the_driver(library: &'static Library, version: u32) -> usize {
         .copied()
         .filter(|function| library.supports(*function))
         .collect();
-    let old = legacy::Function::cuGetProcAddress;
+    let old = legacy::function::cuGetProcAddress;
     if !library.supports(old) {
         assert!(version < old.since(), "{old} is missing");
         return 0;

@@ -305,7 +305,7 @@ fn hidden_functions_are_known_by_what_was_asked_for() {
 #[test]
 fn version_that_only_newer_variants_are_hidden_from() {
     // The older variant of the two is hidden: whoever asks for its version finds nothing that is old enough.
-    let hide = Hide::functions([legacy::Function::cuMemAlloc]);
+    let hide = Hide::functions([legacy::function::cuMemAlloc]);
     let library = fake(Options::new().hook(hide));
     assert_eq!(
         ask(library, c"cuMemAlloc", 2000),
@@ -629,7 +629,7 @@ mod over_a_driver {
         assert!(compared > 50, "{compared}");
         let own = ask_as_of_cuda_11(library, c"cuGetProcAddress", 12000);
         let first = plain
-            .get(legacy::Function::cuGetProcAddress)
+            .get(legacy::function::cuGetProcAddress)
             .expect("exported");
         assert_eq!(own, Ok(first.as_ptr().cast_const()));
     }

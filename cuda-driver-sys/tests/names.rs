@@ -152,8 +152,8 @@ fn legacy_holds_the_exports_whose_name_is_taken() {
         .filter(|function| function.is_32_bit())
         .collect();
     assert_eq!(early.len(), 42);
-    assert!(early.contains(&cuda_driver_sys::legacy::Function::cuMemAlloc));
-    assert!(!early.contains(&cuda_driver_sys::legacy::Function::cuCtxDestroy));
+    assert!(early.contains(&cuda_driver_sys::legacy::function::cuMemAlloc));
+    assert!(!early.contains(&cuda_driver_sys::legacy::function::cuCtxDestroy));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use cuda_driver_sys::library::{Call, Interposer, Options, Source};
 use cuda_driver_sys::{CUdeviceptr, CUresult, CUstream, Function, Library, cuuint64_t, legacy};
@@ -139,7 +140,7 @@ impl Interposer for Counter {
     }
 
     fn hides(&self, function: Function) -> bool {
-        function == legacy::Function::cuMemsetD8
+        function == legacy::function::cuMemsetD8
     }
 }
 
@@ -163,7 +164,7 @@ fn interposer_sees_every_call() {
         );
     }
     assert_eq!(SEEN.load(Ordering::Relaxed), 4);
-    assert!(!library.supports(legacy::Function::cuMemsetD8));
+    assert!(!library.supports(legacy::function::cuMemsetD8));
 }
 
 #[test]
@@ -178,6 +179,49 @@ fn resolver_without_init_is_no_driver() {
 }
 
 #[test]
+fn resolver_has_a_state_and_a_name_of_its_own() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    let resolver = move |symbol: &CStr| {
+        seen.lock().expect("nobody panics").push(symbol.to_owned());
+        resolve(symbol)
+    };
+    let number = 7;
+    // SAFETY: the functions above have the types of the exports that they stand for.
+    let library = unsafe { Library::from_resolver(format!("driver {number}"), resolver) }
+        .expect("it has cuInit");
+    assert_eq!(library.description().as_deref(), Some("driver 7"));
+    assert!(library.supports(Function::cuMemsetD8));
+    assert_eq!(
+        *asked.lock().expect("nobody panics"),
+        [c"cuInit", c"cuMemsetD8_v2"]
+    );
+}
+
+#[test]
+fn version_that_is_not_told_is_asked_once() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "system" fn nothing(version: *mut c_int) -> CUresult {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the library passes a pointer to an integer.
+        unsafe { version.write(0) };
+        CUresult::CUDA_SUCCESS
+    }
+    let resolver = |symbol: &CStr| match symbol.to_bytes() {
+        b"cuDriverGetVersion" => nothing as *const c_void,
+        _ => resolve(symbol),
+    };
+    // SAFETY: as above.
+    let library =
+        unsafe { Library::from_resolver("a forked driver", resolver) }.expect("it has cuInit");
+    assert_eq!(library.version(), None);
+    assert_eq!(library.version(), None);
+    library.note_version();
+    assert_eq!(library.known_version(), None);
+    assert_eq!(ASKED.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn registry_has_all_exports() {
     assert_eq!(Function::ALL.len(), 685);
     assert_eq!(Function::ALL.iter().filter(|f| f.is_legacy()).count(), 70);
@@ -188,7 +232,7 @@ fn registry_has_all_exports() {
     );
     assert_eq!(
         Function::by_symbol("cuMemAlloc"),
-        Some(legacy::Function::cuMemAlloc)
+        Some(legacy::function::cuMemAlloc)
     );
     for &function in Function::ALL {
         assert_eq!(Function::by_symbol(function.name()), Some(function));

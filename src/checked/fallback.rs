@@ -81,7 +81,7 @@ pub(super) unsafe fn graph_add_kernel_node(
     dependencies: &[sys::CUgraphNode],
     node_params: &CUDA_KERNEL_NODE_PARAMS,
 ) -> Result<sys::CUgraphNode> {
-    let params = older(node_params, sys::legacy::Function::cuGraphAddKernelNode)?;
+    let params = older(node_params, sys::legacy::function::cuGraphAddKernelNode)?;
     // SAFETY: the caller's.
     unsafe { legacy::graph_add_kernel_node(graph, dependencies, &params) }
 }
@@ -117,7 +117,7 @@ pub(super) unsafe fn graph_kernel_node_set_params(
 ) -> Result<()> {
     let params = older(
         node_params,
-        sys::legacy::Function::cuGraphKernelNodeSetParams,
+        sys::legacy::function::cuGraphKernelNodeSetParams,
     )?;
     // SAFETY: the caller's.
     unsafe { legacy::graph_kernel_node_set_params(node, &params) }
@@ -132,7 +132,7 @@ pub(super) unsafe fn graph_exec_kernel_node_set_params(
 ) -> Result<()> {
     let params = older(
         node_params,
-        sys::legacy::Function::cuGraphExecKernelNodeSetParams,
+        sys::legacy::function::cuGraphExecKernelNodeSetParams,
     )?;
     // SAFETY: the caller's.
     unsafe { legacy::graph_exec_kernel_node_set_params(graph_exec, node, &params) }

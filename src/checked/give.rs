@@ -1,9 +1,11 @@
 //! What the generated calls pass to C and take from it.
 
+use core::alloc::Layout;
 use core::ffi::{CStr, c_char};
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::panic::Location;
 use core::ptr;
+use std::alloc::alloc_zeroed;
 
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
@@ -79,11 +81,32 @@ pub(super) unsafe fn given<T>(
     Err(Error::new(status, function, Location::caller()))
 }
 
-/// Room for so many values, zeroed: an older driver leaves fields that it does not know as they are.
-pub(super) fn zeroed<T>(count: usize) -> Vec<MaybeUninit<T>> {
-    let mut out = Vec::with_capacity(count);
-    out.resize_with(count, MaybeUninit::zeroed);
-    out
+/// Room for so many values, zeroed: an older driver leaves fields that it does not know as they are. The count is the
+/// caller's or the driver's word, so there may be no such room; and the system's own zeros take none until they are written.
+#[track_caller]
+pub(super) fn zeroed<T>(count: usize, function: Function) -> Result<Vec<MaybeUninit<T>>> {
+    let layout = match Layout::array::<MaybeUninit<T>>(count) {
+        Ok(layout) if layout.size() == 0 => return Ok(Vec::new()),
+        Ok(layout) => layout,
+        Err(_) => return Err(no_room(function)),
+    };
+    // SAFETY: its size is not 0.
+    let address = unsafe { alloc_zeroed(layout) };
+    if address.is_null() {
+        return Err(no_room(function));
+    }
+    // SAFETY: the global allocator gave it for an array of so many, and bytes need not be a `T` yet.
+    Ok(unsafe { Vec::from_raw_parts(address.cast(), count, count) })
+}
+
+#[cold]
+#[track_caller]
+fn no_room(function: Function) -> Error {
+    Error::refused(
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+        function,
+        Refusal::HostMemory,
+    )
 }
 
 /// Values that the driver wrote.
@@ -91,11 +114,10 @@ pub(super) fn zeroed<T>(count: usize) -> Vec<MaybeUninit<T>> {
 /// # Safety
 /// All zeros is a `T`, and what the driver wrote is.
 pub(super) unsafe fn filled<T>(values: Vec<MaybeUninit<T>>) -> Vec<T> {
-    values
-        .into_iter()
-        // SAFETY: zeroed when made; the caller says that the rest holds.
-        .map(|value| unsafe { value.assume_init() })
-        .collect()
+    let mut values = ManuallyDrop::new(values);
+    let (length, capacity) = (values.len(), values.capacity());
+    // SAFETY: the same allocation, zeroed when it was made; the caller says that the rest holds.
+    unsafe { Vec::from_raw_parts(values.as_mut_ptr().cast(), length, capacity) }
 }
 
 /// The first so many values that the driver wrote.

@@ -1,5 +1,6 @@
 //! Arguments of kernels, as values.
 
+use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr;
 
@@ -31,6 +32,10 @@ use crate::{DevicePtr, ParamInfo, sys};
 ///
 /// # Safety
 /// Size and alignment are those of the parameter on the device, and its bytes mean there what they mean here.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not known to be what a kernel takes",
+    note = "for a `repr(C)` struct of kernel arguments write `unsafe impl KernelArg for {Self} {{}}`"
+)]
 pub unsafe trait KernelArg: Copy + 'static {}
 
 macro_rules! kernel_arg {
@@ -57,6 +62,11 @@ unsafe impl<T: 'static> KernelArg for *mut T {}
 /// # Safety
 /// What [`pointers`](Self::pointers) gives is what `cuLaunchKernel` takes as `kernelParams` and `extra`, and is good as
 /// long as `self` and the storage are where they are.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of kernel arguments",
+    note = "it is a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
+    note = "or `()`, `&ParamBuffer`, or `&[*mut c_void]` with a pointer to each value"
+)]
 pub unsafe trait KernelArgs {
     /// What the pointers are kept in.
     type Storage;
@@ -143,51 +153,86 @@ unsafe impl KernelArgs for &[*mut c_void] {
     }
 }
 
-macro_rules! tuple {
-    ($($ty:ident $field:tt),*) => {
-        // SAFETY: a pointer to each value, in order; the driver only reads them.
-        unsafe impl<$($ty: KernelArg),*> KernelArgs for ($($ty,)*) {
-            type Storage = [*mut c_void; [$(stringify!($ty)),*].len()];
-
-            #[inline]
-            fn storage(&self) -> Self::Storage {
-                [$(ptr::from_ref(&self.$field).cast_mut().cast::<c_void>()),*]
-            }
-
-            #[inline]
-            fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
-                (storage.as_mut_ptr(), ptr::null_mut())
-            }
-
-            fn layout(&self) -> Option<Vec<ParamInfo>> {
-                let mut buffer = ParamBuffer::new();
-                $(buffer.push(self.$field);)*
-                Some(buffer.parameters().to_vec())
-            }
-        }
-    };
+/// [`KernelArg`] without what that asks for: the compiler would look through all of it for every field of every tuple.
+pub trait Argument {
+    /// Size and alignment.
+    const LAYOUT: Layout;
 }
 
-/// Calls `tuple!` with the given fields and with each shorter list.
+impl<T: KernelArg> Argument for T {
+    const LAYOUT: Layout = Layout::new::<T>();
+}
+
+/// Tuples of arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of kernel arguments",
+    label = "not a tuple of kernel arguments",
+    note = "it is a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
+    note = "or `()`, `&ParamBuffer`, or `&[*mut c_void]` with a pointer to each value"
+)]
+pub trait Tuple {
+    /// As many pointers as there are arguments.
+    type Pointers: AsMut<[*mut c_void]>;
+
+    /// The layout of each argument.
+    const LAYOUTS: &'static [Layout];
+
+    /// The address of each argument.
+    fn addresses(&self) -> Self::Pointers;
+}
+
+// SAFETY: a pointer to each value, in order; the driver only reads them.
+unsafe impl<T: Tuple> KernelArgs for T {
+    type Storage = T::Pointers;
+
+    #[inline]
+    fn storage(&self) -> Self::Storage {
+        self.addresses()
+    }
+
+    #[inline]
+    fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
+        (storage.as_mut().as_mut_ptr(), ptr::null_mut())
+    }
+
+    #[inline]
+    fn layout(&self) -> Option<Vec<ParamInfo>> {
+        let mut end = 0usize;
+        // One behind another, as a `ParamBuffer` has them.
+        let place = |argument: &Layout| {
+            let offset = end.next_multiple_of(argument.align());
+            end = offset + argument.size();
+            ParamInfo {
+                offset,
+                size: argument.size(),
+            }
+        };
+        Some(T::LAYOUTS.iter().map(place).collect())
+    }
+}
+
+/// Implements [`Tuple`] for the given fields and for each shorter list. Behind each field stands how many there are with
+/// it. There is no call in it: five hundred fields would make it dear to compile.
 macro_rules! tuples {
     ([$($done:tt)*]) => {};
-    ([] $ty:ident $field:tt $($rest:tt)*) => {
-        tuple!($ty $field);
-        tuples!([$ty $field] $($rest)*);
-    };
-    ([$($done:tt)+] $ty:ident $field:tt $($rest:tt)*) => {
-        tuple_of!($($done)+ $ty $field);
-        tuples!([$($done)+ $ty $field] $($rest)*);
+    ([$($ty:ident $field:tt)*] $next:ident $at:tt $count:tt $($rest:tt)*) => {
+        impl<$($ty: Argument,)* $next: Argument> Tuple for ($($ty,)* $next,) {
+            type Pointers = [*mut c_void; $count];
+
+            const LAYOUTS: &'static [Layout] = &[$($ty::LAYOUT,)* $next::LAYOUT];
+
+            #[inline]
+            fn addresses(&self) -> Self::Pointers {
+                [$(&raw const self.$field as *mut c_void,)* &raw const self.$at as *mut c_void]
+            }
+        }
+        tuples!([$($ty $field)* $next $at] $($rest)*);
     };
 }
 
-macro_rules! tuple_of {
-    ($($ty:ident $field:tt)*) => {
-        tuple!($($ty $field),*);
-    };
-}
-
+#[rustfmt::skip]
 tuples!([]
-    A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11 M 12 N 13 O 14 P 15
-    Q 16 R 17 S 18 T 19 U 20 V 21 W 22 X 23 Y 24 Z 25 Aa 26 Ab 27 Ac 28 Ad 29 Ae 30 Af 31
+    A 0 1 B 1 2 C 2 3 D 3 4 E 4 5 F 5 6 G 6 7 H 7 8 I 8 9 J 9 10 K 10 11 L 11 12 M 12 13 N 13 14 O 14 15 P 15 16
+    Q 16 17 R 17 18 S 18 19 T 19 20 U 20 21 V 21 22 W 22 23 X 23 24 Y 24 25 Z 25 26 Aa 26 27 Ab 27 28 Ac 28 29 Ad 29 30
+    Ae 30 31 Af 31 32
 );

@@ -40,6 +40,10 @@ forward! {
     /// # Safety
     /// As there.
     ///
+    [unsafe] copy_from_at_async(index: usize, values: &[T], stream: &Stream);
+    /// # Safety
+    /// As there.
+    ///
     [unsafe] copy_from_device_async(other: &DeviceBuffer<T>, stream: &Stream);
     /// # Safety
     /// As there.

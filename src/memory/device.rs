@@ -6,7 +6,7 @@ use core::{fmt, mem};
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked, host_fn};
+use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked};
 
 /// An address in device memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +50,7 @@ impl fmt::Debug for DevicePtr {
     }
 }
 
-/// So many values in device memory.
+/// Device memory for a number of values, which does not change: the device's `Box<[T]>`.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, DeviceBuffer};
@@ -71,7 +71,7 @@ pub struct DeviceBuffer<T: DeviceCopy> {
     raw: sys::CUdeviceptr,
     len: usize,
     context: Option<Context>,
-    /// `None` of them is on the host.
+    /// They are on the device: a buffer owns no `T` of the host's.
     values: PhantomData<T>,
 }
 
@@ -213,9 +213,6 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if the slice is longer than the buffer; a fault of the work that was waited for.
-    ///
-    /// # Panics
-    /// As [`Context::synchronize`].
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()> {
@@ -226,9 +223,6 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     ///
     /// # Errors
     /// 1 if that is not inside; a fault of the work that was waited for.
-    ///
-    /// # Panics
-    /// As [`Context::synchronize`].
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()> {
@@ -238,18 +232,13 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         }
         let _current = self.enter()?;
         // SAFETY: the range is inside the allocation, any bytes are a `T`, and the copy is done on return.
-        let result = unsafe { checked::memcpy_dtoh(values, from) };
-        host_fn::resume_of_context(self.context.as_ref());
-        result
+        unsafe { checked::memcpy_dtoh(values, from) }
     }
 
     /// All values, on the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
     /// 2 if the host has not so much memory; a fault of the work that was waited for.
-    ///
-    /// # Panics
-    /// As [`Context::synchronize`].
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
@@ -265,9 +254,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
             let room = &mut values.spare_capacity_mut()[..self.len];
             let _current = self.enter()?;
             // SAFETY: the room is as long as the buffer.
-            let result = unsafe { checked::memcpy_dtoh(room, self.raw) };
-            host_fn::resume_of_context(self.context.as_ref());
-            result?;
+            unsafe { checked::memcpy_dtoh(room, self.raw) }?;
         }
         // SAFETY: the copy is done, and any bytes are a `T`.
         unsafe { values.set_len(self.len) };
@@ -365,7 +352,26 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()> {
-        let to = self.range(0, values.len(), Function::cuMemcpyHtoDAsync)?;
+        // SAFETY: the caller's.
+        unsafe { self.copy_from_at_async(0, values, stream) }
+    }
+
+    /// Queues a copy of a slice to the buffer from `index` on ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
+    ///
+    /// # Safety
+    /// As [`copy_from_async`](Self::copy_from_async).
+    ///
+    /// # Errors
+    /// 1 if that is not inside.
+    #[doc(alias = "cuMemcpyHtoDAsync")]
+    #[track_caller]
+    pub unsafe fn copy_from_at_async(
+        &mut self,
+        index: usize,
+        values: &[T],
+        stream: &Stream,
+    ) -> Result<()> {
+        let to = self.range(index, values.len(), Function::cuMemcpyHtoDAsync)?;
         if size_of_val(values) == 0 {
             return Ok(());
         }
@@ -385,7 +391,26 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()> {
-        let from = self.range(0, values.len(), Function::cuMemcpyDtoHAsync)?;
+        // SAFETY: the caller's.
+        unsafe { self.copy_to_at_async(0, values, stream) }
+    }
+
+    /// Queues a copy from `index` on to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
+    ///
+    /// # Safety
+    /// As [`copy_to_async`](Self::copy_to_async).
+    ///
+    /// # Errors
+    /// 1 if that is not inside.
+    #[doc(alias = "cuMemcpyDtoHAsync")]
+    #[track_caller]
+    pub unsafe fn copy_to_at_async(
+        &self,
+        index: usize,
+        values: &mut [T],
+        stream: &Stream,
+    ) -> Result<()> {
+        let from = self.range(index, values.len(), Function::cuMemcpyDtoHAsync)?;
         if size_of_val(values) == 0 {
             return Ok(());
         }

@@ -9,9 +9,10 @@ use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Context, DeviceCopy, Result, checked};
 
-/// So many values in page-locked (pinned) host memory, which a device copies from and to without the host's help.
+/// Page-locked (pinned) host memory for a number of values: a device copies from it and to it without the host's help, and
+/// copies that are queued in a stream return at once.
 ///
-/// It is a slice.
+/// It is a slice, like `Box<[T]>`.
 pub struct HostBuffer<T: DeviceCopy> {
     values: NonNull<T>,
     len: usize,

@@ -97,9 +97,5 @@ impl fmt::Display for JitError {
     }
 }
 
-impl core::error::Error for JitError {
-    #[inline]
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+/// Without a source: the text begins with [`error`](JitError::error)'s, which would be printed twice.
+impl core::error::Error for JitError {}

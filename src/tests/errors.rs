@@ -232,7 +232,7 @@ fn a_file_that_cannot_be_read_is_not_the_drivers_to_find() {
     let context = Context::create(Device::from_raw(0)).unwrap();
     let folder = env!("CARGO_MANIFEST_DIR");
     for path in [&format!("{folder}/no such file.ptx"), folder, "a\0b"] {
-        let error = Module::load(&context, path).unwrap_err();
+        let error = Module::load_ptx(&context, path).unwrap_err();
         let line = line!() - 1;
         assert_eq!(error.error().code(), CUresult::CUDA_ERROR_FILE_NOT_FOUND);
         assert_eq!(error.error().function(), Function::cuModuleLoad);
@@ -244,11 +244,19 @@ fn a_file_that_cannot_be_read_is_not_the_drivers_to_find() {
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, b"\x7fELF\x02\x01 cut").unwrap();
     fake::calls();
-    let error = Module::load(&context, &path).unwrap_err();
+    // SAFETY: it is refused, and the driver is not asked.
+    let error = unsafe { Module::load(&context, &path) }.unwrap_err();
     let line = line!() - 1;
     std::fs::write(&path, b"some text").unwrap();
-    let module = Module::load(&context, &path);
+    let module = Module::load_ptx(&context, &path);
+    // A fat binary of nothing, but whole.
+    std::fs::write(&path, b"\x50\xed\x55\xba\x01\0\x10\0\0\0\0\0\0\0\0\0").unwrap();
+    let binary = Module::load_ptx(&context, &path).unwrap_err();
     std::fs::remove_file(&path).unwrap();
+    assert!(
+        binary.to_string().contains("no PTX but a binary"),
+        "{binary}"
+    );
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_IMAGE);
     assert_eq!(error.error().location().line(), line);
     assert_eq!(error.path(), Some(path.as_path()));
@@ -314,7 +322,8 @@ fn the_compilers_words_are_kept() {
     let error = Module::from_ptx(&context, "one\0two").unwrap_err();
     assert_eq!(error.error().code(), CUresult::CUDA_ERROR_INVALID_IMAGE);
     assert!(error.to_string().contains("byte 3 is 0x00"), "{error}");
-    let error = Module::from_image(&context, b"\x7fELF").unwrap_err();
+    // SAFETY: as above.
+    let error = unsafe { Module::from_image(&context, b"\x7fELF") }.unwrap_err();
     assert!(
         error.to_string().contains("the cubin is no 64-bit"),
         "{error}"
@@ -396,7 +405,7 @@ fn errors_of_another_library_are_its_own() {
     let code = unsafe { library.cuMemAlloc(&raw mut pointer, 4) };
     let line = line!() + 1;
     let error = crate::check_in(library, code, Function::cuMemAlloc).unwrap_err();
-    assert_eq!(error.library(), library.number());
+    assert_eq!(error.library().number(), library.number());
     assert!(error.is_missing_function());
     assert_eq!(
         error.to_string(),

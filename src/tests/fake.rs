@@ -197,6 +197,8 @@ fakes! {
     }
     fn cuMemcpyHtoDAsync_v2(_to: sys::CUdeviceptr, _from: *const c_void, bytes: usize, _stream: sys::CUstream)
         format!("({bytes})") => {}
+    fn cuMemcpyDtoHAsync_v2(_to: *mut c_void, _from: sys::CUdeviceptr, bytes: usize, _stream: sys::CUstream)
+        format!("({bytes})") => {}
     fn cuMemcpyBatchAsync_v2(
         _to: *mut sys::CUdeviceptr, _from: *mut sys::CUdeviceptr, _sizes: *mut usize, count: usize,
         _attributes: *mut sys::CUmemcpyAttributes, _indices: *mut usize, attributes: usize, _stream: sys::CUstream

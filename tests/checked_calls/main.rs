@@ -12,7 +12,8 @@ mod recorder;
 
 use std::collections::BTreeSet;
 
-use cuda_driver::sys::{Function, StreamMode};
+use cuda_driver::checked;
+use cuda_driver::sys::{CUresult, Function, StreamMode};
 use recorder::Trial;
 use trials::{SHARED, TRIALS};
 
@@ -52,6 +53,22 @@ fn arguments_arrive_and_outputs_come_back() {
 }
 
 #[test]
+fn empty_slices_are_null_and_empty_lists_asked_for_once() {
+    recorder::install();
+    for (name, trial) in TRIALS {
+        trial(&mut Trial::empty(name));
+    }
+}
+
+#[test]
+fn what_nobody_writes_is_zero() {
+    recorder::install();
+    for (name, trial) in TRIALS {
+        trial(&mut Trial::silent(name));
+    }
+}
+
+#[test]
 fn slices_that_share_a_count_are_of_one_length() {
     recorder::install();
     let mut tried = 0;
@@ -70,5 +87,20 @@ fn a_code_is_an_error_of_its_function() {
         for code in [1, 77_777] {
             trial(&mut Trial::new(name, true, Some(code)));
         }
+    }
+}
+
+#[test]
+fn a_list_that_no_memory_holds_is_refused() {
+    recorder::install();
+    for count in [u64::MAX, u64::MAX >> 4, 1 << 50] {
+        let trial = Trial::new("cuGraphGetNodes", true, None);
+        trial.says::<usize>(2, count);
+        // SAFETY: the recorder follows no handle.
+        let error = unsafe { checked::graph_get_nodes(std::ptr::null_mut()) }.unwrap_err();
+        assert_eq!(error.code(), CUresult::CUDA_ERROR_OUT_OF_MEMORY, "{count}");
+        assert_eq!(error.function(), Function::cuGraphGetNodes);
+        let text = error.to_string();
+        assert!(text.contains("the host has not so much memory"), "{text}");
     }
 }

@@ -16,6 +16,8 @@ use cuda_driver::sys::*;
 #[derive(Default)]
 struct Plan {
     code: u32,
+    /// Success, and yet nothing is written.
+    silent: bool,
     /// For parameters that point somewhere: the bytes that are written there.
     writes: Vec<(usize, Vec<u8>)>,
     /// For parameters that point to a count: its size in bytes, and what is written there.
@@ -71,12 +73,12 @@ fn called(function: &'static str, arguments: Vec<Vec<u8>>) -> CUresult {
                 // counts that are compared would differ.
                 unsafe { ptr::copy_nonoverlapping(at, old.as_mut_ptr(), size) };
                 record.seen.push((index, u64::from_ne_bytes(old)));
-                if plan.code == 0 {
+                if plan.code == 0 && !plan.silent {
                     // SAFETY: as above.
                     unsafe { ptr::copy_nonoverlapping(value.to_ne_bytes().as_ptr(), at, size) };
                 }
             }
-            if plan.code == 0 {
+            if plan.code == 0 && !plan.silent {
                 for (index, bytes) in &plan.writes {
                     let at = address(&arguments[*index]);
                     if !at.is_null() {
@@ -122,6 +124,18 @@ fn pattern(index: usize, written: bool, length: usize) -> Vec<u8> {
         .collect()
 }
 
+/// What is special about a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Full,
+    /// Slices that must be of one length are not.
+    Uneven,
+    /// Slices are as short as can be, and the library has nothing to list.
+    Empty,
+    /// The library says that it succeeded, and writes nothing.
+    Silent,
+}
+
 /// One run of one call.
 pub(crate) struct Trial {
     name: &'static str,
@@ -129,8 +143,18 @@ pub(crate) struct Trial {
     pub(crate) present: bool,
     /// Whether slices that must be of one length are not.
     pub(crate) uneven: bool,
+    mode: Mode,
     /// The code that the library answers; `None` is success.
     code: Option<u32>,
+}
+
+/// Leaves something on the stack and in the heap where what is not written would otherwise often be zero.
+#[inline(never)]
+fn scribble() {
+    std::hint::black_box([0xa5_u8; 1 << 14]);
+    for words in 1..256 {
+        std::hint::black_box(vec![0xa5_a5_a5_a5_u64; words]);
+    }
 }
 
 impl Trial {
@@ -144,6 +168,7 @@ impl Trial {
             name,
             present,
             uneven: false,
+            mode: Mode::Full,
             code,
         }
     }
@@ -152,13 +177,57 @@ impl Trial {
     pub(crate) fn uneven(name: &'static str) -> Self {
         Self {
             uneven: true,
+            mode: Mode::Uneven,
             ..Self::new(name, true, None)
         }
     }
 
-    /// The length of a slice that must be as long as another one of so many.
-    pub(crate) fn shorter(&self, length: usize) -> usize {
-        length - usize::from(self.uneven)
+    /// A run without elements: slices are passed as null, and a list of none is asked for once.
+    pub(crate) fn empty(name: &'static str) -> Self {
+        Self {
+            mode: Mode::Empty,
+            ..Self::new(name, true, None)
+        }
+    }
+
+    /// A run whose outputs nobody writes: they must be zero, as they were made before the call.
+    pub(crate) fn silent(name: &'static str) -> Self {
+        let trial = Self {
+            mode: Mode::Silent,
+            ..Self::new(name, true, None)
+        };
+        PLAN.with_borrow_mut(|plan| plan.silent = true);
+        scribble();
+        trial
+    }
+
+    /// The length of a slice of so many, or of so few.
+    pub(crate) fn length(&self, full: usize, least: usize) -> usize {
+        if self.mode == Mode::Empty {
+            least
+        } else {
+            full
+        }
+    }
+
+    /// The length of a slice that must be as long as another one.
+    pub(crate) fn shorter(&self, full: usize, least: usize) -> usize {
+        self.length(full, least) - usize::from(self.uneven)
+    }
+
+    /// The length as C counts it.
+    pub(crate) fn count<C: TryFrom<usize>>(&self, full: usize, least: usize) -> C {
+        let count = C::try_from(self.length(full, least));
+        count.unwrap_or_else(|_| panic!("{}: {full} is too many", self.name))
+    }
+
+    /// So many bytes of an output: those that the library wrote, or zeros.
+    fn written(&self, index: usize, length: usize) -> Vec<u8> {
+        if self.mode == Mode::Silent {
+            vec![0; length]
+        } else {
+            pattern(index, true, length)
+        }
     }
 
     /// Nothing was called, and the error says why.
@@ -190,9 +259,26 @@ impl Trial {
         PLAN.with_borrow_mut(|plan| plan.writes.push((index, bytes)));
     }
 
-    /// The library will write a count where this parameter points to.
-    pub(crate) fn counts<T>(&mut self, index: usize, value: u64) {
-        PLAN.with_borrow_mut(|plan| plan.counts.push((index, size_of::<T>(), value)));
+    /// The library will write so many elements of an array where this parameter points to, if it has any.
+    pub(crate) fn writes_array<T>(&mut self, index: usize, count: usize) {
+        if self.mode != Mode::Empty {
+            self.writes::<T>(index, count);
+        }
+    }
+
+    /// The library will write this count where this parameter points to.
+    pub(crate) fn says<T>(&self, index: usize, count: u64) {
+        PLAN.with_borrow_mut(|plan| plan.counts.push((index, size_of::<T>(), count)));
+    }
+
+    /// The library will write a count where this parameter points to: another one than it is given.
+    pub(crate) fn counts<T>(&mut self, index: usize, full: usize, least: usize) {
+        self.says::<T>(index, self.length(full, least) as u64 + 1);
+    }
+
+    /// The library will say through this parameter how many a list has.
+    pub(crate) fn lists<T>(&mut self, index: usize, count: usize) {
+        self.says::<T>(index, self.length(count, 0) as u64);
     }
 
     /// The library will write where this parameter points to that something is so, or in the other run that it is not.
@@ -254,6 +340,44 @@ impl Trial {
         });
     }
 
+    /// An argument was a length.
+    #[track_caller]
+    pub(crate) fn passed_count<C: TryFrom<usize>>(&self, index: usize, full: usize, least: usize) {
+        self.passed::<C>(index, &self.count(full, least));
+    }
+
+    /// An argument pointed to a slice, or was null if that had no elements in this run.
+    #[track_caller]
+    pub(crate) fn passed_slice<T>(&self, index: usize, slice: &[T], least: usize) {
+        let is_empty = self.length(slice.len(), least) == 0;
+        self.passed_pointer(
+            index,
+            if is_empty {
+                ptr::null()
+            } else {
+                slice.as_ptr()
+            },
+        );
+    }
+
+    /// The same for a slice that may be absent.
+    #[track_caller]
+    pub(crate) fn passed_slice_if_present<T>(&self, index: usize, slice: &[T], least: usize) {
+        if self.present {
+            self.passed_slice(index, slice, least);
+        } else {
+            self.passed_pointer(index, ptr::null::<T>());
+        }
+    }
+
+    /// Where there was one call only, its array was null.
+    #[track_caller]
+    pub(crate) fn asked_with_null(&self, index: usize) {
+        if matches!(self.mode, Mode::Empty | Mode::Silent) {
+            self.passed_pointer(index, ptr::null::<u8>());
+        }
+    }
+
     /// An argument pointed to something, or was null if it is absent in this run.
     #[track_caller]
     pub(crate) fn passed_if_present<T>(&self, index: usize, to: *const T) {
@@ -279,10 +403,64 @@ impl Trial {
         assert_eq!(seen, expected, "{}: argument {index}", self.name);
     }
 
-    /// What was passed by reference is what the library wrote, or untouched if it failed.
+    /// An argument pointed to a length.
+    #[track_caller]
+    pub(crate) fn saw_count(&self, index: usize, full: usize, least: usize) {
+        self.saw(index, &[self.length(full, least) as u64]);
+    }
+
+    /// A list was asked for twice: how many there are, and which. None are not asked for again.
+    #[track_caller]
+    pub(crate) fn saw_list(&self, index: usize, count: u64) {
+        if matches!(self.mode, Mode::Empty | Mode::Silent) {
+            self.saw(index, &[0]);
+        } else {
+            self.saw(index, &[0, count]);
+        }
+    }
+
+    /// What was passed by reference is what the library wrote, or untouched if it wrote nothing.
     #[track_caller]
     pub(crate) fn wrote_through<T>(&self, index: usize, value: &T) {
-        let expected = pattern(index, self.code.is_none(), size_of::<T>());
+        let wrote = self.code.is_none() && self.mode != Mode::Silent;
+        let expected = pattern(index, wrote, size_of::<T>());
+        assert_eq!(bytes(value), expected, "{}: argument {index}", self.name);
+    }
+
+    /// The same for a slice, which is untouched if nothing of it was passed.
+    #[track_caller]
+    pub(crate) fn wrote_slice<T, const N: usize>(
+        &self,
+        index: usize,
+        slice: &[T; N],
+        least: usize,
+    ) {
+        if self.length(N, least) > 0 {
+            self.wrote_through(index, slice);
+        } else {
+            self.untouched(index, slice);
+        }
+    }
+
+    /// The same for one that may be absent.
+    #[track_caller]
+    pub(crate) fn wrote_slice_if_present<T, const N: usize>(
+        &self,
+        index: usize,
+        slice: &[T; N],
+        least: usize,
+    ) {
+        if self.present {
+            self.wrote_slice(index, slice, least);
+        } else {
+            self.untouched(index, slice);
+        }
+    }
+
+    /// A value is the caller's still.
+    #[track_caller]
+    fn untouched<T>(&self, index: usize, value: &T) {
+        let expected = pattern(index, false, size_of::<T>());
         assert_eq!(bytes(value), expected, "{}: argument {index}", self.name);
     }
 
@@ -292,21 +470,16 @@ impl Trial {
         if self.present {
             self.wrote_through(index, value);
         } else {
-            assert_eq!(
-                bytes(value),
-                pattern(index, false, size_of::<T>()),
-                "{}: argument {index}",
-                self.name
-            );
+            self.untouched(index, value);
         }
     }
 
-    /// What the call gave is what the library wrote.
+    /// What the call gave is what the library wrote, or zero.
     #[track_caller]
     pub(crate) fn gave<T>(&self, index: usize, value: &T) {
         assert_eq!(
             bytes(value),
-            pattern(index, true, size_of::<T>()),
+            self.written(index, size_of::<T>()),
             "{}: output {index}",
             self.name
         );
@@ -315,30 +488,44 @@ impl Trial {
     /// The call gave whether the library wrote that it is so.
     #[track_caller]
     pub(crate) fn gave_truth(&self, value: bool, index: usize) {
-        assert_eq!(value, self.present, "{}: output {index}", self.name);
+        let truth = self.present && self.mode != Mode::Silent;
+        assert_eq!(value, truth, "{}: output {index}", self.name);
     }
 
-    /// The same for several values.
+    /// The call gave as many values as it was asked for.
     #[track_caller]
-    pub(crate) fn gave_slice<T>(&self, index: usize, values: &[T]) {
+    pub(crate) fn gave_vector<T>(&self, index: usize, values: &[T]) {
         let given: Vec<u8> = values.iter().flat_map(bytes).collect();
-        assert_eq!(
-            given,
-            pattern(index, true, size_of::<T>() * 3),
-            "{}: output {index}",
-            self.name
-        );
+        let expected = self.written(index, size_of::<T>() * self.length(3, 0));
+        assert_eq!(given, expected, "{}: output {index}", self.name);
     }
 
-    /// The call gave the library's text.
+    /// The call gave as many values as the library said that there are.
+    #[track_caller]
+    pub(crate) fn gave_list<T>(&self, index: usize, values: &[T]) {
+        if matches!(self.mode, Mode::Empty | Mode::Silent) {
+            assert_eq!(values.len(), 0, "{}: output {index}", self.name);
+        } else {
+            self.gave_vector(index, values);
+        }
+    }
+
+    /// The call gave the library's text, or none.
     #[track_caller]
     pub(crate) fn gave_text(&self, index: usize, text: &str) {
-        assert_eq!(text, format!("{} {index}", self.name));
+        if self.mode == Mode::Silent {
+            assert_eq!(text, "", "{}: output {index}", self.name);
+        } else {
+            assert_eq!(text, format!("{} {index}", self.name));
+        }
     }
 
-    /// The call gave the count that the library wrote.
+    /// The call gave the count that the library wrote, or its own.
     #[track_caller]
     pub(crate) fn counted(&self, count: u64, index: usize) {
+        if self.mode == Mode::Silent {
+            return self.saw(index, &[count]);
+        }
         let written = PLAN.with_borrow(|plan| {
             plan.counts
                 .iter()

@@ -138,7 +138,7 @@ fn attach_and_detach() {
 #[test]
 fn everything_may_be_dropped_in_any_order() {
     let context = context();
-    let module = Module::load(&context, ptx_path("my_kernel.ptx")).expect("a module");
+    let module = Module::load_ptx(&context, ptx_path("my_kernel.ptx")).expect("a module");
     let kernel = module.function("my_kernel").expect("a kernel");
     let stream = Stream::new(&context).expect("a stream");
     let event = Event::new(&context).expect("an event");

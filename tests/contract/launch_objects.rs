@@ -15,7 +15,7 @@ fn context() -> Context {
 }
 
 fn module(context: &Context, file: &str) -> Module {
-    Module::load(context, ptx_path(file)).expect("a module")
+    Module::load_ptx(context, ptx_path(file)).expect("a module")
 }
 
 #[test]
@@ -26,7 +26,8 @@ fn the_three_ways_to_load() {
     let from_text = Module::from_ptx(&context, &text).expect("a module");
     let mut image = text.clone().into_bytes();
     image.push(0);
-    let from_bytes = Module::from_image(&context, &image).expect("a module");
+    // SAFETY: PTX is safe to load.
+    let from_bytes = unsafe { Module::from_image(&context, &image) }.expect("a module");
     for module in [from_file, from_text, from_bytes] {
         assert_eq!(
             module
@@ -45,8 +46,10 @@ fn the_three_ways_to_load() {
     };
     Module::from_ptx_with(&context, &text, &options).expect("a module with options");
     // An image whose header says more than there is.
-    assert!(Module::from_image(&context, b"\x7fELF").is_err());
-    assert!(Module::from_image(&context, &[]).is_err());
+    for image in [b"\x7fELF".as_slice(), &[]] {
+        // SAFETY: the driver is not asked.
+        assert!(unsafe { Module::from_image(&context, image) }.is_err());
+    }
 }
 
 #[test]
@@ -54,7 +57,7 @@ fn variables() {
     let context = context();
     let module = module(&context, "globals.ptx");
     let pi = module.global("pi").expect("a variable");
-    assert_eq!(pi.size(), 8);
+    assert_eq!(pi.size_bytes(), 8);
     assert_eq!(
         pi.read::<f64>().expect("a copy").to_bits(),
         std::f64::consts::PI.to_bits()

@@ -1,5 +1,9 @@
 //! `annotations.toml`: who has one, and whether it can be right.
 
+mod flags;
+mod others;
+mod owners;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::generate::registry::{Entry, StreamMode, split_stream};
@@ -9,10 +13,12 @@ use crate::{api, read, root};
 const KEYS: &[&str] = &[
     "group",
     "does",
-    "safety",
     "parameters",
+    "flags",
+    "safety",
     "results",
     "fallback",
+    "older_lacks",
     "replaced_by",
 ];
 
@@ -121,9 +127,9 @@ pub(crate) fn is_32_bit(entry: &Entry, entries: &[Entry]) -> bool {
     entries.iter().any(|other| is_widened(entry, other))
 }
 
-/// The word of a direction: `out` of `out[n]?`, `out:name` and `out`.
+/// The word of a direction: `out` of `out[n]?`, `out:name` and `out`; `lent` of `lent@parameter`.
 pub(crate) fn word(kind: &str) -> &str {
-    kind.split(['[', ':', '?']).next().unwrap_or(kind)
+    kind.split(['[', ':', '@', '?']).next().unwrap_or(kind)
 }
 
 /// The parameter that counts an array, of `out[n]`, `out[*n]` and `out[n-1]`.
@@ -151,11 +157,16 @@ pub(crate) fn kinds(annotation: &toml::Value) -> BTreeMap<&str, &str> {
 pub(crate) fn check() -> Result<(), String> {
     let entries = api::registry()?;
     let annotations = Annotations::read()?;
-    let enumerations = read(&root().join("cuda-driver-sys/src/generated/enumerations.rs"))?;
-    let wrong = problems(&annotations, &entries, &enumerations);
+    let generated = root().join("cuda-driver-sys/src/generated");
+    let names = Names {
+        enumerations: read(&generated.join("enumerations.rs"))?,
+        constants: read(&generated.join("constants.rs"))?,
+        current: api::current()?,
+    };
+    let wrong = problems(&annotations, &entries, &names);
     if wrong.is_empty() {
         println!(
-            "{} functions, {} annotations: every function has one, and no direction contradicts a type",
+            "{} functions, {} annotations: every function has one, and nothing in them contradicts a type or another one",
             entries.len(),
             annotations.0.len()
         );
@@ -168,7 +179,17 @@ pub(crate) fn check() -> Result<(), String> {
     ))
 }
 
-fn problems(annotations: &Annotations, entries: &[Entry], enumerations: &str) -> Vec<String> {
+/// What annotations may name.
+struct Names {
+    /// The generated `enumerations.rs`.
+    enumerations: String,
+    /// The generated `constants.rs`.
+    constants: String,
+    /// The exports that a C program of today can call.
+    current: BTreeSet<String>,
+}
+
+fn problems(annotations: &Annotations, entries: &[Entry], names: &Names) -> Vec<String> {
     let mut found = Vec::new();
     let symbols: BTreeSet<&str> = entries.iter().map(|entry| entry.symbol.as_str()).collect();
     for (symbol, annotation) in &annotations.0 {
@@ -198,29 +219,27 @@ fn problems(annotations: &Annotations, entries: &[Entry], enumerations: &str) ->
         }
         let results = annotation.get("results").and_then(toml::Value::as_array);
         for code in results.into_iter().flatten() {
-            let known = code
-                .as_str()
-                .is_some_and(|code| enumerations.contains(&format!("    CUDA_ERROR_{code} = ")));
+            let known = code.as_str().is_some_and(|code| {
+                let line = format!("    CUDA_ERROR_{code} = ");
+                names.enumerations.contains(&line)
+            });
             if !known {
                 say(format!("names the result {code}, which is none"));
             }
         }
-        let replacement = annotation.get("replaced_by").and_then(toml::Value::as_str);
-        if let Some(other) = replacement.filter(|other| !symbols.contains(other)) {
-            say(format!(
-                "is replaced by {other}, which is no exported function"
-            ));
-        }
     }
+    others::check(annotations, entries, &names.current, &mut found);
     for entry in entries {
         let symbol = &entry.symbol;
         match annotations.of(symbol) {
             None => found.push(format!("{symbol} has no annotation")),
-            Some(annotation) => found.extend(
-                directions(&annotations.named_as_annotated(entry, entries), annotation)
-                    .into_iter()
-                    .map(|what| format!("[{symbol}] {what}")),
-            ),
+            Some(annotation) => {
+                let entry = annotations.named_as_annotated(entry, entries);
+                let mut wrong = directions(&entry, annotation);
+                wrong.extend(owners::problems(&entry, &kinds(annotation)));
+                wrong.extend(flags::problems(&entry, annotation, names));
+                found.extend(wrong.into_iter().map(|what| format!("[{symbol}] {what}")));
+            }
         }
     }
     found
@@ -264,15 +283,24 @@ fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
     let pointers = ty.matches('*').count();
     let writes_to_constant = pointers == 1 && ty.starts_with("const ");
     match word(kind) {
-        "destroyed" if pointers > 0 => Some("what is behind a pointer is no handle that ends"),
-        "destroyed" => None,
-        "raw" | "in" | "out" | "new" | "inout" | "str" | "text" | "string" | "bytes" | "buf"
-        | "vec" | "list" | "bool" | "copied"
+        "destroyed" | "released" if pointers > 0 => {
+            Some("what is behind a pointer is no handle that ends")
+        }
+        "raw" | "destroyed" | "released" | "string" | "text" | "bytes" | "buf" | "vec" | "bool"
+            if kind.ends_with('?') =>
+        {
+            Some("it is never absent")
+        }
+        "destroyed" | "released" => None,
+        "bool" if ["int", "unsigned int"].contains(&ty) => None,
+        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
+        | "buf" | "vec" | "list" | "bool" | "copied"
             if pointers == 0 =>
         {
             Some("it is passed by value")
         }
-        "out" | "new" | "inout" | "string" | "buf" | "vec" | "list" | "bool" | "copied"
+        "out" | "new" | "lent" | "inout" | "string" | "buf" | "vec" | "list" | "bool"
+        | "copied"
             if writes_to_constant =>
         {
             Some("nothing can be written there")
@@ -282,8 +310,8 @@ fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
         }
         "str" if !(ty.starts_with("const char") && pointers == 1) => Some("it is no string"),
         "string" if !(ty.starts_with("char") && pointers == 1) => Some("it is no buffer for text"),
-        "raw" | "in" | "out" | "new" | "inout" | "str" | "text" | "string" | "bytes" | "buf"
-        | "vec" | "list" | "bool" | "copied" => None,
+        "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
+        | "buf" | "vec" | "list" | "bool" | "copied" => None,
         _ => Some("there is no such direction"),
     }
 }
@@ -312,7 +340,14 @@ mod tests {
     fn found(annotations: &str, entries: &[Entry]) -> Vec<String> {
         let table: toml::Table = annotations.parse().expect("TOML");
         let annotations = Annotations(table.into_iter().collect());
-        problems(&annotations, entries, "    CUDA_ERROR_INVALID_VALUE = 1,")
+        let symbols = entries.iter().map(|entry| entry.symbol.clone());
+        let names = Names {
+            enumerations: "    CUDA_ERROR_INVALID_VALUE = 1,\nflags CUset = CUset_enum {\nenumeration CUkind {\n"
+                .to_owned(),
+            constants: "pub const CU_X_ONE: u32 = 1;\npub const CU_X_TWO: u32 = 2;\n".to_owned(),
+            current: symbols.filter(|symbol| !symbol.ends_with("Old")).collect(),
+        };
+        problems(&annotations, entries, &names)
     }
 
     #[test]
@@ -344,6 +379,13 @@ mod tests {
                 ("e", "unsigned int"),
             ],
         )];
+        assert_eq!(
+            of_one(
+                &[("a", "int"), ("b", "float")],
+                "parameters = { a = \"bool\", b = \"bool\" }"
+            ),
+            ["b: \"bool\" contradicts the type float: it is passed by value"]
+        );
         let text = "[cuF]\ngroup = \"A\"\ndoes = \"B.\"\nresults = [\"INVALID_VALUE\", \"NONE\"]\n\
                     parameters = { a = \"out\", b = \"new:x\", d = \"string[e]\", x = \"in\" }";
         assert_eq!(
@@ -355,6 +397,146 @@ mod tests {
                 "[cuF] b: \"new:x\" contradicts the type int: it is passed by value",
                 "[cuF] c is a pointer (int *) without a direction",
             ]
+        );
+    }
+
+    /// The problems of `cuF` with these parameters and this annotation.
+    fn of_one(parameters: &[(&str, &str)], keys: &str) -> Vec<String> {
+        let text = format!("[cuF]\ngroup = \"A\"\ndoes = \"B.\"\n{keys}");
+        let found = found(&text, &[entry("cuF", parameters)]);
+        let bare = found.iter().map(|what| what.strip_prefix("[cuF] "));
+        bare.map(|what| what.expect("of the function").to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn handles_that_are_given_are_somebodys() {
+        let parameters = [("a", "CUgraph *"), ("b", "CUgraph"), ("c", "int *")];
+        let ask = |kinds| of_one(&parameters, &format!("parameters = {{ {kinds} }}"));
+        assert_eq!(ask("a = \"lent@b\", c = \"out\""), [""; 0]);
+        assert_eq!(ask("a = \"new?\", c = \"out?\""), [""; 0]);
+        assert_eq!(
+            ask("a = \"out\", c = \"out\""),
+            ["a: \"out\" does not say whose the CUgraph is: new or lent"]
+        );
+        assert_eq!(
+            ask("a = \"lent\", c = \"lent\""),
+            ["c: \"lent\" is said of int, which nobody owns"]
+        );
+        assert_eq!(
+            ask("a = \"lent@x\", c = \"out\""),
+            ["a: \"lent@x\" names no parameter that is passed"]
+        );
+        assert_eq!(
+            ask("a = \"lent@c\", c = \"out\""),
+            ["a: \"lent@c\" names no parameter that is passed"]
+        );
+        assert_eq!(
+            ask("a = \"out@b\", c = \"out\""),
+            [
+                "a: \"out@b\" does not say whose the CUgraph is: new or lent",
+                "a: only what is lent belongs to a parameter"
+            ]
+        );
+        assert_eq!(
+            ask("a = \"lent\", b = \"lent\", c = \"out\""),
+            ["b: \"lent\" contradicts the type CUgraph: it is passed by value"]
+        );
+        assert_eq!(
+            ask("a = \"lent\", b = \"released?\", c = \"out\""),
+            ["b: \"released?\" contradicts the type CUgraph: it is never absent"]
+        );
+        assert_eq!(
+            ask("a = \"released\", c = \"out\""),
+            [
+                "a: \"released\" contradicts the type CUgraph *: what is behind a pointer is no handle that ends"
+            ]
+        );
+    }
+
+    #[test]
+    fn flags_are_of_a_set_that_there_is() {
+        let parameters = [("Flags", "unsigned int"), ("x", "CUgraph")];
+        let ask = |flags| of_one(&parameters, flags);
+        for right in ["CUset", "CUkind", "CU_X_ONE", "CU_X_*", "0"] {
+            let text = format!("flags = {{ Flags = \"{right}\" }}");
+            assert_eq!(of_one(&parameters, &text), [""; 0], "{right}");
+        }
+        assert_eq!(ask(""), ["Flags are flags, and nothing says which"]);
+        assert_eq!(
+            ask("flags = { Flags = \"CUnothing\" }"),
+            ["flags: Flags is of CUnothing, which is no enumeration and no constant"]
+        );
+        assert_eq!(
+            ask("flags = { Flags = \"CU_Y_*\" }"),
+            ["flags: Flags is of CU_Y_*, which is no enumeration and no constant"]
+        );
+        assert_eq!(
+            ask("flags = { Flags = \"CUset\", x = \"CUset\", y = \"0\" }"),
+            [
+                "flags: x is of the type CUgraph, which is no number",
+                "flags: there is no parameter y",
+            ]
+        );
+        assert_eq!(
+            of_one(
+                &[("pFlags", "unsigned int *")],
+                "parameters = { pFlags = \"out\" }\nflags = { pFlags = \"0\" }"
+            ),
+            ["flags: pFlags is given by the driver, so it need not be 0"]
+        );
+    }
+
+    #[test]
+    fn older_and_newer_exports_are_right() {
+        let variant = |symbol: &str, since| Entry {
+            base: "cuF".to_owned(),
+            since,
+            ..entry(symbol, &[])
+        };
+        let entries = [
+            variant("cuFOld", 2000),
+            variant("cuF", 3000),
+            variant("cuG", 3000),
+        ];
+        let ask = |old: &str, new: &str| {
+            let head = "group = \"A\"\ndoes = \"B.\"";
+            let text = format!("[cuFOld]\n{head}\n{old}\n[cuF]\n{head}\n{new}\n[cuG]\n{head}\n");
+            found(&text, &entries)
+        };
+        let replaced = "replaced_by = \"cuF\"";
+        assert_eq!(ask(replaced, "fallback = \"cuFOld\""), [""; 0]);
+        assert_eq!(
+            ask("", ""),
+            ["[cuFOld] cannot be called by C programs of today, and does not say what replaced it"]
+        );
+        assert_eq!(
+            ask("replaced_by = \"cuNone\"", "older_lacks = \"C.\""),
+            [
+                "[cuFOld] is replaced by cuNone, which is no exported function",
+                "[cuF] says what an older export lacks, and names none",
+            ]
+        );
+        assert_eq!(
+            ask("replaced_by = \"cuFOld\"", "fallback = \"cuF\""),
+            [
+                "[cuFOld] is replaced by cuFOld, which is itself replaced",
+                "[cuF] falls back to cuF, which is not older",
+            ]
+        );
+        assert_eq!(
+            ask(replaced, "fallback = \"cuNone\""),
+            ["[cuF] falls back to cuNone, which is no exported function"]
+        );
+        let mut entries = entries;
+        entries[0].base = "cuH".to_owned();
+        let text = "group = \"A\"\ndoes = \"B.\"\n";
+        let text = format!(
+            "[cuFOld]\n{text}{replaced}\n[cuF]\n{text}fallback = \"cuFOld\"\n[cuG]\n{text}"
+        );
+        assert_eq!(
+            found(&text, &entries),
+            ["[cuF] falls back to cuFOld, which is of another base name"]
         );
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::annotations::is_32_bit;
+use crate::annotations::{Annotations, is_32_bit};
+use crate::checked::version;
 use crate::generate::registry::{Entry, StreamMode, split_stream};
 use crate::{api, read, root, write};
 
@@ -19,6 +20,10 @@ pub(crate) fn run() -> Result<(), String> {
 /// Everything that the table is made of.
 struct Known {
     entries: Vec<Entry>,
+    /// Exports that the sys crate binds.
+    bound: BTreeSet<String>,
+    /// Export → the older one that is called where it is lacking.
+    older: BTreeMap<String, String>,
     /// Exports that a C program of the current header can call.
     current: BTreeSet<String>,
     /// Export → checked call.
@@ -44,8 +49,17 @@ impl Known {
             }
         }
         let real = "cuda-driver-soft/src/abi/real.rs";
+        let entries = api::registry()?;
+        let annotations = Annotations::read()?;
+        let older = entries.iter().filter_map(|entry| {
+            let older = annotations.of(&entry.symbol)?.get("fallback")?.as_str()?;
+            Some((entry.symbol.clone(), older.to_owned()))
+        });
+        let bindings = "cuda-driver-sys/src/generated/functions.rs";
         Ok(Self {
-            entries: api::registry()?,
+            older: older.collect(),
+            bound: bound(&read(&root().join(bindings))?),
+            entries,
             current: api::current()?,
             checked,
             methods,
@@ -74,9 +88,10 @@ impl Known {
             .filter(|symbol| self.checked.contains_key(*symbol))
             .count();
         format!(
-            "{total} of {total} exports raw; {} of {checkable} checked, {current_and_checked} of the {} that a C program \
+            "{} of {total} exports raw; {} of {checkable} checked, {current_and_checked} of the {} that a C program \
              of CUDA 13.5 can call among them (the other {} are {twins} per-thread twins and {early} of the 32-bit era); \
              {} real in the software driver.",
+            self.bound.len(),
             self.checked.len(),
             self.current.len(),
             total - checkable,
@@ -97,7 +112,8 @@ impl Known {
              - **In C**: what programs call it. † marks what a program that is compiled with CUDA 13.5 cannot call.\n\
              - **Checked**: the call in `cuda_driver::checked`. **Methods**: the objects' methods that make it.\n\
              - **Software**: whether the software driver does it; the others answer `CUDA_ERROR_NOT_SUPPORTED` there.\n\
-             - **Since**: the CUDA version that a driver must have for it.\n",
+             - **Since**: the CUDA version that a driver must have for it; in parentheses that of the older export that the \
+             checked call does with, where this one is lacking.\n",
         );
         let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
         for entry in self.rows() {
@@ -160,13 +176,33 @@ impl Known {
         } else {
             ""
         };
-        let (major, minor) = (entry.since / 1000, entry.since % 1000 / 10);
+        let mut since = version(entry.since);
+        let older = self.older.get(symbol);
+        let older = self
+            .entries
+            .iter()
+            .find(|other| Some(&other.symbol) == older);
+        if let Some(older) = older {
+            _ = write!(since, " ({})", version(older.since));
+        }
         _ = writeln!(
             out,
-            "| {export} | {} | {checked} | {methods} | {software} | {major}.{minor} |",
+            "| {export} | {} | {checked} | {methods} | {software} | {since} |",
             plain.trim()
         );
     }
+}
+
+/// The exports of the table in the sys crate: those in its blocks `own` and `legacy`.
+fn bound(text: &str) -> BTreeSet<String> {
+    let blocks = ["own {", "legacy {"].iter().filter_map(|head| {
+        let (_, block) = text.split_once(&format!("\n        {head}\n"))?;
+        Some(block.split_once("\n        }")?.0)
+    });
+    blocks
+        .flat_map(str::lines)
+        .filter_map(|line| Some(line.trim().split_once('(')?.0.to_owned()))
+        .collect()
 }
 
 /// The Rust files of a folder and its folders, sorted.
@@ -294,6 +330,10 @@ mod tests {
     fn every_function_is_there() {
         let known = Known::read().expect("the sources are there");
         assert_eq!(known.entries.len(), 685);
+        let all = known.entries.iter().map(|entry| entry.symbol.clone());
+        assert_eq!(known.bound, all.collect());
+        assert_eq!(known.older.len(), 6);
+        assert!(known.text().contains("| 12.0 (11.3) |"));
         assert_eq!(known.checked.len(), 538);
         assert_eq!(known.current.len(), 492);
         let symbols: BTreeSet<&str> = known.entries.iter().map(|e| e.symbol.as_str()).collect();

@@ -246,13 +246,16 @@ fn differences(function: &Function, entry: &Entry, annotation: &toml::Value) -> 
     let kinds: BTreeMap<&str, &str> = kinds(annotation);
     let counters: BTreeSet<&str> = kinds.values().filter_map(|kind| counter(kind)).collect();
     let mut found = Vec::new();
-    for (name, _) in &entry.parameters {
+    for (name, ty) in &entry.parameters {
         if counters.contains(name.as_str()) {
             continue;
         }
         let ours = match word(kinds.get(name.as_str()).copied().unwrap_or("value")) {
-            "value" | "destroyed" | "in" | "str" | "bytes" => "in",
-            "out" | "new" | "text" | "string" | "vec" | "list" | "bool" | "copied" => "out",
+            "bool" if !ty.contains('*') => "in",
+            "value" | "destroyed" | "released" | "in" | "str" | "bytes" => "in",
+            "out" | "new" | "lent" | "text" | "string" | "vec" | "list" | "bool" | "copied" => {
+                "out"
+            }
             other => other,
         };
         let theirs = function.direction(name);

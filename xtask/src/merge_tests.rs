@@ -132,6 +132,23 @@ fn a_header_that_says_otherwise_is_refused() {
         .get_mut("CUuuid_st")
         .expect("a record of the header");
     layout.size += 1;
+    // It did change, but never to this.
+    let layout = theirs
+        .layouts
+        .get_mut("CUdevResource_st")
+        .expect("a record of the header");
+    layout.size = 152;
+    let layout = theirs
+        .layouts
+        .get_mut("CUmemLocation_st__localized")
+        .expect("a record of the header");
+    layout.size += 1;
+    // So it was before 13.1.
+    let layout = theirs
+        .layouts
+        .get_mut("CUdevSmResource_st")
+        .expect("a record of the header");
+    layout.size = 12;
     let mut function = generate::model::Declaration {
         name: registry[0].symbol.clone(),
         parameters: registry[0].parameters.clone(),
@@ -140,14 +157,50 @@ fn a_header_that_says_otherwise_is_refused() {
         .parameters
         .push(("more".to_owned(), "c_int".to_owned()));
     theirs.functions.push(function);
-    let differences = merge(ours, registry, &theirs, "").expect_err("three differences");
+    let differences = merge(ours, registry, &theirs, "").expect_err("five differences");
     assert_eq!(
         differences,
         [
             "CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS is 1, in the header 2",
+            "CUdevResource_st has size 144 and alignment 8, in the header 152 and 8",
+            "CUmemLocation_st__localized has size 2 and alignment 1, in the header 3 and 1",
             "CUuuid_st has size 16 and alignment 1, in the header 17 and 1",
             "cuArray3DCreate takes (pointer, pointer), in the header (pointer, pointer, 32-bit integer)",
         ]
+    );
+}
+
+#[test]
+fn records_without_a_name_are_called_after_their_member() {
+    let names = |before: &str| {
+        let source = format!(
+            "pub struct R {{ {before} pub anonymous1: R__bindgen_ty_2, pub m: [R__bindgen_ty_3; 2] }}
+             pub union R__bindgen_ty_1 {{ pub b: u8 }}
+             pub union R__bindgen_ty_2 {{ pub s: R__bindgen_ty_2__bindgen_ty_1 }}
+             pub struct R__bindgen_ty_2__bindgen_ty_1 {{ pub b: u8 }}
+             pub struct R__bindgen_ty_3 {{ pub b: u8 }}"
+        );
+        let file = syn::parse_file(&source).expect("Rust");
+        let records = Model::from_bindgen(&file).map(|model| model.records);
+        records.map(|all| {
+            all.into_iter()
+                .map(|record| record.name)
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(
+        names("pub k: R__bindgen_ty_1,"),
+        Ok(["R", "R__k", "R__anonymous1", "R__s", "R__m"]
+            .map(str::to_owned)
+            .to_vec())
+    );
+    assert_eq!(
+        names("pub k: R__bindgen_ty_1, pub e: R__bindgen_ty_4,"),
+        Err("R__bindgen_ty_4, the type of R__e, is no record".to_owned())
+    );
+    assert_eq!(
+        names(""),
+        Err("R__bindgen_ty_1 is no member's type".to_owned())
     );
 }
 

@@ -180,9 +180,7 @@ fn names(model: &Model) -> BTreeSet<String> {
         names.extend(enumeration.values.iter().map(|(name, _)| name.clone()));
     }
     names.extend(model.aliases.iter().map(|one| one.name.clone()));
-    let records = model.records.iter().map(|one| one.name.clone());
-    // Those are numbered anew with every header.
-    names.extend(records.filter(|name| !name.contains(merge::UNNAMED)));
+    names.extend(model.records.iter().map(|one| one.name.clone()));
     names
 }
 

@@ -1,4 +1,5 @@
-//! `cargo xtask results`: the result codes of `annotations.toml` against those that the manual names.
+//! `cargo xtask results`: the result codes of `annotations.toml` against those that the manual names, and what is deprecated
+//! there against what the header marks so.
 //!
 //! The manual is made from the comments of `cuda.h`; of these, only the names of codes are looked at.
 
@@ -10,7 +11,8 @@ use crate::{api, headers, read};
 
 /// Compares, and fails with every function whose codes are others.
 pub(crate) fn run() -> Result<(), String> {
-    let manual = documented(&read(&headers::current()?.join("cuda.h"))?);
+    let header = read(&headers::current()?.join("cuda.h"))?;
+    let (manual, marked) = (documented(&header), deprecated(&header));
     let entries = api::registry()?;
     let annotations = Annotations::read()?;
     let (mut compared, mut wrong) = (0, Vec::new());
@@ -26,6 +28,19 @@ pub(crate) fn run() -> Result<(), String> {
             continue;
         };
         compared += 1;
+        let ours_is = entry.group.ends_with("_DEPRECATED");
+        let theirs_is = own_names(entry).any(|name| marked.contains(name));
+        if ours_is != theirs_is {
+            let (one, other) = if ours_is {
+                ("is", "is not")
+            } else {
+                ("is not", "is")
+            };
+            wrong.push(format!(
+                "[{}] {one} in a group of what is deprecated, and {other} marked so in the header",
+                entry.symbol
+            ));
+        }
         let only = |one: &BTreeSet<String>, other: &BTreeSet<String>| {
             one.difference(other)
                 .cloned()
@@ -42,7 +57,10 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     if wrong.is_empty() {
-        println!("{compared} functions answer the codes that the manual of the 13.5 header names");
+        println!(
+            "{compared} functions answer the codes that the manual of the 13.5 header names, and those that it marks are \
+             deprecated"
+        );
         return Ok(());
     }
     Err(format!("annotations.toml:\n  {}", wrong.join("\n  ")))
@@ -53,8 +71,26 @@ fn of<'a>(
     entry: &Entry,
     manual: &'a BTreeMap<String, BTreeSet<String>>,
 ) -> Option<&'a BTreeSet<String>> {
+    own_names(entry).find_map(|name| manual.get(name))
+}
+
+/// The names that an export may have in the header.
+fn own_names(entry: &Entry) -> impl Iterator<Item = &String> {
     let own = std::iter::once(&entry.symbol).chain(&entry.aliases);
-    own.chain([&entry.base]).find_map(|name| manual.get(name))
+    own.chain([&entry.base])
+}
+
+/// The functions that the header marks as deprecated.
+fn deprecated(header: &str) -> BTreeSet<String> {
+    let marked = header.split("__CUDA_DEPRECATED").skip(1);
+    marked
+        .filter_map(|rest| rest.trim_start().strip_prefix("CUresult CUDAAPI"))
+        .map(|rest| {
+            let name = rest.trim_start().chars();
+            name.take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect()
+        })
+        .collect()
 }
 
 /// The codes in the comment before each declaration. The first declaration of a name is the documented one.
@@ -102,7 +138,7 @@ fn until<'a>(text: &'a str, ends: &[&str]) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use super::documented;
+    use super::{deprecated, documented};
 
     #[test]
     fn codes_are_read() {
@@ -129,5 +165,18 @@ CUresult CUDAAPI cuA(void);
         let codes: Vec<&str> = found["cuA"].iter().map(String::as_str).collect();
         assert_eq!(codes, ["INVALID_VALUE", "NOT_FOUND"]);
         assert!(found["cuC"].is_empty());
+    }
+
+    #[test]
+    fn marks_are_read() {
+        let header = "\
+#define __CUDA_DEPRECATED
+__CUDA_DEPRECATED CUresult CUDAAPI cuA(int x);
+CUresult CUDAAPI cuB(int x);
+__CUDA_DEPRECATED
+CUresult CUDAAPI cuC_v2(void);
+";
+        let found: Vec<String> = deprecated(header).into_iter().collect();
+        assert_eq!(found, ["cuA", "cuC_v2"]);
     }
 }

@@ -23,7 +23,7 @@ pub(super) trait Arguments {
 macro_rules! arguments {
     ($(($($ty:ident $arg:ident)*))*) => {
         $(
-            impl<$($ty: Copy),*> Arguments for ($($ty,)*) {
+            impl<$($ty),*> Arguments for ($($ty,)*) {
                 #[inline(always)]
                 unsafe fn call(self, library: &Library, function: Function) -> CUresult {
                     /// The call through a null slot, out of line: the code at the call site stays small, and no argument
@@ -34,7 +34,7 @@ macro_rules! arguments {
                     #[cold]
                     #[inline(never)]
                     #[allow(unused_mut, clippy::too_many_arguments)]
-                    unsafe fn unresolved<$($ty: Copy),*>(
+                    unsafe fn unresolved<$($ty),*>(
                         library: &Library,
                         function: Function
                         $(, mut $arg: $ty)*
@@ -49,7 +49,7 @@ macro_rules! arguments {
                     /// # Safety
                     /// `function` is an export with parameters of these types; the pointers are its arguments' own.
                     #[allow(unused_assignments, unused_mut, unused_variables)]
-                    unsafe fn invoke<$($ty: Copy),*>(
+                    unsafe fn invoke<$($ty),*>(
                         function: *const c_void,
                         mut arguments: *const *mut c_void,
                     ) -> CUresult {

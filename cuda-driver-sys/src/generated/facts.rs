@@ -5,703 +5,701 @@ use core::ffi::*;
 
 use super::enumerations::*;
 use super::records::*;
-use crate::function::Facts;
-use crate::function::StreamMode::{Legacy, None, PerThread};
-use crate::parameters::{Parameter, Type};
+use crate::parameters::Type;
 use crate::shape::{Shape, Shown};
 
 /// All symbols, each with a NUL behind.
 pub(crate) static SYMBOLS: &str = "cuArray3DCreate_v2\0cuArray3DGetDescriptor_v2\0cuArrayCreate_v2\0cuArrayDestroy\0cuArrayGetDescriptor_v2\0cuArrayGetMemoryRequirements\0cuArrayGetPlane\0cuArrayGetSparseProperties\0cuCheckpointOperationComplete\0cuCheckpointProcessCheckpoint\0cuCheckpointProcessGetRestoreThreadId\0cuCheckpointProcessGetState\0cuCheckpointProcessLock\0cuCheckpointProcessRestore\0cuCheckpointProcessUnlock\0cuCoredumpDeregisterCompleteCallback\0cuCoredumpDeregisterStartCallback\0cuCoredumpGetAttribute\0cuCoredumpGetAttributeGlobal\0cuCoredumpRegisterCompleteCallback\0cuCoredumpRegisterStartCallback\0cuCoredumpSetAttribute\0cuCoredumpSetAttributeGlobal\0cuCtxAttach\0cuCtxCreate_v2\0cuCtxCreate_v3\0cuCtxCreate_v4\0cuCtxDestroy_v2\0cuCtxDetach\0cuCtxDisablePeerAccess\0cuCtxEnablePeerAccess\0cuCtxFromGreenCtx\0cuCtxGetApiVersion\0cuCtxGetCacheConfig\0cuCtxGetCurrent\0cuCtxGetDevResource\0cuCtxGetDevice\0cuCtxGetDevice_v2\0cuCtxGetExecAffinity\0cuCtxGetFlags\0cuCtxGetId\0cuCtxGetLimit\0cuCtxGetSharedMemConfig\0cuCtxGetStreamPriorityRange\0cuCtxPopCurrent_v2\0cuCtxPushCurrent_v2\0cuCtxRecordEvent\0cuCtxResetPersistingL2Cache\0cuCtxSetCacheConfig\0cuCtxSetCurrent\0cuCtxSetFlags\0cuCtxSetLimit\0cuCtxSetSharedMemConfig\0cuCtxSynchronize\0cuCtxSynchronize_v2\0cuCtxWaitEvent\0cuDestroyExternalMemory\0cuDestroyExternalSemaphore\0cuDevResourceGenerateDesc\0cuDevSmResourceSplit\0cuDevSmResourceSplitByCount\0cuDeviceCanAccessPeer\0cuDeviceComputeCapability\0cuDeviceGet\0cuDeviceGetAttribute\0cuDeviceGetByPCIBusId\0cuDeviceGetCliqueCount\0cuDeviceGetCliqueInfo\0cuDeviceGetCount\0cuDeviceGetDefaultMemPool\0cuDeviceGetDevResource\0cuDeviceGetExecAffinitySupport\0cuDeviceGetFabricClusterUuid\0cuDeviceGetGraphMemAttribute\0cuDeviceGetHostAtomicCapabilities\0cuDeviceGetLuid\0cuDeviceGetMemPool\0cuDeviceGetName\0cuDeviceGetNvSciSyncAttributes\0cuDeviceGetP2PAtomicCapabilities\0cuDeviceGetP2PAttribute\0cuDeviceGetPCIBusId\0cuDeviceGetProperties\0cuDeviceGetTexture1DLinearMaxWidth\0cuDeviceGetUuid\0cuDeviceGetUuid_v2\0cuDeviceGraphMemTrim\0cuDevicePrimaryCtxGetState\0cuDevicePrimaryCtxRelease_v2\0cuDevicePrimaryCtxReset_v2\0cuDevicePrimaryCtxRetain\0cuDevicePrimaryCtxSetFlags_v2\0cuDeviceRegisterAsyncNotification\0cuDeviceSetGraphMemAttribute\0cuDeviceSetMemPool\0cuDeviceTotalMem_v2\0cuDeviceUnregisterAsyncNotification\0cuDriverGetVersion\0cuEventCreate\0cuEventDestroy_v2\0cuEventElapsedTime\0cuEventElapsedTime_v2\0cuEventQuery\0cuEventRecord\0cuEventRecordWithFlags\0cuEventRecordWithFlags_ptsz\0cuEventRecord_ptsz\0cuEventSynchronize\0cuExternalMemoryGetMappedBuffer\0cuExternalMemoryGetMappedMipmappedArray\0cuFabricCpyBatchAsync\0cuFabricCpyBatchAsync_ptsz\0cuFlushGPUDirectRDMAWrites\0cuFuncGetAttribute\0cuFuncGetModule\0cuFuncGetName\0cuFuncGetParamCount\0cuFuncGetParamInfo\0cuFuncIsLoaded\0cuFuncLoad\0cuFuncSetAttribute\0cuFuncSetBlockShape\0cuFuncSetCacheConfig\0cuFuncSetSharedMemConfig\0cuFuncSetSharedSize\0cuGetErrorName\0cuGetErrorString\0cuGetExportTable\0cuGetProcAddress_v2\0cuGraphAddBatchMemOpNode\0cuGraphAddChildGraphNode\0cuGraphAddDependencies\0cuGraphAddDependencies_v2\0cuGraphAddEmptyNode\0cuGraphAddEventRecordNode\0cuGraphAddEventWaitNode\0cuGraphAddExternalSemaphoresSignalNode\0cuGraphAddExternalSemaphoresWaitNode\0cuGraphAddHostNode\0cuGraphAddKernelNode_v2\0cuGraphAddMemAllocNode\0cuGraphAddMemFreeNode\0cuGraphAddMemcpyNode\0cuGraphAddMemsetNode\0cuGraphAddNode\0cuGraphAddNode_v2\0cuGraphAddNode_v3\0cuGraphBatchMemOpNodeGetParams\0cuGraphBatchMemOpNodeSetParams\0cuGraphChildGraphNodeGetGraph\0cuGraphClone\0cuGraphConditionalHandleCreate\0cuGraphCreate\0cuGraphDebugDotPrint\0cuGraphDestroy\0cuGraphDestroyNode\0cuGraphEventRecordNodeGetEvent\0cuGraphEventRecordNodeSetEvent\0cuGraphEventWaitNodeGetEvent\0cuGraphEventWaitNodeSetEvent\0cuGraphExecBatchMemOpNodeSetParams\0cuGraphExecChildGraphNodeSetParams\0cuGraphExecDestroy\0cuGraphExecEventRecordNodeSetEvent\0cuGraphExecEventWaitNodeSetEvent\0cuGraphExecExternalSemaphoresSignalNodeSetParams\0cuGraphExecExternalSemaphoresWaitNodeSetParams\0cuGraphExecGetFlags\0cuGraphExecGetId\0cuGraphExecHostNodeSetParams\0cuGraphExecKernelNodeSetParams_v2\0cuGraphExecMemcpyNodeSetParams\0cuGraphExecMemsetNodeSetParams\0cuGraphExecNodeSetParams\0cuGraphExecUpdate_v2\0cuGraphExternalSemaphoresSignalNodeGetParams\0cuGraphExternalSemaphoresSignalNodeSetParams\0cuGraphExternalSemaphoresWaitNodeGetParams\0cuGraphExternalSemaphoresWaitNodeSetParams\0cuGraphGetEdges\0cuGraphGetEdges_v2\0cuGraphGetId\0cuGraphGetNodes\0cuGraphGetRootNodes\0cuGraphHostNodeGetParams\0cuGraphHostNodeSetParams\0cuGraphInstantiateWithFlags\0cuGraphInstantiateWithParams\0cuGraphInstantiateWithParams_ptsz\0cuGraphInstantiate_v2\0cuGraphKernelNodeCopyAttributes\0cuGraphKernelNodeGetAttribute\0cuGraphKernelNodeGetParams_v2\0cuGraphKernelNodeSetAttribute\0cuGraphKernelNodeSetParams_v2\0cuGraphLaunch\0cuGraphLaunch_ptsz\0cuGraphMemAllocNodeGetParams\0cuGraphMemFreeNodeGetParams\0cuGraphMemcpyNodeGetParams\0cuGraphMemcpyNodeSetParams\0cuGraphMemsetNodeGetParams\0cuGraphMemsetNodeSetParams\0cuGraphNodeFindInClone\0cuGraphNodeGetContainingGraph\0cuGraphNodeGetDependencies\0cuGraphNodeGetDependencies_v2\0cuGraphNodeGetDependentNodes\0cuGraphNodeGetDependentNodes_v2\0cuGraphNodeGetEnabled\0cuGraphNodeGetLocalId\0cuGraphNodeGetParams\0cuGraphNodeGetToolsId\0cuGraphNodeGetType\0cuGraphNodeSetEnabled\0cuGraphNodeSetParams\0cuGraphNodeSetParams_v2\0cuGraphReleaseUserObject\0cuGraphRemoveDependencies\0cuGraphRemoveDependencies_v2\0cuGraphRetainUserObject\0cuGraphUpload\0cuGraphUpload_ptsz\0cuGraphicsMapResources\0cuGraphicsMapResources_ptsz\0cuGraphicsResourceGetMappedMipmappedArray\0cuGraphicsResourceGetMappedPointer_v2\0cuGraphicsResourceSetMapFlags_v2\0cuGraphicsSubResourceGetMappedArray\0cuGraphicsUnmapResources\0cuGraphicsUnmapResources_ptsz\0cuGraphicsUnregisterResource\0cuGreenCtxCreate\0cuGreenCtxDestroy\0cuGreenCtxGetDevResource\0cuGreenCtxGetId\0cuGreenCtxRecordEvent\0cuGreenCtxStreamCreate\0cuGreenCtxWaitEvent\0cuImportExternalMemory\0cuImportExternalSemaphore\0cuInit\0cuIpcCloseMemHandle\0cuIpcGetEventHandle\0cuIpcGetMemHandle\0cuIpcOpenEventHandle\0cuIpcOpenMemHandle_v2\0cuKernelGetAttribute\0cuKernelGetFunction\0cuKernelGetLibrary\0cuKernelGetName\0cuKernelGetParamCount\0cuKernelGetParamInfo\0cuKernelSetAttribute\0cuKernelSetCacheConfig\0cuLaunch\0cuLaunchCooperativeKernel\0cuLaunchCooperativeKernelMultiDevice\0cuLaunchCooperativeKernel_ptsz\0cuLaunchGrid\0cuLaunchGridAsync\0cuLaunchHostFunc\0cuLaunchHostFunc_ptsz\0cuLaunchHostFunc_v2\0cuLaunchHostFunc_v2_ptsz\0cuLaunchKernel\0cuLaunchKernelEx\0cuLaunchKernelEx_ptsz\0cuLaunchKernel_ptsz\0cuLibraryEnumerateKernels\0cuLibraryGetGlobal\0cuLibraryGetKernel\0cuLibraryGetKernelCount\0cuLibraryGetManaged\0cuLibraryGetModule\0cuLibraryGetUnifiedFunction\0cuLibraryLoadData\0cuLibraryLoadFromFile\0cuLibraryUnload\0cuLinkAddData_v2\0cuLinkAddFile_v2\0cuLinkComplete\0cuLinkCreate_v2\0cuLinkDestroy\0cuLogicalEndpointAddDevice\0cuLogicalEndpointBindAddr\0cuLogicalEndpointBindMem\0cuLogicalEndpointCreate\0cuLogicalEndpointDestroy\0cuLogicalEndpointExport\0cuLogicalEndpointGetLimits\0cuLogicalEndpointIdRelease\0cuLogicalEndpointIdReserve\0cuLogicalEndpointImport\0cuLogicalEndpointQuery\0cuLogicalEndpointUnbind\0cuLogsCurrent\0cuLogsDumpToFile\0cuLogsDumpToMemory\0cuLogsRegisterCallback\0cuLogsUnregisterCallback\0cuMemAddressFree\0cuMemAddressReserve\0cuMemAdvise\0cuMemAdvise_v2\0cuMemAllocAsync\0cuMemAllocAsync_ptsz\0cuMemAllocFromPoolAsync\0cuMemAllocFromPoolAsync_ptsz\0cuMemAllocHost_v2\0cuMemAllocManaged\0cuMemAllocPitch_v2\0cuMemAlloc_v2\0cuMemBatchDecompressAsync\0cuMemBatchDecompressAsync_ptsz\0cuMemCreate\0cuMemDiscardAndPrefetchBatchAsync\0cuMemDiscardAndPrefetchBatchAsync_ptsz\0cuMemDiscardBatchAsync\0cuMemDiscardBatchAsync_ptsz\0cuMemExportToShareableHandle\0cuMemFreeAsync\0cuMemFreeAsync_ptsz\0cuMemFreeHost\0cuMemFree_v2\0cuMemGetAccess\0cuMemGetAddressRange_v2\0cuMemGetAllocationGranularity\0cuMemGetAllocationPropertiesFromHandle\0cuMemGetDefaultMemPool\0cuMemGetHandleForAddressRange\0cuMemGetInfo_v2\0cuMemGetLocationInfo\0cuMemGetMemPool\0cuMemHostAlloc\0cuMemHostGetDevicePointer_v2\0cuMemHostGetFlags\0cuMemHostRegister_v2\0cuMemHostUnregister\0cuMemImportFromShareableHandle\0cuMemMap\0cuMemMapArrayAsync\0cuMemMapArrayAsync_ptsz\0cuMemPoolCreate\0cuMemPoolDestroy\0cuMemPoolExportPointer\0cuMemPoolExportToShareableHandle\0cuMemPoolGetAccess\0cuMemPoolGetAttribute\0cuMemPoolImportFromShareableHandle\0cuMemPoolImportPointer\0cuMemPoolSetAccess\0cuMemPoolSetAttribute\0cuMemPoolTrimTo\0cuMemPrefetchAsync\0cuMemPrefetchAsync_ptsz\0cuMemPrefetchAsync_v2\0cuMemPrefetchAsync_v2_ptsz\0cuMemPrefetchBatchAsync\0cuMemPrefetchBatchAsync_ptsz\0cuMemRangeGetAttribute\0cuMemRangeGetAttributes\0cuMemRelease\0cuMemRetainAllocationHandle\0cuMemSetAccess\0cuMemSetMemPool\0cuMemUnmap\0cuMemcpy\0cuMemcpy2DAsync_v2\0cuMemcpy2DAsync_v2_ptsz\0cuMemcpy2DUnaligned_v2\0cuMemcpy2DUnaligned_v2_ptds\0cuMemcpy2D_v2\0cuMemcpy2D_v2_ptds\0cuMemcpy3DAsync_v2\0cuMemcpy3DAsync_v2_ptsz\0cuMemcpy3DBatchAsync\0cuMemcpy3DBatchAsync_ptsz\0cuMemcpy3DBatchAsync_v2\0cuMemcpy3DBatchAsync_v2_ptsz\0cuMemcpy3DPeer\0cuMemcpy3DPeerAsync\0cuMemcpy3DPeerAsync_ptsz\0cuMemcpy3DPeer_ptds\0cuMemcpy3DWithAttributesAsync\0cuMemcpy3DWithAttributesAsync_ptsz\0cuMemcpy3D_v2\0cuMemcpy3D_v2_ptds\0cuMemcpyAsync\0cuMemcpyAsync_ptsz\0cuMemcpyAtoA_v2\0cuMemcpyAtoA_v2_ptds\0cuMemcpyAtoD_v2\0cuMemcpyAtoD_v2_ptds\0cuMemcpyAtoHAsync_v2\0cuMemcpyAtoHAsync_v2_ptsz\0cuMemcpyAtoH_v2\0cuMemcpyAtoH_v2_ptds\0cuMemcpyBatchAsync\0cuMemcpyBatchAsync_ptsz\0cuMemcpyBatchAsync_v2\0cuMemcpyBatchAsync_v2_ptsz\0cuMemcpyDtoA_v2\0cuMemcpyDtoA_v2_ptds\0cuMemcpyDtoDAsync_v2\0cuMemcpyDtoDAsync_v2_ptsz\0cuMemcpyDtoD_v2\0cuMemcpyDtoD_v2_ptds\0cuMemcpyDtoHAsync_v2\0cuMemcpyDtoHAsync_v2_ptsz\0cuMemcpyDtoH_v2\0cuMemcpyDtoH_v2_ptds\0cuMemcpyHtoAAsync_v2\0cuMemcpyHtoAAsync_v2_ptsz\0cuMemcpyHtoA_v2\0cuMemcpyHtoA_v2_ptds\0cuMemcpyHtoDAsync_v2\0cuMemcpyHtoDAsync_v2_ptsz\0cuMemcpyHtoD_v2\0cuMemcpyHtoD_v2_ptds\0cuMemcpyPeer\0cuMemcpyPeerAsync\0cuMemcpyPeerAsync_ptsz\0cuMemcpyPeer_ptds\0cuMemcpyWithAttributesAsync\0cuMemcpyWithAttributesAsync_ptsz\0cuMemcpy_ptds\0cuMemsetD16Async\0cuMemsetD16Async_ptsz\0cuMemsetD16_v2\0cuMemsetD16_v2_ptds\0cuMemsetD2D16Async\0cuMemsetD2D16Async_ptsz\0cuMemsetD2D16_v2\0cuMemsetD2D16_v2_ptds\0cuMemsetD2D32Async\0cuMemsetD2D32Async_ptsz\0cuMemsetD2D32_v2\0cuMemsetD2D32_v2_ptds\0cuMemsetD2D8Async\0cuMemsetD2D8Async_ptsz\0cuMemsetD2D8_v2\0cuMemsetD2D8_v2_ptds\0cuMemsetD32Async\0cuMemsetD32Async_ptsz\0cuMemsetD32_v2\0cuMemsetD32_v2_ptds\0cuMemsetD8Async\0cuMemsetD8Async_ptsz\0cuMemsetD8_v2\0cuMemsetD8_v2_ptds\0cuMipmappedArrayCreate\0cuMipmappedArrayDestroy\0cuMipmappedArrayGetLevel\0cuMipmappedArrayGetMemoryRequirements\0cuMipmappedArrayGetSparseProperties\0cuModuleEnumerateFunctions\0cuModuleGetFunction\0cuModuleGetFunctionCount\0cuModuleGetGlobal_v2\0cuModuleGetLoadingMode\0cuModuleGetSurfRef\0cuModuleGetTexRef\0cuModuleLoad\0cuModuleLoadData\0cuModuleLoadDataEx\0cuModuleLoadFatBinary\0cuModuleUnload\0cuMulticastAddDevice\0cuMulticastBindAddr\0cuMulticastBindAddr_v2\0cuMulticastBindMem\0cuMulticastBindMem_v2\0cuMulticastCreate\0cuMulticastGetGranularity\0cuMulticastUnbind\0cuOccupancyAvailableDynamicSMemPerBlock\0cuOccupancyMaxActiveBlocksPerMultiprocessor\0cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags\0cuOccupancyMaxActiveClusters\0cuOccupancyMaxPotentialBlockSize\0cuOccupancyMaxPotentialBlockSizeWithFlags\0cuOccupancyMaxPotentialClusterSize\0cuParamSetSize\0cuParamSetTexRef\0cuParamSetf\0cuParamSeti\0cuParamSetv\0cuPointerGetAttribute\0cuPointerGetAttributes\0cuPointerSetAttribute\0cuSignalExternalSemaphoresAsync\0cuSignalExternalSemaphoresAsync_ptsz\0cuStreamAddCallback\0cuStreamAddCallback_ptsz\0cuStreamAttachMemAsync\0cuStreamAttachMemAsync_ptsz\0cuStreamBatchMemOp_ptsz\0cuStreamBatchMemOp_v2\0cuStreamBatchMemOp_v2_ptsz\0cuStreamBeginCaptureToCig\0cuStreamBeginCaptureToCig_ptsz\0cuStreamBeginCaptureToGraph\0cuStreamBeginCaptureToGraph_ptsz\0cuStreamBeginCapture_ptsz\0cuStreamBeginCapture_v2\0cuStreamBeginCapture_v2_ptsz\0cuStreamBeginRecaptureToGraph\0cuStreamBeginRecaptureToGraph_ptsz\0cuStreamCopyAttributes\0cuStreamCopyAttributes_ptsz\0cuStreamCreate\0cuStreamCreateWithPriority\0cuStreamDestroy_v2\0cuStreamEndCapture\0cuStreamEndCaptureToCig\0cuStreamEndCaptureToCig_ptsz\0cuStreamEndCapture_ptsz\0cuStreamGetAttribute\0cuStreamGetAttribute_ptsz\0cuStreamGetCaptureInfo_ptsz\0cuStreamGetCaptureInfo_v2\0cuStreamGetCaptureInfo_v2_ptsz\0cuStreamGetCaptureInfo_v3\0cuStreamGetCaptureInfo_v3_ptsz\0cuStreamGetCtx\0cuStreamGetCtx_ptsz\0cuStreamGetCtx_v2\0cuStreamGetCtx_v2_ptsz\0cuStreamGetDevResource\0cuStreamGetDevResource_ptsz\0cuStreamGetDevice\0cuStreamGetDevice_ptsz\0cuStreamGetFlags\0cuStreamGetFlags_ptsz\0cuStreamGetGreenCtx\0cuStreamGetId\0cuStreamGetId_ptsz\0cuStreamGetPriority\0cuStreamGetPriority_ptsz\0cuStreamIsCapturing\0cuStreamIsCapturing_ptsz\0cuStreamQuery\0cuStreamQuery_ptsz\0cuStreamSetAttribute\0cuStreamSetAttribute_ptsz\0cuStreamSynchronize\0cuStreamSynchronize_ptsz\0cuStreamUpdateCaptureDependencies\0cuStreamUpdateCaptureDependencies_ptsz\0cuStreamUpdateCaptureDependencies_v2\0cuStreamUpdateCaptureDependencies_v2_ptsz\0cuStreamWaitEvent\0cuStreamWaitEvent_ptsz\0cuStreamWaitValue32_ptsz\0cuStreamWaitValue32_v2\0cuStreamWaitValue32_v2_ptsz\0cuStreamWaitValue64_ptsz\0cuStreamWaitValue64_v2\0cuStreamWaitValue64_v2_ptsz\0cuStreamWriteValue32_ptsz\0cuStreamWriteValue32_v2\0cuStreamWriteValue32_v2_ptsz\0cuStreamWriteValue64_ptsz\0cuStreamWriteValue64_v2\0cuStreamWriteValue64_v2_ptsz\0cuSurfObjectCreate\0cuSurfObjectDestroy\0cuSurfObjectGetResourceDesc\0cuSurfRefGetArray\0cuSurfRefSetArray\0cuTensorMapEncodeIm2col\0cuTensorMapEncodeIm2colWide\0cuTensorMapEncodeTiled\0cuTensorMapReplaceAddress\0cuTensorMapSetAllocationClass\0cuTexObjectCreate\0cuTexObjectDestroy\0cuTexObjectGetResourceDesc\0cuTexObjectGetResourceViewDesc\0cuTexObjectGetTextureDesc\0cuTexRefCreate\0cuTexRefDestroy\0cuTexRefGetAddressMode\0cuTexRefGetAddress_v2\0cuTexRefGetArray\0cuTexRefGetBorderColor\0cuTexRefGetFilterMode\0cuTexRefGetFlags\0cuTexRefGetFormat\0cuTexRefGetMaxAnisotropy\0cuTexRefGetMipmapFilterMode\0cuTexRefGetMipmapLevelBias\0cuTexRefGetMipmapLevelClamp\0cuTexRefGetMipmappedArray\0cuTexRefSetAddress2D_v2\0cuTexRefSetAddress2D_v3\0cuTexRefSetAddressMode\0cuTexRefSetAddress_v2\0cuTexRefSetArray\0cuTexRefSetBorderColor\0cuTexRefSetFilterMode\0cuTexRefSetFlags\0cuTexRefSetFormat\0cuTexRefSetMaxAnisotropy\0cuTexRefSetMipmapFilterMode\0cuTexRefSetMipmapLevelBias\0cuTexRefSetMipmapLevelClamp\0cuTexRefSetMipmappedArray\0cuThreadExchangeStreamCaptureMode\0cuUserObjectCreate\0cuUserObjectRelease\0cuUserObjectRetain\0cuWaitExternalSemaphoresAsync\0cuWaitExternalSemaphoresAsync_ptsz\0cuArray3DCreate\0cuArray3DGetDescriptor\0cuArrayCreate\0cuArrayGetDescriptor\0cuCtxCreate\0cuCtxDestroy\0cuCtxPopCurrent\0cuCtxPushCurrent\0cuDevicePrimaryCtxRelease\0cuDevicePrimaryCtxReset\0cuDevicePrimaryCtxSetFlags\0cuDeviceTotalMem\0cuEventDestroy\0cuGetProcAddress\0cuGraphAddKernelNode\0cuGraphExecKernelNodeSetParams\0cuGraphExecUpdate\0cuGraphInstantiate\0cuGraphKernelNodeGetParams\0cuGraphKernelNodeSetParams\0cuGraphicsResourceGetMappedPointer\0cuGraphicsResourceSetMapFlags\0cuIpcOpenMemHandle\0cuLinkAddData\0cuLinkAddFile\0cuLinkCreate\0cuMemAlloc\0cuMemAllocHost\0cuMemAllocPitch\0cuMemFree\0cuMemGetAddressRange\0cuMemGetInfo\0cuMemHostGetDevicePointer\0cuMemHostRegister\0cuMemcpy2D\0cuMemcpy2DAsync\0cuMemcpy2DUnaligned\0cuMemcpy3D\0cuMemcpy3DAsync\0cuMemcpyAtoA\0cuMemcpyAtoD\0cuMemcpyAtoH\0cuMemcpyAtoHAsync\0cuMemcpyDtoA\0cuMemcpyDtoD\0cuMemcpyDtoDAsync\0cuMemcpyDtoH\0cuMemcpyDtoHAsync\0cuMemcpyHtoA\0cuMemcpyHtoAAsync\0cuMemcpyHtoD\0cuMemcpyHtoDAsync\0cuMemsetD16\0cuMemsetD2D16\0cuMemsetD2D32\0cuMemsetD2D8\0cuMemsetD32\0cuMemsetD8\0cuModuleGetGlobal\0cuStreamBatchMemOp\0cuStreamBeginCapture\0cuStreamDestroy\0cuStreamGetCaptureInfo\0cuStreamWaitValue32\0cuStreamWaitValue64\0cuStreamWriteValue32\0cuStreamWriteValue64\0cuTexRefGetAddress\0cuTexRefSetAddress\0cuTexRefSetAddress2D\0";
 
-/// Where the symbol begins, how long the base name is, the version, the stream mode, the per-thread twin's place or 0,
-/// the group's place, and the place of the first parameter.
-pub(crate) static FACTS: &[Facts] = &[
-    Facts(0, 15, 3020, None, 0, 22, 0), // cuArray3DCreate_v2
-    Facts(19, 22, 3020, None, 0, 22, 2), // cuArray3DGetDescriptor_v2
-    Facts(45, 13, 3020, None, 0, 22, 4), // cuArrayCreate_v2
-    Facts(62, 14, 2000, None, 0, 22, 6), // cuArrayDestroy
-    Facts(77, 20, 3020, None, 0, 22, 7), // cuArrayGetDescriptor_v2
-    Facts(101, 28, 11060, None, 0, 22, 9), // cuArrayGetMemoryRequirements
-    Facts(130, 15, 11020, None, 0, 22, 12), // cuArrayGetPlane
-    Facts(146, 26, 11010, None, 0, 22, 15), // cuArrayGetSparseProperties
-    Facts(173, 29, 13040, None, 0, 0, 17), // cuCheckpointOperationComplete
-    Facts(203, 29, 12080, None, 0, 0, 18), // cuCheckpointProcessCheckpoint
-    Facts(233, 37, 12080, None, 0, 0, 20), // cuCheckpointProcessGetRestoreThreadId
-    Facts(271, 27, 12080, None, 0, 0, 22), // cuCheckpointProcessGetState
-    Facts(299, 23, 12080, None, 0, 0, 24), // cuCheckpointProcessLock
-    Facts(323, 26, 12080, None, 0, 0, 26), // cuCheckpointProcessRestore
-    Facts(350, 25, 12080, None, 0, 0, 28), // cuCheckpointProcessUnlock
-    Facts(376, 36, 13020, None, 0, 2, 30), // cuCoredumpDeregisterCompleteCallback
-    Facts(413, 33, 13020, None, 0, 2, 31), // cuCoredumpDeregisterStartCallback
-    Facts(447, 22, 12010, None, 0, 2, 32), // cuCoredumpGetAttribute
-    Facts(470, 28, 12010, None, 0, 2, 35), // cuCoredumpGetAttributeGlobal
-    Facts(499, 34, 13020, None, 0, 2, 38), // cuCoredumpRegisterCompleteCallback
-    Facts(534, 31, 13020, None, 0, 2, 41), // cuCoredumpRegisterStartCallback
-    Facts(566, 22, 12010, None, 0, 2, 44), // cuCoredumpSetAttribute
-    Facts(589, 28, 12010, None, 0, 2, 47), // cuCoredumpSetAttributeGlobal
-    Facts(618, 11, 2000, None, 0, 4, 50), // cuCtxAttach
-    Facts(630, 11, 3020, None, 0, 3, 52), // cuCtxCreate_v2
-    Facts(645, 11, 11040, None, 0, 3, 55), // cuCtxCreate_v3
-    Facts(660, 11, 12050, None, 0, 3, 60), // cuCtxCreate_v4
-    Facts(675, 12, 4000, None, 0, 3, 64), // cuCtxDestroy_v2
-    Facts(691, 11, 2000, None, 0, 4, 65), // cuCtxDetach
-    Facts(703, 22, 4000, None, 0, 28, 66), // cuCtxDisablePeerAccess
-    Facts(726, 21, 4000, None, 0, 28, 67), // cuCtxEnablePeerAccess
-    Facts(748, 17, 12040, None, 0, 16, 69), // cuCtxFromGreenCtx
-    Facts(766, 18, 3020, None, 0, 3, 71), // cuCtxGetApiVersion
-    Facts(785, 19, 3020, None, 0, 3, 73), // cuCtxGetCacheConfig
-    Facts(805, 15, 4000, None, 0, 3, 74), // cuCtxGetCurrent
-    Facts(821, 19, 12040, None, 0, 16, 75), // cuCtxGetDevResource
-    Facts(841, 14, 2000, None, 0, 3, 78), // cuCtxGetDevice
-    Facts(856, 14, 13000, None, 0, 3, 79), // cuCtxGetDevice_v2
-    Facts(874, 20, 11040, None, 0, 3, 81), // cuCtxGetExecAffinity
-    Facts(895, 13, 7000, None, 0, 3, 83), // cuCtxGetFlags
-    Facts(909, 10, 12000, None, 0, 3, 84), // cuCtxGetId
-    Facts(920, 13, 3010, None, 0, 3, 86), // cuCtxGetLimit
-    Facts(934, 23, 4020, None, 0, 4, 88), // cuCtxGetSharedMemConfig
-    Facts(958, 27, 5050, None, 0, 3, 89), // cuCtxGetStreamPriorityRange
-    Facts(986, 15, 4000, None, 0, 3, 91), // cuCtxPopCurrent_v2
-    Facts(1005, 16, 4000, None, 0, 3, 92), // cuCtxPushCurrent_v2
-    Facts(1025, 16, 12050, None, 0, 3, 93), // cuCtxRecordEvent
-    Facts(1042, 27, 11000, None, 0, 3, 95), // cuCtxResetPersistingL2Cache
-    Facts(1070, 19, 3020, None, 0, 3, 95), // cuCtxSetCacheConfig
-    Facts(1090, 15, 4000, None, 0, 3, 96), // cuCtxSetCurrent
-    Facts(1106, 13, 12010, None, 0, 3, 97), // cuCtxSetFlags
-    Facts(1120, 13, 3010, None, 0, 3, 98), // cuCtxSetLimit
-    Facts(1134, 23, 4020, None, 0, 4, 100), // cuCtxSetSharedMemConfig
-    Facts(1158, 16, 2000, None, 0, 3, 101), // cuCtxSynchronize
-    Facts(1175, 16, 13000, None, 0, 3, 101), // cuCtxSynchronize_v2
-    Facts(1195, 14, 12050, None, 0, 3, 102), // cuCtxWaitEvent
-    Facts(1210, 23, 10000, None, 0, 12, 104), // cuDestroyExternalMemory
-    Facts(1234, 26, 10000, None, 0, 12, 105), // cuDestroyExternalSemaphore
-    Facts(1261, 25, 12040, None, 0, 16, 106), // cuDevResourceGenerateDesc
-    Facts(1287, 20, 13010, None, 0, 16, 109), // cuDevSmResourceSplit
-    Facts(1308, 27, 12040, None, 0, 16, 115), // cuDevSmResourceSplitByCount
-    Facts(1336, 21, 4000, None, 0, 28, 121), // cuDeviceCanAccessPeer
-    Facts(1358, 25, 2000, None, 0, 6, 124), // cuDeviceComputeCapability
-    Facts(1384, 11, 2000, None, 0, 5, 127), // cuDeviceGet
-    Facts(1396, 20, 2000, None, 0, 5, 129), // cuDeviceGetAttribute
-    Facts(1417, 21, 4010, None, 0, 22, 132), // cuDeviceGetByPCIBusId
-    Facts(1439, 22, 13040, None, 0, 1, 134), // cuDeviceGetCliqueCount
-    Facts(1462, 21, 13040, None, 0, 1, 136), // cuDeviceGetCliqueInfo
-    Facts(1484, 16, 2000, None, 0, 5, 139), // cuDeviceGetCount
-    Facts(1501, 25, 11020, None, 0, 5, 140), // cuDeviceGetDefaultMemPool
-    Facts(1527, 22, 12040, None, 0, 16, 142), // cuDeviceGetDevResource
-    Facts(1550, 30, 11040, None, 0, 5, 145), // cuDeviceGetExecAffinitySupport
-    Facts(1581, 28, 13040, None, 0, 1, 148), // cuDeviceGetFabricClusterUuid
-    Facts(1610, 28, 11040, None, 0, 14, 150), // cuDeviceGetGraphMemAttribute
-    Facts(1639, 33, 13000, None, 0, 5, 153), // cuDeviceGetHostAtomicCapabilities
-    Facts(1673, 15, 10000, None, 0, 5, 157), // cuDeviceGetLuid
-    Facts(1689, 18, 11020, None, 0, 5, 160), // cuDeviceGetMemPool
-    Facts(1708, 15, 2000, None, 0, 5, 162), // cuDeviceGetName
-    Facts(1724, 30, 10020, None, 0, 5, 165), // cuDeviceGetNvSciSyncAttributes
-    Facts(1755, 32, 13000, None, 0, 28, 168), // cuDeviceGetP2PAtomicCapabilities
-    Facts(1788, 23, 8000, None, 0, 28, 173), // cuDeviceGetP2PAttribute
-    Facts(1812, 19, 4010, None, 0, 22, 177), // cuDeviceGetPCIBusId
-    Facts(1832, 21, 2000, None, 0, 6, 180), // cuDeviceGetProperties
-    Facts(1854, 34, 11010, None, 0, 5, 182), // cuDeviceGetTexture1DLinearMaxWidth
-    Facts(1889, 15, 9020, None, 0, 5, 186), // cuDeviceGetUuid
-    Facts(1905, 15, 11040, None, 0, 5, 188), // cuDeviceGetUuid_v2
-    Facts(1924, 20, 11040, None, 0, 14, 190), // cuDeviceGraphMemTrim
-    Facts(1945, 26, 7000, None, 0, 29, 191), // cuDevicePrimaryCtxGetState
-    Facts(1972, 25, 11000, None, 0, 29, 194), // cuDevicePrimaryCtxRelease_v2
-    Facts(2001, 23, 11000, None, 0, 29, 195), // cuDevicePrimaryCtxReset_v2
-    Facts(2028, 24, 7000, None, 0, 29, 196), // cuDevicePrimaryCtxRetain
-    Facts(2053, 26, 11000, None, 0, 29, 198), // cuDevicePrimaryCtxSetFlags_v2
-    Facts(2083, 33, 12040, None, 0, 22, 200), // cuDeviceRegisterAsyncNotification
-    Facts(2117, 28, 11040, None, 0, 14, 204), // cuDeviceSetGraphMemAttribute
-    Facts(2146, 18, 11020, None, 0, 5, 207), // cuDeviceSetMemPool
-    Facts(2165, 16, 3020, None, 0, 5, 209), // cuDeviceTotalMem_v2
-    Facts(2185, 35, 12040, None, 0, 22, 211), // cuDeviceUnregisterAsyncNotification
-    Facts(2221, 18, 2020, None, 0, 38, 213), // cuDriverGetVersion
-    Facts(2240, 13, 2000, None, 0, 9, 214), // cuEventCreate
-    Facts(2254, 14, 4000, None, 0, 9, 216), // cuEventDestroy_v2
-    Facts(2272, 18, 2000, None, 0, 9, 217), // cuEventElapsedTime
-    Facts(2291, 18, 12080, None, 0, 9, 220), // cuEventElapsedTime_v2
-    Facts(2313, 12, 2000, None, 0, 9, 223), // cuEventQuery
-    Facts(2326, 13, 2000, Legacy, 106, 9, 224), // cuEventRecord
-    Facts(2340, 22, 11010, Legacy, 105, 9, 226), // cuEventRecordWithFlags
-    Facts(2363, 22, 11010, PerThread, 0, 9, 229), // cuEventRecordWithFlags_ptsz
-    Facts(2391, 13, 7000, PerThread, 0, 9, 232), // cuEventRecord_ptsz
-    Facts(2410, 18, 2000, None, 0, 9, 234), // cuEventSynchronize
-    Facts(2429, 31, 10000, None, 0, 12, 235), // cuExternalMemoryGetMappedBuffer
-    Facts(2461, 39, 10000, None, 0, 12, 238), // cuExternalMemoryGetMappedMipmappedArray
-    Facts(2501, 21, 13050, Legacy, 111, 13, 241), // cuFabricCpyBatchAsync
-    Facts(2523, 21, 13050, PerThread, 0, 13, 245), // cuFabricCpyBatchAsync_ptsz
-    Facts(2550, 26, 11030, None, 0, 5, 249), // cuFlushGPUDirectRDMAWrites
-    Facts(2577, 18, 2020, None, 0, 10, 251), // cuFuncGetAttribute
-    Facts(2596, 15, 11000, None, 0, 10, 254), // cuFuncGetModule
-    Facts(2612, 13, 12030, None, 0, 10, 256), // cuFuncGetName
-    Facts(2626, 19, 13020, None, 0, 10, 258), // cuFuncGetParamCount
-    Facts(2646, 18, 12040, None, 0, 10, 260), // cuFuncGetParamInfo
-    Facts(2665, 14, 12040, None, 0, 10, 264), // cuFuncIsLoaded
-    Facts(2680, 10, 12040, None, 0, 10, 266), // cuFuncLoad
-    Facts(2691, 18, 9000, None, 0, 10, 267), // cuFuncSetAttribute
-    Facts(2710, 19, 2000, None, 0, 11, 270), // cuFuncSetBlockShape
-    Facts(2730, 20, 3000, None, 0, 10, 274), // cuFuncSetCacheConfig
-    Facts(2751, 24, 4020, None, 0, 11, 276), // cuFuncSetSharedMemConfig
-    Facts(2776, 19, 2000, None, 0, 11, 278), // cuFuncSetSharedSize
-    Facts(2796, 14, 6000, None, 0, 8, 280), // cuGetErrorName
-    Facts(2811, 16, 6000, None, 0, 8, 282), // cuGetErrorString
-    Facts(2828, 16, 3000, None, 0, 7, 284), // cuGetExportTable
-    Facts(2845, 16, 12000, None, 0, 7, 286), // cuGetProcAddress_v2
-    Facts(2865, 24, 11070, None, 0, 14, 291), // cuGraphAddBatchMemOpNode
-    Facts(2890, 24, 10000, None, 0, 14, 296), // cuGraphAddChildGraphNode
-    Facts(2915, 22, 10000, None, 0, 14, 301), // cuGraphAddDependencies
-    Facts(2938, 22, 12030, None, 0, 14, 305), // cuGraphAddDependencies_v2
-    Facts(2964, 19, 10000, None, 0, 14, 310), // cuGraphAddEmptyNode
-    Facts(2984, 25, 11010, None, 0, 14, 314), // cuGraphAddEventRecordNode
-    Facts(3010, 23, 11010, None, 0, 14, 319), // cuGraphAddEventWaitNode
-    Facts(3034, 38, 11020, None, 0, 14, 324), // cuGraphAddExternalSemaphoresSignalNode
-    Facts(3073, 36, 11020, None, 0, 14, 329), // cuGraphAddExternalSemaphoresWaitNode
-    Facts(3110, 18, 10000, None, 0, 14, 334), // cuGraphAddHostNode
-    Facts(3129, 20, 12000, None, 0, 14, 339), // cuGraphAddKernelNode_v2
-    Facts(3153, 22, 11040, None, 0, 14, 344), // cuGraphAddMemAllocNode
-    Facts(3176, 21, 11040, None, 0, 14, 349), // cuGraphAddMemFreeNode
-    Facts(3198, 20, 10000, None, 0, 14, 354), // cuGraphAddMemcpyNode
-    Facts(3219, 20, 10000, None, 0, 14, 360), // cuGraphAddMemsetNode
-    Facts(3240, 14, 12020, None, 0, 14, 366), // cuGraphAddNode
-    Facts(3255, 14, 12030, None, 0, 14, 371), // cuGraphAddNode_v2
-    Facts(3273, 14, 13040, None, 0, 14, 377), // cuGraphAddNode_v3
-    Facts(3291, 30, 11070, None, 0, 14, 383), // cuGraphBatchMemOpNodeGetParams
-    Facts(3322, 30, 11070, None, 0, 14, 385), // cuGraphBatchMemOpNodeSetParams
-    Facts(3353, 29, 10000, None, 0, 14, 387), // cuGraphChildGraphNodeGetGraph
-    Facts(3383, 12, 10000, None, 0, 14, 389), // cuGraphClone
-    Facts(3396, 30, 12030, None, 0, 14, 391), // cuGraphConditionalHandleCreate
-    Facts(3427, 13, 10000, None, 0, 14, 396), // cuGraphCreate
-    Facts(3441, 20, 11030, None, 0, 14, 398), // cuGraphDebugDotPrint
-    Facts(3462, 14, 10000, None, 0, 14, 401), // cuGraphDestroy
-    Facts(3477, 18, 10000, None, 0, 14, 402), // cuGraphDestroyNode
-    Facts(3496, 30, 11010, None, 0, 14, 403), // cuGraphEventRecordNodeGetEvent
-    Facts(3527, 30, 11010, None, 0, 14, 405), // cuGraphEventRecordNodeSetEvent
-    Facts(3558, 28, 11010, None, 0, 14, 407), // cuGraphEventWaitNodeGetEvent
-    Facts(3587, 28, 11010, None, 0, 14, 409), // cuGraphEventWaitNodeSetEvent
-    Facts(3616, 34, 11070, None, 0, 14, 411), // cuGraphExecBatchMemOpNodeSetParams
-    Facts(3651, 34, 11010, None, 0, 14, 414), // cuGraphExecChildGraphNodeSetParams
-    Facts(3686, 18, 10000, None, 0, 14, 417), // cuGraphExecDestroy
-    Facts(3705, 34, 11010, None, 0, 14, 418), // cuGraphExecEventRecordNodeSetEvent
-    Facts(3740, 32, 11010, None, 0, 14, 421), // cuGraphExecEventWaitNodeSetEvent
-    Facts(3773, 48, 11020, None, 0, 14, 424), // cuGraphExecExternalSemaphoresSignalNodeSetParams
-    Facts(3822, 46, 11020, None, 0, 14, 427), // cuGraphExecExternalSemaphoresWaitNodeSetParams
-    Facts(3869, 19, 12000, None, 0, 14, 430), // cuGraphExecGetFlags
-    Facts(3889, 16, 13010, None, 0, 14, 432), // cuGraphExecGetId
-    Facts(3906, 28, 10020, None, 0, 14, 434), // cuGraphExecHostNodeSetParams
-    Facts(3935, 30, 12000, None, 0, 14, 437), // cuGraphExecKernelNodeSetParams_v2
-    Facts(3969, 30, 10020, None, 0, 14, 440), // cuGraphExecMemcpyNodeSetParams
-    Facts(4000, 30, 10020, None, 0, 14, 444), // cuGraphExecMemsetNodeSetParams
-    Facts(4031, 24, 12020, None, 0, 14, 448), // cuGraphExecNodeSetParams
-    Facts(4056, 17, 12000, None, 0, 14, 451), // cuGraphExecUpdate_v2
-    Facts(4077, 44, 11020, None, 0, 14, 454), // cuGraphExternalSemaphoresSignalNodeGetParams
-    Facts(4122, 44, 11020, None, 0, 14, 456), // cuGraphExternalSemaphoresSignalNodeSetParams
-    Facts(4167, 42, 11020, None, 0, 14, 458), // cuGraphExternalSemaphoresWaitNodeGetParams
-    Facts(4210, 42, 11020, None, 0, 14, 460), // cuGraphExternalSemaphoresWaitNodeSetParams
-    Facts(4253, 15, 10000, None, 0, 14, 462), // cuGraphGetEdges
-    Facts(4269, 15, 12030, None, 0, 14, 466), // cuGraphGetEdges_v2
-    Facts(4288, 12, 13010, None, 0, 14, 471), // cuGraphGetId
-    Facts(4301, 15, 10000, None, 0, 14, 473), // cuGraphGetNodes
-    Facts(4317, 19, 10000, None, 0, 14, 476), // cuGraphGetRootNodes
-    Facts(4337, 24, 10000, None, 0, 14, 479), // cuGraphHostNodeGetParams
-    Facts(4362, 24, 10000, None, 0, 14, 481), // cuGraphHostNodeSetParams
-    Facts(4387, 27, 11040, None, 0, 14, 483), // cuGraphInstantiateWithFlags
-    Facts(4415, 28, 12000, Legacy, 188, 14, 486), // cuGraphInstantiateWithParams
-    Facts(4444, 28, 12000, PerThread, 0, 14, 489), // cuGraphInstantiateWithParams_ptsz
-    Facts(4478, 18, 11000, None, 0, 14, 492), // cuGraphInstantiate_v2
-    Facts(4500, 31, 11000, None, 0, 14, 497), // cuGraphKernelNodeCopyAttributes
-    Facts(4532, 29, 11000, None, 0, 14, 499), // cuGraphKernelNodeGetAttribute
-    Facts(4562, 26, 12000, None, 0, 14, 502), // cuGraphKernelNodeGetParams_v2
-    Facts(4592, 29, 11000, None, 0, 14, 504), // cuGraphKernelNodeSetAttribute
-    Facts(4622, 26, 12000, None, 0, 14, 507), // cuGraphKernelNodeSetParams_v2
-    Facts(4652, 13, 10000, Legacy, 196, 14, 509), // cuGraphLaunch
-    Facts(4666, 13, 10000, PerThread, 0, 14, 511), // cuGraphLaunch_ptsz
-    Facts(4685, 28, 11040, None, 0, 14, 513), // cuGraphMemAllocNodeGetParams
-    Facts(4714, 27, 11040, None, 0, 14, 515), // cuGraphMemFreeNodeGetParams
-    Facts(4742, 26, 10000, None, 0, 14, 517), // cuGraphMemcpyNodeGetParams
-    Facts(4769, 26, 10000, None, 0, 14, 519), // cuGraphMemcpyNodeSetParams
-    Facts(4796, 26, 10000, None, 0, 14, 521), // cuGraphMemsetNodeGetParams
-    Facts(4823, 26, 10000, None, 0, 14, 523), // cuGraphMemsetNodeSetParams
-    Facts(4850, 22, 10000, None, 0, 14, 525), // cuGraphNodeFindInClone
-    Facts(4873, 29, 13010, None, 0, 14, 528), // cuGraphNodeGetContainingGraph
-    Facts(4903, 26, 10000, None, 0, 14, 530), // cuGraphNodeGetDependencies
-    Facts(4930, 26, 12030, None, 0, 14, 533), // cuGraphNodeGetDependencies_v2
-    Facts(4960, 28, 10000, None, 0, 14, 537), // cuGraphNodeGetDependentNodes
-    Facts(4989, 28, 12030, None, 0, 14, 540), // cuGraphNodeGetDependentNodes_v2
-    Facts(5021, 21, 11060, None, 0, 14, 544), // cuGraphNodeGetEnabled
-    Facts(5043, 21, 13010, None, 0, 14, 547), // cuGraphNodeGetLocalId
-    Facts(5065, 20, 13020, None, 0, 14, 549), // cuGraphNodeGetParams
-    Facts(5086, 21, 13010, None, 0, 14, 551), // cuGraphNodeGetToolsId
-    Facts(5108, 18, 10000, None, 0, 14, 553), // cuGraphNodeGetType
-    Facts(5127, 21, 11060, None, 0, 14, 555), // cuGraphNodeSetEnabled
-    Facts(5149, 20, 12020, None, 0, 14, 558), // cuGraphNodeSetParams
-    Facts(5170, 20, 13040, None, 0, 14, 560), // cuGraphNodeSetParams_v2
-    Facts(5194, 24, 11030, None, 0, 14, 562), // cuGraphReleaseUserObject
-    Facts(5219, 25, 10000, None, 0, 14, 565), // cuGraphRemoveDependencies
-    Facts(5245, 25, 12030, None, 0, 14, 569), // cuGraphRemoveDependencies_v2
-    Facts(5274, 23, 11030, None, 0, 14, 574), // cuGraphRetainUserObject
-    Facts(5298, 13, 11010, Legacy, 222, 14, 578), // cuGraphUpload
-    Facts(5312, 13, 11010, PerThread, 0, 14, 580), // cuGraphUpload_ptsz
-    Facts(5331, 22, 3000, Legacy, 224, 15, 582), // cuGraphicsMapResources
-    Facts(5354, 22, 7000, PerThread, 0, 15, 585), // cuGraphicsMapResources_ptsz
-    Facts(5382, 41, 5000, None, 0, 15, 588), // cuGraphicsResourceGetMappedMipmappedArray
-    Facts(5424, 34, 3020, None, 0, 15, 590), // cuGraphicsResourceGetMappedPointer_v2
-    Facts(5462, 29, 6050, None, 0, 15, 593), // cuGraphicsResourceSetMapFlags_v2
-    Facts(5495, 35, 3000, None, 0, 15, 595), // cuGraphicsSubResourceGetMappedArray
-    Facts(5531, 24, 3000, Legacy, 230, 15, 599), // cuGraphicsUnmapResources
-    Facts(5556, 24, 7000, PerThread, 0, 15, 602), // cuGraphicsUnmapResources_ptsz
-    Facts(5586, 28, 3000, None, 0, 15, 605), // cuGraphicsUnregisterResource
-    Facts(5615, 16, 12040, None, 0, 16, 606), // cuGreenCtxCreate
-    Facts(5632, 17, 12040, None, 0, 16, 610), // cuGreenCtxDestroy
-    Facts(5650, 24, 12040, None, 0, 16, 611), // cuGreenCtxGetDevResource
-    Facts(5675, 15, 12090, None, 0, 16, 614), // cuGreenCtxGetId
-    Facts(5691, 21, 12040, None, 0, 16, 616), // cuGreenCtxRecordEvent
-    Facts(5713, 22, 12050, None, 0, 16, 618), // cuGreenCtxStreamCreate
-    Facts(5736, 19, 12040, None, 0, 16, 622), // cuGreenCtxWaitEvent
-    Facts(5756, 22, 10000, None, 0, 12, 624), // cuImportExternalMemory
-    Facts(5779, 25, 10000, None, 0, 12, 626), // cuImportExternalSemaphore
-    Facts(5805, 6, 2000, None, 0, 17, 628), // cuInit
-    Facts(5812, 19, 4010, None, 0, 22, 629), // cuIpcCloseMemHandle
-    Facts(5832, 19, 4010, None, 0, 22, 630), // cuIpcGetEventHandle
-    Facts(5852, 17, 4010, None, 0, 22, 632), // cuIpcGetMemHandle
-    Facts(5870, 20, 4010, None, 0, 22, 634), // cuIpcOpenEventHandle
-    Facts(5891, 18, 11000, None, 0, 22, 636), // cuIpcOpenMemHandle_v2
-    Facts(5913, 20, 12000, None, 0, 18, 639), // cuKernelGetAttribute
-    Facts(5934, 19, 12000, None, 0, 18, 643), // cuKernelGetFunction
-    Facts(5954, 18, 12050, None, 0, 18, 645), // cuKernelGetLibrary
-    Facts(5973, 15, 12030, None, 0, 18, 647), // cuKernelGetName
-    Facts(5989, 21, 13020, None, 0, 18, 649), // cuKernelGetParamCount
-    Facts(6011, 20, 12040, None, 0, 18, 651), // cuKernelGetParamInfo
-    Facts(6032, 20, 12000, None, 0, 18, 655), // cuKernelSetAttribute
-    Facts(6053, 22, 12000, None, 0, 18, 659), // cuKernelSetCacheConfig
-    Facts(6076, 8, 2000, None, 0, 11, 662), // cuLaunch
-    Facts(6085, 25, 9000, Legacy, 258, 10, 663), // cuLaunchCooperativeKernel
-    Facts(6111, 36, 9000, None, 0, 11, 673), // cuLaunchCooperativeKernelMultiDevice
-    Facts(6148, 25, 9000, PerThread, 0, 10, 676), // cuLaunchCooperativeKernel_ptsz
-    Facts(6179, 12, 2000, None, 0, 11, 686), // cuLaunchGrid
-    Facts(6192, 17, 2000, None, 0, 11, 689), // cuLaunchGridAsync
-    Facts(6210, 16, 10000, Legacy, 262, 10, 693), // cuLaunchHostFunc
-    Facts(6227, 16, 10000, PerThread, 0, 10, 696), // cuLaunchHostFunc_ptsz
-    Facts(6249, 16, 13010, Legacy, 264, 10, 699), // cuLaunchHostFunc_v2
-    Facts(6269, 16, 13010, PerThread, 0, 10, 703), // cuLaunchHostFunc_v2_ptsz
-    Facts(6294, 14, 4000, Legacy, 268, 10, 707), // cuLaunchKernel
-    Facts(6309, 16, 11060, Legacy, 267, 10, 718), // cuLaunchKernelEx
-    Facts(6326, 16, 11060, PerThread, 0, 10, 722), // cuLaunchKernelEx_ptsz
-    Facts(6348, 14, 7000, PerThread, 0, 10, 726), // cuLaunchKernel_ptsz
-    Facts(6368, 25, 12040, None, 0, 18, 737), // cuLibraryEnumerateKernels
-    Facts(6394, 18, 12000, None, 0, 18, 740), // cuLibraryGetGlobal
-    Facts(6413, 18, 12000, None, 0, 18, 744), // cuLibraryGetKernel
-    Facts(6432, 23, 12040, None, 0, 18, 747), // cuLibraryGetKernelCount
-    Facts(6456, 19, 12000, None, 0, 18, 749), // cuLibraryGetManaged
-    Facts(6476, 18, 12000, None, 0, 18, 753), // cuLibraryGetModule
-    Facts(6495, 27, 12000, None, 0, 18, 755), // cuLibraryGetUnifiedFunction
-    Facts(6523, 17, 12000, None, 0, 18, 758), // cuLibraryLoadData
-    Facts(6541, 21, 12000, None, 0, 18, 766), // cuLibraryLoadFromFile
-    Facts(6563, 15, 12000, None, 0, 18, 774), // cuLibraryUnload
-    Facts(6579, 13, 6050, None, 0, 24, 775), // cuLinkAddData_v2
-    Facts(6596, 13, 6050, None, 0, 24, 783), // cuLinkAddFile_v2
-    Facts(6613, 14, 5050, None, 0, 24, 789), // cuLinkComplete
-    Facts(6628, 12, 6050, None, 0, 24, 792), // cuLinkCreate_v2
-    Facts(6644, 13, 5050, None, 0, 24, 796), // cuLinkDestroy
-    Facts(6658, 26, 13030, None, 0, 19, 797), // cuLogicalEndpointAddDevice
-    Facts(6685, 25, 13030, None, 0, 19, 799), // cuLogicalEndpointBindAddr
-    Facts(6711, 24, 13030, None, 0, 19, 805), // cuLogicalEndpointBindMem
-    Facts(6736, 23, 13030, None, 0, 19, 812), // cuLogicalEndpointCreate
-    Facts(6760, 24, 13030, None, 0, 19, 814), // cuLogicalEndpointDestroy
-    Facts(6785, 23, 13030, None, 0, 19, 815), // cuLogicalEndpointExport
-    Facts(6809, 26, 13030, None, 0, 19, 818), // cuLogicalEndpointGetLimits
-    Facts(6836, 26, 13030, None, 0, 19, 821), // cuLogicalEndpointIdRelease
-    Facts(6863, 26, 13030, None, 0, 19, 823), // cuLogicalEndpointIdReserve
-    Facts(6890, 23, 13030, None, 0, 19, 825), // cuLogicalEndpointImport
-    Facts(6914, 22, 13030, None, 0, 19, 828), // cuLogicalEndpointQuery
-    Facts(6937, 23, 13030, None, 0, 19, 831), // cuLogicalEndpointUnbind
-    Facts(6961, 13, 12090, None, 0, 20, 835), // cuLogsCurrent
-    Facts(6975, 16, 12090, None, 0, 20, 837), // cuLogsDumpToFile
-    Facts(6992, 18, 12090, None, 0, 20, 840), // cuLogsDumpToMemory
-    Facts(7011, 22, 12090, None, 0, 20, 844), // cuLogsRegisterCallback
-    Facts(7034, 24, 12090, None, 0, 20, 847), // cuLogsUnregisterCallback
-    Facts(7059, 16, 10020, None, 0, 37, 848), // cuMemAddressFree
-    Facts(7076, 19, 10020, None, 0, 37, 850), // cuMemAddressReserve
-    Facts(7096, 11, 8000, None, 0, 36, 855), // cuMemAdvise
-    Facts(7108, 11, 12020, None, 0, 36, 859), // cuMemAdvise_v2
-    Facts(7123, 15, 11020, Legacy, 306, 21, 863), // cuMemAllocAsync
-    Facts(7139, 15, 11020, PerThread, 0, 21, 866), // cuMemAllocAsync_ptsz
-    Facts(7160, 23, 11020, Legacy, 308, 21, 869), // cuMemAllocFromPoolAsync
-    Facts(7184, 23, 11020, PerThread, 0, 21, 873), // cuMemAllocFromPoolAsync_ptsz
-    Facts(7213, 14, 3020, None, 0, 22, 877), // cuMemAllocHost_v2
-    Facts(7231, 17, 6000, None, 0, 22, 879), // cuMemAllocManaged
-    Facts(7249, 15, 3020, None, 0, 22, 882), // cuMemAllocPitch_v2
-    Facts(7268, 10, 3020, None, 0, 22, 887), // cuMemAlloc_v2
-    Facts(7282, 25, 12060, Legacy, 314, 22, 889), // cuMemBatchDecompressAsync
-    Facts(7308, 25, 12060, PerThread, 0, 22, 894), // cuMemBatchDecompressAsync_ptsz
-    Facts(7339, 11, 10020, None, 0, 37, 899), // cuMemCreate
-    Facts(7351, 33, 13000, Legacy, 317, 36, 903), // cuMemDiscardAndPrefetchBatchAsync
-    Facts(7385, 33, 13000, PerThread, 0, 36, 911), // cuMemDiscardAndPrefetchBatchAsync_ptsz
-    Facts(7424, 22, 13000, Legacy, 319, 36, 919), // cuMemDiscardBatchAsync
-    Facts(7447, 22, 13000, PerThread, 0, 36, 924), // cuMemDiscardBatchAsync_ptsz
-    Facts(7475, 28, 10020, None, 0, 37, 929), // cuMemExportToShareableHandle
-    Facts(7504, 14, 11020, Legacy, 322, 21, 933), // cuMemFreeAsync
-    Facts(7519, 14, 11020, PerThread, 0, 21, 935), // cuMemFreeAsync_ptsz
-    Facts(7539, 13, 2000, None, 0, 22, 937), // cuMemFreeHost
-    Facts(7553, 9, 3020, None, 0, 22, 938), // cuMemFree_v2
-    Facts(7566, 14, 10020, None, 0, 37, 939), // cuMemGetAccess
-    Facts(7581, 20, 3020, None, 0, 22, 942), // cuMemGetAddressRange_v2
-    Facts(7605, 29, 10020, None, 0, 37, 945), // cuMemGetAllocationGranularity
-    Facts(7635, 38, 10020, None, 0, 37, 948), // cuMemGetAllocationPropertiesFromHandle
-    Facts(7674, 22, 13000, None, 0, 21, 950), // cuMemGetDefaultMemPool
-    Facts(7697, 29, 11070, None, 0, 22, 953), // cuMemGetHandleForAddressRange
-    Facts(7727, 12, 3020, None, 0, 22, 958), // cuMemGetInfo_v2
-    Facts(7743, 20, 13040, None, 0, 36, 960), // cuMemGetLocationInfo
-    Facts(7764, 15, 13000, None, 0, 21, 965), // cuMemGetMemPool
-    Facts(7780, 14, 2020, None, 0, 22, 968), // cuMemHostAlloc
-    Facts(7795, 25, 3020, None, 0, 22, 971), // cuMemHostGetDevicePointer_v2
-    Facts(7824, 17, 2030, None, 0, 22, 974), // cuMemHostGetFlags
-    Facts(7842, 17, 6050, None, 0, 22, 976), // cuMemHostRegister_v2
-    Facts(7863, 19, 4000, None, 0, 22, 979), // cuMemHostUnregister
-    Facts(7883, 30, 10020, None, 0, 37, 980), // cuMemImportFromShareableHandle
-    Facts(7914, 8, 10020, None, 0, 37, 983), // cuMemMap
-    Facts(7923, 18, 11010, Legacy, 342, 37, 988), // cuMemMapArrayAsync
-    Facts(7942, 18, 11010, PerThread, 0, 37, 991), // cuMemMapArrayAsync_ptsz
-    Facts(7966, 15, 11020, None, 0, 21, 994), // cuMemPoolCreate
-    Facts(7982, 16, 11020, None, 0, 21, 996), // cuMemPoolDestroy
-    Facts(7999, 22, 11020, None, 0, 21, 997), // cuMemPoolExportPointer
-    Facts(8022, 32, 11020, None, 0, 21, 999), // cuMemPoolExportToShareableHandle
-    Facts(8055, 18, 11020, None, 0, 21, 1003), // cuMemPoolGetAccess
-    Facts(8074, 21, 11020, None, 0, 21, 1006), // cuMemPoolGetAttribute
-    Facts(8096, 34, 11020, None, 0, 21, 1009), // cuMemPoolImportFromShareableHandle
-    Facts(8131, 22, 11020, None, 0, 21, 1013), // cuMemPoolImportPointer
-    Facts(8154, 18, 11020, None, 0, 21, 1016), // cuMemPoolSetAccess
-    Facts(8173, 21, 11020, None, 0, 21, 1019), // cuMemPoolSetAttribute
-    Facts(8195, 15, 11020, None, 0, 21, 1022), // cuMemPoolTrimTo
-    Facts(8211, 18, 8000, Legacy, 355, 36, 1024), // cuMemPrefetchAsync
-    Facts(8230, 18, 8000, PerThread, 0, 36, 1028), // cuMemPrefetchAsync_ptsz
-    Facts(8254, 18, 12020, Legacy, 357, 36, 1032), // cuMemPrefetchAsync_v2
-    Facts(8276, 18, 12020, PerThread, 0, 36, 1037), // cuMemPrefetchAsync_v2_ptsz
-    Facts(8303, 23, 13000, Legacy, 359, 36, 1042), // cuMemPrefetchBatchAsync
-    Facts(8327, 23, 13000, PerThread, 0, 36, 1050), // cuMemPrefetchBatchAsync_ptsz
-    Facts(8356, 22, 8000, None, 0, 36, 1058), // cuMemRangeGetAttribute
-    Facts(8379, 23, 8000, None, 0, 36, 1063), // cuMemRangeGetAttributes
-    Facts(8403, 12, 10020, None, 0, 37, 1069), // cuMemRelease
-    Facts(8416, 27, 11000, None, 0, 37, 1070), // cuMemRetainAllocationHandle
-    Facts(8444, 14, 10020, None, 0, 37, 1072), // cuMemSetAccess
-    Facts(8459, 15, 13000, None, 0, 21, 1076), // cuMemSetMemPool
-    Facts(8475, 10, 10020, None, 0, 37, 1079), // cuMemUnmap
-    Facts(8486, 8, 4000, Legacy, 426, 22, 1081), // cuMemcpy
-    Facts(8495, 15, 3020, Legacy, 369, 22, 1084), // cuMemcpy2DAsync_v2
-    Facts(8514, 15, 7000, PerThread, 0, 22, 1086), // cuMemcpy2DAsync_v2_ptsz
-    Facts(8538, 19, 3020, Legacy, 371, 22, 1088), // cuMemcpy2DUnaligned_v2
-    Facts(8561, 19, 7000, PerThread, 0, 22, 1089), // cuMemcpy2DUnaligned_v2_ptds
-    Facts(8589, 10, 3020, Legacy, 373, 22, 1090), // cuMemcpy2D_v2
-    Facts(8603, 10, 7000, PerThread, 0, 22, 1091), // cuMemcpy2D_v2_ptds
-    Facts(8622, 15, 3020, Legacy, 375, 22, 1092), // cuMemcpy3DAsync_v2
-    Facts(8641, 15, 7000, PerThread, 0, 22, 1094), // cuMemcpy3DAsync_v2_ptsz
-    Facts(8665, 20, 12080, Legacy, 377, 22, 1096), // cuMemcpy3DBatchAsync
-    Facts(8686, 20, 12080, PerThread, 0, 22, 1101), // cuMemcpy3DBatchAsync_ptsz
-    Facts(8712, 20, 13000, Legacy, 379, 22, 1106), // cuMemcpy3DBatchAsync_v2
-    Facts(8736, 20, 13000, PerThread, 0, 22, 1110), // cuMemcpy3DBatchAsync_v2_ptsz
-    Facts(8765, 14, 4000, Legacy, 383, 22, 1114), // cuMemcpy3DPeer
-    Facts(8780, 19, 4000, Legacy, 382, 22, 1115), // cuMemcpy3DPeerAsync
-    Facts(8800, 19, 7000, PerThread, 0, 22, 1117), // cuMemcpy3DPeerAsync_ptsz
-    Facts(8825, 14, 7000, PerThread, 0, 22, 1119), // cuMemcpy3DPeer_ptds
-    Facts(8845, 29, 13020, Legacy, 385, 22, 1120), // cuMemcpy3DWithAttributesAsync
-    Facts(8875, 29, 13020, PerThread, 0, 22, 1123), // cuMemcpy3DWithAttributesAsync_ptsz
-    Facts(8910, 10, 3020, Legacy, 387, 22, 1126), // cuMemcpy3D_v2
-    Facts(8924, 10, 7000, PerThread, 0, 22, 1127), // cuMemcpy3D_v2_ptds
-    Facts(8943, 13, 4000, Legacy, 389, 22, 1128), // cuMemcpyAsync
-    Facts(8957, 13, 7000, PerThread, 0, 22, 1132), // cuMemcpyAsync_ptsz
-    Facts(8976, 12, 3020, Legacy, 391, 22, 1136), // cuMemcpyAtoA_v2
-    Facts(8992, 12, 7000, PerThread, 0, 22, 1141), // cuMemcpyAtoA_v2_ptds
-    Facts(9013, 12, 3020, Legacy, 393, 22, 1146), // cuMemcpyAtoD_v2
-    Facts(9029, 12, 7000, PerThread, 0, 22, 1150), // cuMemcpyAtoD_v2_ptds
-    Facts(9050, 17, 3020, Legacy, 395, 22, 1154), // cuMemcpyAtoHAsync_v2
-    Facts(9071, 17, 7000, PerThread, 0, 22, 1159), // cuMemcpyAtoHAsync_v2_ptsz
-    Facts(9097, 12, 3020, Legacy, 397, 22, 1164), // cuMemcpyAtoH_v2
-    Facts(9113, 12, 7000, PerThread, 0, 22, 1168), // cuMemcpyAtoH_v2_ptds
-    Facts(9134, 18, 12080, Legacy, 399, 22, 1172), // cuMemcpyBatchAsync
-    Facts(9153, 18, 12080, PerThread, 0, 22, 1181), // cuMemcpyBatchAsync_ptsz
-    Facts(9177, 18, 13000, Legacy, 401, 22, 1190), // cuMemcpyBatchAsync_v2
-    Facts(9199, 18, 13000, PerThread, 0, 22, 1198), // cuMemcpyBatchAsync_v2_ptsz
-    Facts(9226, 12, 3020, Legacy, 403, 22, 1206), // cuMemcpyDtoA_v2
-    Facts(9242, 12, 7000, PerThread, 0, 22, 1210), // cuMemcpyDtoA_v2_ptds
-    Facts(9263, 17, 3020, Legacy, 405, 22, 1214), // cuMemcpyDtoDAsync_v2
-    Facts(9284, 17, 7000, PerThread, 0, 22, 1218), // cuMemcpyDtoDAsync_v2_ptsz
-    Facts(9310, 12, 3020, Legacy, 407, 22, 1222), // cuMemcpyDtoD_v2
-    Facts(9326, 12, 7000, PerThread, 0, 22, 1225), // cuMemcpyDtoD_v2_ptds
-    Facts(9347, 17, 3020, Legacy, 409, 22, 1228), // cuMemcpyDtoHAsync_v2
-    Facts(9368, 17, 7000, PerThread, 0, 22, 1232), // cuMemcpyDtoHAsync_v2_ptsz
-    Facts(9394, 12, 3020, Legacy, 411, 22, 1236), // cuMemcpyDtoH_v2
-    Facts(9410, 12, 7000, PerThread, 0, 22, 1239), // cuMemcpyDtoH_v2_ptds
-    Facts(9431, 17, 3020, Legacy, 413, 22, 1242), // cuMemcpyHtoAAsync_v2
-    Facts(9452, 17, 7000, PerThread, 0, 22, 1247), // cuMemcpyHtoAAsync_v2_ptsz
-    Facts(9478, 12, 3020, Legacy, 415, 22, 1252), // cuMemcpyHtoA_v2
-    Facts(9494, 12, 7000, PerThread, 0, 22, 1256), // cuMemcpyHtoA_v2_ptds
-    Facts(9515, 17, 3020, Legacy, 417, 22, 1260), // cuMemcpyHtoDAsync_v2
-    Facts(9536, 17, 7000, PerThread, 0, 22, 1264), // cuMemcpyHtoDAsync_v2_ptsz
-    Facts(9562, 12, 3020, Legacy, 419, 22, 1268), // cuMemcpyHtoD_v2
-    Facts(9578, 12, 7000, PerThread, 0, 22, 1271), // cuMemcpyHtoD_v2_ptds
-    Facts(9599, 12, 4000, Legacy, 423, 22, 1274), // cuMemcpyPeer
-    Facts(9612, 17, 4000, Legacy, 422, 22, 1279), // cuMemcpyPeerAsync
-    Facts(9630, 17, 7000, PerThread, 0, 22, 1285), // cuMemcpyPeerAsync_ptsz
-    Facts(9653, 12, 7000, PerThread, 0, 22, 1291), // cuMemcpyPeer_ptds
-    Facts(9671, 27, 13020, Legacy, 425, 22, 1296), // cuMemcpyWithAttributesAsync
-    Facts(9699, 27, 13020, PerThread, 0, 22, 1301), // cuMemcpyWithAttributesAsync_ptsz
-    Facts(9732, 8, 7000, PerThread, 0, 22, 1306), // cuMemcpy_ptds
-    Facts(9746, 16, 3020, Legacy, 428, 22, 1309), // cuMemsetD16Async
-    Facts(9763, 16, 7000, PerThread, 0, 22, 1313), // cuMemsetD16Async_ptsz
-    Facts(9785, 11, 3020, Legacy, 430, 22, 1317), // cuMemsetD16_v2
-    Facts(9800, 11, 7000, PerThread, 0, 22, 1320), // cuMemsetD16_v2_ptds
-    Facts(9820, 18, 3020, Legacy, 432, 22, 1323), // cuMemsetD2D16Async
-    Facts(9839, 18, 7000, PerThread, 0, 22, 1329), // cuMemsetD2D16Async_ptsz
-    Facts(9863, 13, 3020, Legacy, 434, 22, 1335), // cuMemsetD2D16_v2
-    Facts(9880, 13, 7000, PerThread, 0, 22, 1340), // cuMemsetD2D16_v2_ptds
-    Facts(9902, 18, 3020, Legacy, 436, 22, 1345), // cuMemsetD2D32Async
-    Facts(9921, 18, 7000, PerThread, 0, 22, 1351), // cuMemsetD2D32Async_ptsz
-    Facts(9945, 13, 3020, Legacy, 438, 22, 1357), // cuMemsetD2D32_v2
-    Facts(9962, 13, 7000, PerThread, 0, 22, 1362), // cuMemsetD2D32_v2_ptds
-    Facts(9984, 17, 3020, Legacy, 440, 22, 1367), // cuMemsetD2D8Async
-    Facts(10002, 17, 7000, PerThread, 0, 22, 1373), // cuMemsetD2D8Async_ptsz
-    Facts(10025, 12, 3020, Legacy, 442, 22, 1379), // cuMemsetD2D8_v2
-    Facts(10041, 12, 7000, PerThread, 0, 22, 1384), // cuMemsetD2D8_v2_ptds
-    Facts(10062, 16, 3020, Legacy, 444, 22, 1389), // cuMemsetD32Async
-    Facts(10079, 16, 7000, PerThread, 0, 22, 1393), // cuMemsetD32Async_ptsz
-    Facts(10101, 11, 3020, Legacy, 446, 22, 1397), // cuMemsetD32_v2
-    Facts(10116, 11, 7000, PerThread, 0, 22, 1400), // cuMemsetD32_v2_ptds
-    Facts(10136, 15, 3020, Legacy, 448, 22, 1403), // cuMemsetD8Async
-    Facts(10152, 15, 7000, PerThread, 0, 22, 1407), // cuMemsetD8Async_ptsz
-    Facts(10173, 10, 3020, Legacy, 450, 22, 1411), // cuMemsetD8_v2
-    Facts(10187, 10, 7000, PerThread, 0, 22, 1414), // cuMemsetD8_v2_ptds
-    Facts(10206, 22, 5000, None, 0, 22, 1417), // cuMipmappedArrayCreate
-    Facts(10229, 23, 5000, None, 0, 22, 1420), // cuMipmappedArrayDestroy
-    Facts(10253, 24, 5000, None, 0, 22, 1421), // cuMipmappedArrayGetLevel
-    Facts(10278, 37, 11060, None, 0, 22, 1424), // cuMipmappedArrayGetMemoryRequirements
-    Facts(10316, 35, 11010, None, 0, 22, 1427), // cuMipmappedArrayGetSparseProperties
-    Facts(10352, 26, 12040, None, 0, 24, 1429), // cuModuleEnumerateFunctions
-    Facts(10379, 19, 2000, None, 0, 24, 1432), // cuModuleGetFunction
-    Facts(10399, 24, 12040, None, 0, 24, 1435), // cuModuleGetFunctionCount
-    Facts(10424, 17, 3020, None, 0, 24, 1437), // cuModuleGetGlobal_v2
-    Facts(10445, 22, 11070, None, 0, 24, 1441), // cuModuleGetLoadingMode
-    Facts(10468, 18, 3000, None, 0, 25, 1442), // cuModuleGetSurfRef
-    Facts(10487, 17, 2000, None, 0, 25, 1445), // cuModuleGetTexRef
-    Facts(10505, 12, 2000, None, 0, 24, 1448), // cuModuleLoad
-    Facts(10518, 16, 2000, None, 0, 24, 1450), // cuModuleLoadData
-    Facts(10535, 18, 2010, None, 0, 24, 1452), // cuModuleLoadDataEx
-    Facts(10554, 21, 2000, None, 0, 24, 1457), // cuModuleLoadFatBinary
-    Facts(10576, 14, 2000, None, 0, 24, 1459), // cuModuleUnload
-    Facts(10591, 20, 12010, None, 0, 26, 1460), // cuMulticastAddDevice
-    Facts(10612, 19, 12010, None, 0, 26, 1462), // cuMulticastBindAddr
-    Facts(10632, 19, 13010, None, 0, 26, 1467), // cuMulticastBindAddr_v2
-    Facts(10655, 18, 12010, None, 0, 26, 1473), // cuMulticastBindMem
-    Facts(10674, 18, 13010, None, 0, 26, 1479), // cuMulticastBindMem_v2
-    Facts(10696, 17, 12010, None, 0, 26, 1486), // cuMulticastCreate
-    Facts(10714, 25, 12010, None, 0, 26, 1488), // cuMulticastGetGranularity
-    Facts(10740, 17, 12010, None, 0, 26, 1491), // cuMulticastUnbind
-    Facts(10758, 39, 10020, None, 0, 27, 1495), // cuOccupancyAvailableDynamicSMemPerBlock
-    Facts(10798, 43, 6050, None, 0, 27, 1499), // cuOccupancyMaxActiveBlocksPerMultiprocessor
-    Facts(10842, 52, 7000, None, 0, 27, 1503), // cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
-    Facts(10895, 28, 11070, None, 0, 27, 1508), // cuOccupancyMaxActiveClusters
-    Facts(10924, 32, 6050, None, 0, 27, 1511), // cuOccupancyMaxPotentialBlockSize
-    Facts(10957, 41, 7000, None, 0, 27, 1517), // cuOccupancyMaxPotentialBlockSizeWithFlags
-    Facts(10999, 34, 11070, None, 0, 27, 1524), // cuOccupancyMaxPotentialClusterSize
-    Facts(11034, 14, 2000, None, 0, 11, 1527), // cuParamSetSize
-    Facts(11049, 16, 2000, None, 0, 11, 1529), // cuParamSetTexRef
-    Facts(11066, 11, 2000, None, 0, 11, 1532), // cuParamSetf
-    Facts(11078, 11, 2000, None, 0, 11, 1535), // cuParamSeti
-    Facts(11090, 11, 2000, None, 0, 11, 1538), // cuParamSetv
-    Facts(11102, 21, 4000, None, 0, 36, 1542), // cuPointerGetAttribute
-    Facts(11124, 22, 7000, None, 0, 36, 1545), // cuPointerGetAttributes
-    Facts(11147, 21, 6000, None, 0, 36, 1549), // cuPointerSetAttribute
-    Facts(11169, 31, 10000, Legacy, 492, 12, 1552), // cuSignalExternalSemaphoresAsync
-    Facts(11201, 31, 10000, PerThread, 0, 12, 1556), // cuSignalExternalSemaphoresAsync_ptsz
-    Facts(11238, 19, 5000, Legacy, 494, 30, 1560), // cuStreamAddCallback
-    Facts(11258, 19, 7000, PerThread, 0, 30, 1564), // cuStreamAddCallback_ptsz
-    Facts(11283, 22, 6000, Legacy, 496, 30, 1568), // cuStreamAttachMemAsync
-    Facts(11306, 22, 7000, PerThread, 0, 30, 1572), // cuStreamAttachMemAsync_ptsz
-    Facts(11334, 18, 8000, PerThread, 0, 23, 1576), // cuStreamBatchMemOp_ptsz
-    Facts(11358, 18, 11070, Legacy, 499, 23, 1580), // cuStreamBatchMemOp_v2
-    Facts(11380, 18, 11070, PerThread, 0, 23, 1584), // cuStreamBatchMemOp_v2_ptsz
-    Facts(11407, 25, 13010, Legacy, 501, 30, 1588), // cuStreamBeginCaptureToCig
-    Facts(11433, 25, 13010, PerThread, 0, 30, 1590), // cuStreamBeginCaptureToCig_ptsz
-    Facts(11464, 27, 12030, Legacy, 503, 30, 1592), // cuStreamBeginCaptureToGraph
-    Facts(11492, 27, 12030, PerThread, 0, 30, 1598), // cuStreamBeginCaptureToGraph_ptsz
-    Facts(11525, 20, 10000, PerThread, 0, 30, 1604), // cuStreamBeginCapture_ptsz
-    Facts(11551, 20, 10010, Legacy, 506, 30, 1605), // cuStreamBeginCapture_v2
-    Facts(11575, 20, 10010, PerThread, 0, 30, 1607), // cuStreamBeginCapture_v2_ptsz
-    Facts(11604, 29, 13030, Legacy, 508, 30, 1609), // cuStreamBeginRecaptureToGraph
-    Facts(11634, 29, 13030, PerThread, 0, 30, 1614), // cuStreamBeginRecaptureToGraph_ptsz
-    Facts(11669, 22, 11000, Legacy, 510, 30, 1619), // cuStreamCopyAttributes
-    Facts(11692, 22, 11000, PerThread, 0, 30, 1621), // cuStreamCopyAttributes_ptsz
-    Facts(11720, 14, 2000, None, 0, 30, 1623), // cuStreamCreate
-    Facts(11735, 26, 5050, None, 0, 30, 1625), // cuStreamCreateWithPriority
-    Facts(11762, 15, 4000, None, 0, 30, 1628), // cuStreamDestroy_v2
-    Facts(11781, 18, 10000, Legacy, 517, 30, 1629), // cuStreamEndCapture
-    Facts(11800, 23, 13010, Legacy, 516, 30, 1631), // cuStreamEndCaptureToCig
-    Facts(11824, 23, 13010, PerThread, 0, 30, 1632), // cuStreamEndCaptureToCig_ptsz
-    Facts(11853, 18, 10000, PerThread, 0, 30, 1633), // cuStreamEndCapture_ptsz
-    Facts(11877, 20, 11000, Legacy, 519, 30, 1635), // cuStreamGetAttribute
-    Facts(11898, 20, 11000, PerThread, 0, 30, 1638), // cuStreamGetAttribute_ptsz
-    Facts(11924, 22, 10010, PerThread, 0, 30, 1641), // cuStreamGetCaptureInfo_ptsz
-    Facts(11952, 22, 11030, Legacy, 522, 30, 1644), // cuStreamGetCaptureInfo_v2
-    Facts(11978, 22, 11030, PerThread, 0, 30, 1650), // cuStreamGetCaptureInfo_v2_ptsz
-    Facts(12009, 22, 12030, Legacy, 524, 30, 1656), // cuStreamGetCaptureInfo_v3
-    Facts(12035, 22, 12030, PerThread, 0, 30, 1663), // cuStreamGetCaptureInfo_v3_ptsz
-    Facts(12066, 14, 9020, Legacy, 526, 30, 1670), // cuStreamGetCtx
-    Facts(12081, 14, 9020, PerThread, 0, 30, 1672), // cuStreamGetCtx_ptsz
-    Facts(12101, 14, 12050, Legacy, 528, 30, 1674), // cuStreamGetCtx_v2
-    Facts(12119, 14, 12050, PerThread, 0, 30, 1677), // cuStreamGetCtx_v2_ptsz
-    Facts(12142, 22, 13010, Legacy, 530, 16, 1680), // cuStreamGetDevResource
-    Facts(12165, 22, 13010, PerThread, 0, 16, 1683), // cuStreamGetDevResource_ptsz
-    Facts(12193, 17, 12080, Legacy, 532, 30, 1686), // cuStreamGetDevice
-    Facts(12211, 17, 12080, PerThread, 0, 30, 1688), // cuStreamGetDevice_ptsz
-    Facts(12234, 16, 5050, Legacy, 534, 30, 1690), // cuStreamGetFlags
-    Facts(12251, 16, 7000, PerThread, 0, 30, 1692), // cuStreamGetFlags_ptsz
-    Facts(12273, 19, 12040, None, 0, 16, 1694), // cuStreamGetGreenCtx
-    Facts(12293, 13, 12000, Legacy, 537, 30, 1696), // cuStreamGetId
-    Facts(12307, 13, 12000, PerThread, 0, 30, 1698), // cuStreamGetId_ptsz
-    Facts(12326, 19, 5050, Legacy, 539, 30, 1700), // cuStreamGetPriority
-    Facts(12346, 19, 7000, PerThread, 0, 30, 1702), // cuStreamGetPriority_ptsz
-    Facts(12371, 19, 10000, Legacy, 541, 30, 1704), // cuStreamIsCapturing
-    Facts(12391, 19, 10000, PerThread, 0, 30, 1706), // cuStreamIsCapturing_ptsz
-    Facts(12416, 13, 2000, Legacy, 543, 30, 1708), // cuStreamQuery
-    Facts(12430, 13, 7000, PerThread, 0, 30, 1709), // cuStreamQuery_ptsz
-    Facts(12449, 20, 11000, Legacy, 545, 30, 1710), // cuStreamSetAttribute
-    Facts(12470, 20, 11000, PerThread, 0, 30, 1713), // cuStreamSetAttribute_ptsz
-    Facts(12496, 19, 2000, Legacy, 547, 30, 1716), // cuStreamSynchronize
-    Facts(12516, 19, 7000, PerThread, 0, 30, 1717), // cuStreamSynchronize_ptsz
-    Facts(12541, 33, 11030, Legacy, 549, 30, 1718), // cuStreamUpdateCaptureDependencies
-    Facts(12575, 33, 11030, PerThread, 0, 30, 1722), // cuStreamUpdateCaptureDependencies_ptsz
-    Facts(12614, 33, 12030, Legacy, 551, 30, 1726), // cuStreamUpdateCaptureDependencies_v2
-    Facts(12651, 33, 12030, PerThread, 0, 30, 1731), // cuStreamUpdateCaptureDependencies_v2_ptsz
-    Facts(12693, 17, 3020, Legacy, 553, 30, 1736), // cuStreamWaitEvent
-    Facts(12711, 17, 7000, PerThread, 0, 30, 1739), // cuStreamWaitEvent_ptsz
-    Facts(12734, 19, 8000, PerThread, 0, 23, 1742), // cuStreamWaitValue32_ptsz
-    Facts(12759, 19, 11070, Legacy, 556, 23, 1746), // cuStreamWaitValue32_v2
-    Facts(12782, 19, 11070, PerThread, 0, 23, 1750), // cuStreamWaitValue32_v2_ptsz
-    Facts(12810, 19, 9000, PerThread, 0, 23, 1754), // cuStreamWaitValue64_ptsz
-    Facts(12835, 19, 11070, Legacy, 559, 23, 1758), // cuStreamWaitValue64_v2
-    Facts(12858, 19, 11070, PerThread, 0, 23, 1762), // cuStreamWaitValue64_v2_ptsz
-    Facts(12886, 20, 8000, PerThread, 0, 23, 1766), // cuStreamWriteValue32_ptsz
-    Facts(12912, 20, 11070, Legacy, 562, 23, 1770), // cuStreamWriteValue32_v2
-    Facts(12936, 20, 11070, PerThread, 0, 23, 1774), // cuStreamWriteValue32_v2_ptsz
-    Facts(12965, 20, 9000, PerThread, 0, 23, 1778), // cuStreamWriteValue64_ptsz
-    Facts(12991, 20, 11070, Legacy, 565, 23, 1782), // cuStreamWriteValue64_v2
-    Facts(13015, 20, 11070, PerThread, 0, 23, 1786), // cuStreamWriteValue64_v2_ptsz
-    Facts(13044, 18, 5000, None, 0, 31, 1790), // cuSurfObjectCreate
-    Facts(13063, 19, 5000, None, 0, 31, 1792), // cuSurfObjectDestroy
-    Facts(13083, 27, 5000, None, 0, 31, 1793), // cuSurfObjectGetResourceDesc
-    Facts(13111, 17, 3000, None, 0, 32, 1795), // cuSurfRefGetArray
-    Facts(13129, 17, 3000, None, 0, 32, 1797), // cuSurfRefSetArray
-    Facts(13147, 23, 12000, None, 0, 33, 1800), // cuTensorMapEncodeIm2col
-    Facts(13171, 27, 12080, None, 0, 33, 1815), // cuTensorMapEncodeIm2colWide
-    Facts(13199, 22, 12000, None, 0, 33, 1831), // cuTensorMapEncodeTiled
-    Facts(13222, 25, 12000, None, 0, 33, 1843), // cuTensorMapReplaceAddress
-    Facts(13248, 29, 13050, None, 0, 33, 1845), // cuTensorMapSetAllocationClass
-    Facts(13278, 17, 5000, None, 0, 34, 1848), // cuTexObjectCreate
-    Facts(13296, 18, 5000, None, 0, 34, 1852), // cuTexObjectDestroy
-    Facts(13315, 26, 5000, None, 0, 34, 1853), // cuTexObjectGetResourceDesc
-    Facts(13342, 30, 5000, None, 0, 34, 1855), // cuTexObjectGetResourceViewDesc
-    Facts(13373, 25, 5000, None, 0, 34, 1857), // cuTexObjectGetTextureDesc
-    Facts(13399, 14, 2000, None, 0, 35, 1859), // cuTexRefCreate
-    Facts(13414, 15, 2000, None, 0, 35, 1860), // cuTexRefDestroy
-    Facts(13430, 22, 2000, None, 0, 35, 1861), // cuTexRefGetAddressMode
-    Facts(13453, 18, 3020, None, 0, 35, 1864), // cuTexRefGetAddress_v2
-    Facts(13475, 16, 2000, None, 0, 35, 1866), // cuTexRefGetArray
-    Facts(13492, 22, 8000, None, 0, 35, 1868), // cuTexRefGetBorderColor
-    Facts(13515, 21, 2000, None, 0, 35, 1870), // cuTexRefGetFilterMode
-    Facts(13537, 16, 2000, None, 0, 35, 1872), // cuTexRefGetFlags
-    Facts(13554, 17, 2000, None, 0, 35, 1874), // cuTexRefGetFormat
-    Facts(13572, 24, 5000, None, 0, 35, 1877), // cuTexRefGetMaxAnisotropy
-    Facts(13597, 27, 5000, None, 0, 35, 1879), // cuTexRefGetMipmapFilterMode
-    Facts(13625, 26, 5000, None, 0, 35, 1881), // cuTexRefGetMipmapLevelBias
-    Facts(13652, 27, 5000, None, 0, 35, 1883), // cuTexRefGetMipmapLevelClamp
-    Facts(13680, 25, 5000, None, 0, 35, 1886), // cuTexRefGetMipmappedArray
-    Facts(13706, 20, 3020, None, 0, 35, 1888), // cuTexRefSetAddress2D_v2
-    Facts(13730, 20, 4010, None, 0, 35, 1892), // cuTexRefSetAddress2D_v3
-    Facts(13754, 22, 2000, None, 0, 35, 1896), // cuTexRefSetAddressMode
-    Facts(13777, 18, 3020, None, 0, 35, 1899), // cuTexRefSetAddress_v2
-    Facts(13799, 16, 2000, None, 0, 35, 1903), // cuTexRefSetArray
-    Facts(13816, 22, 8000, None, 0, 35, 1906), // cuTexRefSetBorderColor
-    Facts(13839, 21, 2000, None, 0, 35, 1908), // cuTexRefSetFilterMode
-    Facts(13861, 16, 2000, None, 0, 35, 1910), // cuTexRefSetFlags
-    Facts(13878, 17, 2000, None, 0, 35, 1912), // cuTexRefSetFormat
-    Facts(13896, 24, 5000, None, 0, 35, 1915), // cuTexRefSetMaxAnisotropy
-    Facts(13921, 27, 5000, None, 0, 35, 1917), // cuTexRefSetMipmapFilterMode
-    Facts(13949, 26, 5000, None, 0, 35, 1919), // cuTexRefSetMipmapLevelBias
-    Facts(13976, 27, 5000, None, 0, 35, 1921), // cuTexRefSetMipmapLevelClamp
-    Facts(14004, 25, 5000, None, 0, 35, 1924), // cuTexRefSetMipmappedArray
-    Facts(14030, 33, 10010, None, 0, 30, 1927), // cuThreadExchangeStreamCaptureMode
-    Facts(14064, 18, 11030, None, 0, 14, 1928), // cuUserObjectCreate
-    Facts(14083, 19, 11030, None, 0, 14, 1933), // cuUserObjectRelease
-    Facts(14103, 18, 11030, None, 0, 14, 1935), // cuUserObjectRetain
-    Facts(14122, 29, 10000, Legacy, 614, 12, 1937), // cuWaitExternalSemaphoresAsync
-    Facts(14152, 29, 10000, PerThread, 0, 12, 1941), // cuWaitExternalSemaphoresAsync_ptsz
-    Facts(14187, 15, 2000, None, 0, 22, 1945), // cuArray3DCreate
-    Facts(14203, 22, 2000, None, 0, 22, 1947), // cuArray3DGetDescriptor
-    Facts(14226, 13, 2000, None, 0, 22, 1949), // cuArrayCreate
-    Facts(14240, 20, 2000, None, 0, 22, 1951), // cuArrayGetDescriptor
-    Facts(14261, 11, 2000, None, 0, 3, 1953), // cuCtxCreate
-    Facts(14273, 12, 2000, None, 0, 3, 1956), // cuCtxDestroy
-    Facts(14286, 15, 2000, None, 0, 3, 1957), // cuCtxPopCurrent
-    Facts(14302, 16, 2000, None, 0, 3, 1958), // cuCtxPushCurrent
-    Facts(14319, 25, 7000, None, 0, 29, 1959), // cuDevicePrimaryCtxRelease
-    Facts(14345, 23, 7000, None, 0, 29, 1960), // cuDevicePrimaryCtxReset
-    Facts(14369, 26, 7000, None, 0, 29, 1961), // cuDevicePrimaryCtxSetFlags
-    Facts(14396, 16, 2000, None, 0, 5, 1963), // cuDeviceTotalMem
-    Facts(14413, 14, 2000, None, 0, 9, 1965), // cuEventDestroy
-    Facts(14428, 16, 11030, None, 0, 7, 1966), // cuGetProcAddress
-    Facts(14445, 20, 10000, None, 0, 14, 1970), // cuGraphAddKernelNode
-    Facts(14466, 30, 10010, None, 0, 14, 1975), // cuGraphExecKernelNodeSetParams
-    Facts(14497, 17, 10020, None, 0, 14, 1978), // cuGraphExecUpdate
-    Facts(14515, 18, 10000, None, 0, 14, 1982), // cuGraphInstantiate
-    Facts(14534, 26, 10000, None, 0, 14, 1987), // cuGraphKernelNodeGetParams
-    Facts(14561, 26, 10000, None, 0, 14, 1989), // cuGraphKernelNodeSetParams
-    Facts(14588, 34, 3000, None, 0, 15, 1991), // cuGraphicsResourceGetMappedPointer
-    Facts(14623, 29, 3000, None, 0, 15, 1994), // cuGraphicsResourceSetMapFlags
-    Facts(14653, 18, 4010, None, 0, 22, 1996), // cuIpcOpenMemHandle
-    Facts(14672, 13, 5050, None, 0, 24, 1999), // cuLinkAddData
-    Facts(14686, 13, 5050, None, 0, 24, 2007), // cuLinkAddFile
-    Facts(14700, 12, 5050, None, 0, 24, 2013), // cuLinkCreate
-    Facts(14713, 10, 2000, None, 0, 22, 2017), // cuMemAlloc
-    Facts(14724, 14, 2000, None, 0, 22, 2019), // cuMemAllocHost
-    Facts(14739, 15, 2000, None, 0, 22, 2021), // cuMemAllocPitch
-    Facts(14755, 9, 2000, None, 0, 22, 2026), // cuMemFree
-    Facts(14765, 20, 2000, None, 0, 22, 2027), // cuMemGetAddressRange
-    Facts(14786, 12, 2000, None, 0, 22, 2030), // cuMemGetInfo
-    Facts(14799, 25, 2020, None, 0, 22, 2032), // cuMemHostGetDevicePointer
-    Facts(14825, 17, 4000, None, 0, 22, 2035), // cuMemHostRegister
-    Facts(14843, 10, 2000, None, 0, 22, 2038), // cuMemcpy2D
-    Facts(14854, 15, 2000, None, 0, 22, 2039), // cuMemcpy2DAsync
-    Facts(14870, 19, 2000, None, 0, 22, 2041), // cuMemcpy2DUnaligned
-    Facts(14890, 10, 2000, None, 0, 22, 2042), // cuMemcpy3D
-    Facts(14901, 15, 2000, None, 0, 22, 2043), // cuMemcpy3DAsync
-    Facts(14917, 12, 2000, None, 0, 22, 2045), // cuMemcpyAtoA
-    Facts(14930, 12, 2000, None, 0, 22, 2050), // cuMemcpyAtoD
-    Facts(14943, 12, 2000, None, 0, 22, 2054), // cuMemcpyAtoH
-    Facts(14956, 17, 2000, None, 0, 22, 2058), // cuMemcpyAtoHAsync
-    Facts(14974, 12, 2000, None, 0, 22, 2063), // cuMemcpyDtoA
-    Facts(14987, 12, 2000, None, 0, 22, 2067), // cuMemcpyDtoD
-    Facts(15000, 17, 3000, None, 0, 22, 2070), // cuMemcpyDtoDAsync
-    Facts(15018, 12, 2000, None, 0, 22, 2074), // cuMemcpyDtoH
-    Facts(15031, 17, 2000, None, 0, 22, 2077), // cuMemcpyDtoHAsync
-    Facts(15049, 12, 2000, None, 0, 22, 2081), // cuMemcpyHtoA
-    Facts(15062, 17, 2000, None, 0, 22, 2085), // cuMemcpyHtoAAsync
-    Facts(15080, 12, 2000, None, 0, 22, 2090), // cuMemcpyHtoD
-    Facts(15093, 17, 2000, None, 0, 22, 2093), // cuMemcpyHtoDAsync
-    Facts(15111, 11, 2000, None, 0, 22, 2097), // cuMemsetD16
-    Facts(15123, 13, 2000, None, 0, 22, 2100), // cuMemsetD2D16
-    Facts(15137, 13, 2000, None, 0, 22, 2105), // cuMemsetD2D32
-    Facts(15151, 12, 2000, None, 0, 22, 2110), // cuMemsetD2D8
-    Facts(15164, 11, 2000, None, 0, 22, 2115), // cuMemsetD32
-    Facts(15176, 10, 2000, None, 0, 22, 2118), // cuMemsetD8
-    Facts(15187, 17, 2000, None, 0, 24, 2121), // cuModuleGetGlobal
-    Facts(15205, 18, 8000, Legacy, 497, 23, 2125), // cuStreamBatchMemOp
-    Facts(15224, 20, 10000, Legacy, 504, 30, 2129), // cuStreamBeginCapture
-    Facts(15245, 15, 2000, None, 0, 30, 2130), // cuStreamDestroy
-    Facts(15261, 22, 10010, Legacy, 520, 30, 2131), // cuStreamGetCaptureInfo
-    Facts(15284, 19, 8000, Legacy, 554, 23, 2134), // cuStreamWaitValue32
-    Facts(15304, 19, 9000, Legacy, 557, 23, 2138), // cuStreamWaitValue64
-    Facts(15324, 20, 8000, Legacy, 560, 23, 2142), // cuStreamWriteValue32
-    Facts(15345, 20, 9000, Legacy, 563, 23, 2146), // cuStreamWriteValue64
-    Facts(15366, 18, 2000, None, 0, 35, 2150), // cuTexRefGetAddress
-    Facts(15385, 18, 2000, None, 0, 35, 2152), // cuTexRefSetAddress
-    Facts(15404, 20, 2020, None, 0, 35, 2156), // cuTexRefSetAddress2D
-    Facts(15425, 0, 0, None, 0, 0, 2160), // the end
+/// Where the symbol begins, how long the base name is, the version, the stream mode (0 none, 1 legacy, 2 per-thread),
+/// the per-thread twin's place or 0, the group's place, and the place of the first parameter.
+pub(crate) static FACTS: &[[u16; 7]] = &[
+    [0, 15, 3020, 0, 0, 22, 0], // cuArray3DCreate_v2
+    [19, 22, 3020, 0, 0, 22, 2], // cuArray3DGetDescriptor_v2
+    [45, 13, 3020, 0, 0, 22, 4], // cuArrayCreate_v2
+    [62, 14, 2000, 0, 0, 22, 6], // cuArrayDestroy
+    [77, 20, 3020, 0, 0, 22, 7], // cuArrayGetDescriptor_v2
+    [101, 28, 11060, 0, 0, 22, 9], // cuArrayGetMemoryRequirements
+    [130, 15, 11020, 0, 0, 22, 12], // cuArrayGetPlane
+    [146, 26, 11010, 0, 0, 22, 15], // cuArrayGetSparseProperties
+    [173, 29, 13040, 0, 0, 0, 17], // cuCheckpointOperationComplete
+    [203, 29, 12080, 0, 0, 0, 18], // cuCheckpointProcessCheckpoint
+    [233, 37, 12080, 0, 0, 0, 20], // cuCheckpointProcessGetRestoreThreadId
+    [271, 27, 12080, 0, 0, 0, 22], // cuCheckpointProcessGetState
+    [299, 23, 12080, 0, 0, 0, 24], // cuCheckpointProcessLock
+    [323, 26, 12080, 0, 0, 0, 26], // cuCheckpointProcessRestore
+    [350, 25, 12080, 0, 0, 0, 28], // cuCheckpointProcessUnlock
+    [376, 36, 13020, 0, 0, 2, 30], // cuCoredumpDeregisterCompleteCallback
+    [413, 33, 13020, 0, 0, 2, 31], // cuCoredumpDeregisterStartCallback
+    [447, 22, 12010, 0, 0, 2, 32], // cuCoredumpGetAttribute
+    [470, 28, 12010, 0, 0, 2, 35], // cuCoredumpGetAttributeGlobal
+    [499, 34, 13020, 0, 0, 2, 38], // cuCoredumpRegisterCompleteCallback
+    [534, 31, 13020, 0, 0, 2, 41], // cuCoredumpRegisterStartCallback
+    [566, 22, 12010, 0, 0, 2, 44], // cuCoredumpSetAttribute
+    [589, 28, 12010, 0, 0, 2, 47], // cuCoredumpSetAttributeGlobal
+    [618, 11, 2000, 0, 0, 4, 50], // cuCtxAttach
+    [630, 11, 3020, 0, 0, 3, 52], // cuCtxCreate_v2
+    [645, 11, 11040, 0, 0, 3, 55], // cuCtxCreate_v3
+    [660, 11, 12050, 0, 0, 3, 60], // cuCtxCreate_v4
+    [675, 12, 4000, 0, 0, 3, 64], // cuCtxDestroy_v2
+    [691, 11, 2000, 0, 0, 4, 65], // cuCtxDetach
+    [703, 22, 4000, 0, 0, 28, 66], // cuCtxDisablePeerAccess
+    [726, 21, 4000, 0, 0, 28, 67], // cuCtxEnablePeerAccess
+    [748, 17, 12040, 0, 0, 16, 69], // cuCtxFromGreenCtx
+    [766, 18, 3020, 0, 0, 3, 71], // cuCtxGetApiVersion
+    [785, 19, 3020, 0, 0, 3, 73], // cuCtxGetCacheConfig
+    [805, 15, 4000, 0, 0, 3, 74], // cuCtxGetCurrent
+    [821, 19, 12040, 0, 0, 16, 75], // cuCtxGetDevResource
+    [841, 14, 2000, 0, 0, 3, 78], // cuCtxGetDevice
+    [856, 14, 13000, 0, 0, 3, 79], // cuCtxGetDevice_v2
+    [874, 20, 11040, 0, 0, 3, 81], // cuCtxGetExecAffinity
+    [895, 13, 7000, 0, 0, 3, 83], // cuCtxGetFlags
+    [909, 10, 12000, 0, 0, 3, 84], // cuCtxGetId
+    [920, 13, 3010, 0, 0, 3, 86], // cuCtxGetLimit
+    [934, 23, 4020, 0, 0, 4, 88], // cuCtxGetSharedMemConfig
+    [958, 27, 5050, 0, 0, 3, 89], // cuCtxGetStreamPriorityRange
+    [986, 15, 4000, 0, 0, 3, 91], // cuCtxPopCurrent_v2
+    [1005, 16, 4000, 0, 0, 3, 92], // cuCtxPushCurrent_v2
+    [1025, 16, 12050, 0, 0, 3, 93], // cuCtxRecordEvent
+    [1042, 27, 11000, 0, 0, 3, 95], // cuCtxResetPersistingL2Cache
+    [1070, 19, 3020, 0, 0, 3, 95], // cuCtxSetCacheConfig
+    [1090, 15, 4000, 0, 0, 3, 96], // cuCtxSetCurrent
+    [1106, 13, 12010, 0, 0, 3, 97], // cuCtxSetFlags
+    [1120, 13, 3010, 0, 0, 3, 98], // cuCtxSetLimit
+    [1134, 23, 4020, 0, 0, 4, 100], // cuCtxSetSharedMemConfig
+    [1158, 16, 2000, 0, 0, 3, 101], // cuCtxSynchronize
+    [1175, 16, 13000, 0, 0, 3, 101], // cuCtxSynchronize_v2
+    [1195, 14, 12050, 0, 0, 3, 102], // cuCtxWaitEvent
+    [1210, 23, 10000, 0, 0, 12, 104], // cuDestroyExternalMemory
+    [1234, 26, 10000, 0, 0, 12, 105], // cuDestroyExternalSemaphore
+    [1261, 25, 12040, 0, 0, 16, 106], // cuDevResourceGenerateDesc
+    [1287, 20, 13010, 0, 0, 16, 109], // cuDevSmResourceSplit
+    [1308, 27, 12040, 0, 0, 16, 115], // cuDevSmResourceSplitByCount
+    [1336, 21, 4000, 0, 0, 28, 121], // cuDeviceCanAccessPeer
+    [1358, 25, 2000, 0, 0, 6, 124], // cuDeviceComputeCapability
+    [1384, 11, 2000, 0, 0, 5, 127], // cuDeviceGet
+    [1396, 20, 2000, 0, 0, 5, 129], // cuDeviceGetAttribute
+    [1417, 21, 4010, 0, 0, 22, 132], // cuDeviceGetByPCIBusId
+    [1439, 22, 13040, 0, 0, 1, 134], // cuDeviceGetCliqueCount
+    [1462, 21, 13040, 0, 0, 1, 136], // cuDeviceGetCliqueInfo
+    [1484, 16, 2000, 0, 0, 5, 139], // cuDeviceGetCount
+    [1501, 25, 11020, 0, 0, 5, 140], // cuDeviceGetDefaultMemPool
+    [1527, 22, 12040, 0, 0, 16, 142], // cuDeviceGetDevResource
+    [1550, 30, 11040, 0, 0, 5, 145], // cuDeviceGetExecAffinitySupport
+    [1581, 28, 13040, 0, 0, 1, 148], // cuDeviceGetFabricClusterUuid
+    [1610, 28, 11040, 0, 0, 14, 150], // cuDeviceGetGraphMemAttribute
+    [1639, 33, 13000, 0, 0, 5, 153], // cuDeviceGetHostAtomicCapabilities
+    [1673, 15, 10000, 0, 0, 5, 157], // cuDeviceGetLuid
+    [1689, 18, 11020, 0, 0, 5, 160], // cuDeviceGetMemPool
+    [1708, 15, 2000, 0, 0, 5, 162], // cuDeviceGetName
+    [1724, 30, 10020, 0, 0, 5, 165], // cuDeviceGetNvSciSyncAttributes
+    [1755, 32, 13000, 0, 0, 28, 168], // cuDeviceGetP2PAtomicCapabilities
+    [1788, 23, 8000, 0, 0, 28, 173], // cuDeviceGetP2PAttribute
+    [1812, 19, 4010, 0, 0, 22, 177], // cuDeviceGetPCIBusId
+    [1832, 21, 2000, 0, 0, 6, 180], // cuDeviceGetProperties
+    [1854, 34, 11010, 0, 0, 5, 182], // cuDeviceGetTexture1DLinearMaxWidth
+    [1889, 15, 9020, 0, 0, 5, 186], // cuDeviceGetUuid
+    [1905, 15, 11040, 0, 0, 5, 188], // cuDeviceGetUuid_v2
+    [1924, 20, 11040, 0, 0, 14, 190], // cuDeviceGraphMemTrim
+    [1945, 26, 7000, 0, 0, 29, 191], // cuDevicePrimaryCtxGetState
+    [1972, 25, 11000, 0, 0, 29, 194], // cuDevicePrimaryCtxRelease_v2
+    [2001, 23, 11000, 0, 0, 29, 195], // cuDevicePrimaryCtxReset_v2
+    [2028, 24, 7000, 0, 0, 29, 196], // cuDevicePrimaryCtxRetain
+    [2053, 26, 11000, 0, 0, 29, 198], // cuDevicePrimaryCtxSetFlags_v2
+    [2083, 33, 12040, 0, 0, 22, 200], // cuDeviceRegisterAsyncNotification
+    [2117, 28, 11040, 0, 0, 14, 204], // cuDeviceSetGraphMemAttribute
+    [2146, 18, 11020, 0, 0, 5, 207], // cuDeviceSetMemPool
+    [2165, 16, 3020, 0, 0, 5, 209], // cuDeviceTotalMem_v2
+    [2185, 35, 12040, 0, 0, 22, 211], // cuDeviceUnregisterAsyncNotification
+    [2221, 18, 2020, 0, 0, 38, 213], // cuDriverGetVersion
+    [2240, 13, 2000, 0, 0, 9, 214], // cuEventCreate
+    [2254, 14, 4000, 0, 0, 9, 216], // cuEventDestroy_v2
+    [2272, 18, 2000, 0, 0, 9, 217], // cuEventElapsedTime
+    [2291, 18, 12080, 0, 0, 9, 220], // cuEventElapsedTime_v2
+    [2313, 12, 2000, 0, 0, 9, 223], // cuEventQuery
+    [2326, 13, 2000, 1, 106, 9, 224], // cuEventRecord
+    [2340, 22, 11010, 1, 105, 9, 226], // cuEventRecordWithFlags
+    [2363, 22, 11010, 2, 0, 9, 229], // cuEventRecordWithFlags_ptsz
+    [2391, 13, 7000, 2, 0, 9, 232], // cuEventRecord_ptsz
+    [2410, 18, 2000, 0, 0, 9, 234], // cuEventSynchronize
+    [2429, 31, 10000, 0, 0, 12, 235], // cuExternalMemoryGetMappedBuffer
+    [2461, 39, 10000, 0, 0, 12, 238], // cuExternalMemoryGetMappedMipmappedArray
+    [2501, 21, 13050, 1, 111, 13, 241], // cuFabricCpyBatchAsync
+    [2523, 21, 13050, 2, 0, 13, 245], // cuFabricCpyBatchAsync_ptsz
+    [2550, 26, 11030, 0, 0, 5, 249], // cuFlushGPUDirectRDMAWrites
+    [2577, 18, 2020, 0, 0, 10, 251], // cuFuncGetAttribute
+    [2596, 15, 11000, 0, 0, 10, 254], // cuFuncGetModule
+    [2612, 13, 12030, 0, 0, 10, 256], // cuFuncGetName
+    [2626, 19, 13020, 0, 0, 10, 258], // cuFuncGetParamCount
+    [2646, 18, 12040, 0, 0, 10, 260], // cuFuncGetParamInfo
+    [2665, 14, 12040, 0, 0, 10, 264], // cuFuncIsLoaded
+    [2680, 10, 12040, 0, 0, 10, 266], // cuFuncLoad
+    [2691, 18, 9000, 0, 0, 10, 267], // cuFuncSetAttribute
+    [2710, 19, 2000, 0, 0, 11, 270], // cuFuncSetBlockShape
+    [2730, 20, 3000, 0, 0, 10, 274], // cuFuncSetCacheConfig
+    [2751, 24, 4020, 0, 0, 11, 276], // cuFuncSetSharedMemConfig
+    [2776, 19, 2000, 0, 0, 11, 278], // cuFuncSetSharedSize
+    [2796, 14, 6000, 0, 0, 8, 280], // cuGetErrorName
+    [2811, 16, 6000, 0, 0, 8, 282], // cuGetErrorString
+    [2828, 16, 3000, 0, 0, 7, 284], // cuGetExportTable
+    [2845, 16, 12000, 0, 0, 7, 286], // cuGetProcAddress_v2
+    [2865, 24, 11070, 0, 0, 14, 291], // cuGraphAddBatchMemOpNode
+    [2890, 24, 10000, 0, 0, 14, 296], // cuGraphAddChildGraphNode
+    [2915, 22, 10000, 0, 0, 14, 301], // cuGraphAddDependencies
+    [2938, 22, 12030, 0, 0, 14, 305], // cuGraphAddDependencies_v2
+    [2964, 19, 10000, 0, 0, 14, 310], // cuGraphAddEmptyNode
+    [2984, 25, 11010, 0, 0, 14, 314], // cuGraphAddEventRecordNode
+    [3010, 23, 11010, 0, 0, 14, 319], // cuGraphAddEventWaitNode
+    [3034, 38, 11020, 0, 0, 14, 324], // cuGraphAddExternalSemaphoresSignalNode
+    [3073, 36, 11020, 0, 0, 14, 329], // cuGraphAddExternalSemaphoresWaitNode
+    [3110, 18, 10000, 0, 0, 14, 334], // cuGraphAddHostNode
+    [3129, 20, 12000, 0, 0, 14, 339], // cuGraphAddKernelNode_v2
+    [3153, 22, 11040, 0, 0, 14, 344], // cuGraphAddMemAllocNode
+    [3176, 21, 11040, 0, 0, 14, 349], // cuGraphAddMemFreeNode
+    [3198, 20, 10000, 0, 0, 14, 354], // cuGraphAddMemcpyNode
+    [3219, 20, 10000, 0, 0, 14, 360], // cuGraphAddMemsetNode
+    [3240, 14, 12020, 0, 0, 14, 366], // cuGraphAddNode
+    [3255, 14, 12030, 0, 0, 14, 371], // cuGraphAddNode_v2
+    [3273, 14, 13040, 0, 0, 14, 377], // cuGraphAddNode_v3
+    [3291, 30, 11070, 0, 0, 14, 383], // cuGraphBatchMemOpNodeGetParams
+    [3322, 30, 11070, 0, 0, 14, 385], // cuGraphBatchMemOpNodeSetParams
+    [3353, 29, 10000, 0, 0, 14, 387], // cuGraphChildGraphNodeGetGraph
+    [3383, 12, 10000, 0, 0, 14, 389], // cuGraphClone
+    [3396, 30, 12030, 0, 0, 14, 391], // cuGraphConditionalHandleCreate
+    [3427, 13, 10000, 0, 0, 14, 396], // cuGraphCreate
+    [3441, 20, 11030, 0, 0, 14, 398], // cuGraphDebugDotPrint
+    [3462, 14, 10000, 0, 0, 14, 401], // cuGraphDestroy
+    [3477, 18, 10000, 0, 0, 14, 402], // cuGraphDestroyNode
+    [3496, 30, 11010, 0, 0, 14, 403], // cuGraphEventRecordNodeGetEvent
+    [3527, 30, 11010, 0, 0, 14, 405], // cuGraphEventRecordNodeSetEvent
+    [3558, 28, 11010, 0, 0, 14, 407], // cuGraphEventWaitNodeGetEvent
+    [3587, 28, 11010, 0, 0, 14, 409], // cuGraphEventWaitNodeSetEvent
+    [3616, 34, 11070, 0, 0, 14, 411], // cuGraphExecBatchMemOpNodeSetParams
+    [3651, 34, 11010, 0, 0, 14, 414], // cuGraphExecChildGraphNodeSetParams
+    [3686, 18, 10000, 0, 0, 14, 417], // cuGraphExecDestroy
+    [3705, 34, 11010, 0, 0, 14, 418], // cuGraphExecEventRecordNodeSetEvent
+    [3740, 32, 11010, 0, 0, 14, 421], // cuGraphExecEventWaitNodeSetEvent
+    [3773, 48, 11020, 0, 0, 14, 424], // cuGraphExecExternalSemaphoresSignalNodeSetParams
+    [3822, 46, 11020, 0, 0, 14, 427], // cuGraphExecExternalSemaphoresWaitNodeSetParams
+    [3869, 19, 12000, 0, 0, 14, 430], // cuGraphExecGetFlags
+    [3889, 16, 13010, 0, 0, 14, 432], // cuGraphExecGetId
+    [3906, 28, 10020, 0, 0, 14, 434], // cuGraphExecHostNodeSetParams
+    [3935, 30, 12000, 0, 0, 14, 437], // cuGraphExecKernelNodeSetParams_v2
+    [3969, 30, 10020, 0, 0, 14, 440], // cuGraphExecMemcpyNodeSetParams
+    [4000, 30, 10020, 0, 0, 14, 444], // cuGraphExecMemsetNodeSetParams
+    [4031, 24, 12020, 0, 0, 14, 448], // cuGraphExecNodeSetParams
+    [4056, 17, 12000, 0, 0, 14, 451], // cuGraphExecUpdate_v2
+    [4077, 44, 11020, 0, 0, 14, 454], // cuGraphExternalSemaphoresSignalNodeGetParams
+    [4122, 44, 11020, 0, 0, 14, 456], // cuGraphExternalSemaphoresSignalNodeSetParams
+    [4167, 42, 11020, 0, 0, 14, 458], // cuGraphExternalSemaphoresWaitNodeGetParams
+    [4210, 42, 11020, 0, 0, 14, 460], // cuGraphExternalSemaphoresWaitNodeSetParams
+    [4253, 15, 10000, 0, 0, 14, 462], // cuGraphGetEdges
+    [4269, 15, 12030, 0, 0, 14, 466], // cuGraphGetEdges_v2
+    [4288, 12, 13010, 0, 0, 14, 471], // cuGraphGetId
+    [4301, 15, 10000, 0, 0, 14, 473], // cuGraphGetNodes
+    [4317, 19, 10000, 0, 0, 14, 476], // cuGraphGetRootNodes
+    [4337, 24, 10000, 0, 0, 14, 479], // cuGraphHostNodeGetParams
+    [4362, 24, 10000, 0, 0, 14, 481], // cuGraphHostNodeSetParams
+    [4387, 27, 11040, 0, 0, 14, 483], // cuGraphInstantiateWithFlags
+    [4415, 28, 12000, 1, 188, 14, 486], // cuGraphInstantiateWithParams
+    [4444, 28, 12000, 2, 0, 14, 489], // cuGraphInstantiateWithParams_ptsz
+    [4478, 18, 11000, 0, 0, 14, 492], // cuGraphInstantiate_v2
+    [4500, 31, 11000, 0, 0, 14, 497], // cuGraphKernelNodeCopyAttributes
+    [4532, 29, 11000, 0, 0, 14, 499], // cuGraphKernelNodeGetAttribute
+    [4562, 26, 12000, 0, 0, 14, 502], // cuGraphKernelNodeGetParams_v2
+    [4592, 29, 11000, 0, 0, 14, 504], // cuGraphKernelNodeSetAttribute
+    [4622, 26, 12000, 0, 0, 14, 507], // cuGraphKernelNodeSetParams_v2
+    [4652, 13, 10000, 1, 196, 14, 509], // cuGraphLaunch
+    [4666, 13, 10000, 2, 0, 14, 511], // cuGraphLaunch_ptsz
+    [4685, 28, 11040, 0, 0, 14, 513], // cuGraphMemAllocNodeGetParams
+    [4714, 27, 11040, 0, 0, 14, 515], // cuGraphMemFreeNodeGetParams
+    [4742, 26, 10000, 0, 0, 14, 517], // cuGraphMemcpyNodeGetParams
+    [4769, 26, 10000, 0, 0, 14, 519], // cuGraphMemcpyNodeSetParams
+    [4796, 26, 10000, 0, 0, 14, 521], // cuGraphMemsetNodeGetParams
+    [4823, 26, 10000, 0, 0, 14, 523], // cuGraphMemsetNodeSetParams
+    [4850, 22, 10000, 0, 0, 14, 525], // cuGraphNodeFindInClone
+    [4873, 29, 13010, 0, 0, 14, 528], // cuGraphNodeGetContainingGraph
+    [4903, 26, 10000, 0, 0, 14, 530], // cuGraphNodeGetDependencies
+    [4930, 26, 12030, 0, 0, 14, 533], // cuGraphNodeGetDependencies_v2
+    [4960, 28, 10000, 0, 0, 14, 537], // cuGraphNodeGetDependentNodes
+    [4989, 28, 12030, 0, 0, 14, 540], // cuGraphNodeGetDependentNodes_v2
+    [5021, 21, 11060, 0, 0, 14, 544], // cuGraphNodeGetEnabled
+    [5043, 21, 13010, 0, 0, 14, 547], // cuGraphNodeGetLocalId
+    [5065, 20, 13020, 0, 0, 14, 549], // cuGraphNodeGetParams
+    [5086, 21, 13010, 0, 0, 14, 551], // cuGraphNodeGetToolsId
+    [5108, 18, 10000, 0, 0, 14, 553], // cuGraphNodeGetType
+    [5127, 21, 11060, 0, 0, 14, 555], // cuGraphNodeSetEnabled
+    [5149, 20, 12020, 0, 0, 14, 558], // cuGraphNodeSetParams
+    [5170, 20, 13040, 0, 0, 14, 560], // cuGraphNodeSetParams_v2
+    [5194, 24, 11030, 0, 0, 14, 562], // cuGraphReleaseUserObject
+    [5219, 25, 10000, 0, 0, 14, 565], // cuGraphRemoveDependencies
+    [5245, 25, 12030, 0, 0, 14, 569], // cuGraphRemoveDependencies_v2
+    [5274, 23, 11030, 0, 0, 14, 574], // cuGraphRetainUserObject
+    [5298, 13, 11010, 1, 222, 14, 578], // cuGraphUpload
+    [5312, 13, 11010, 2, 0, 14, 580], // cuGraphUpload_ptsz
+    [5331, 22, 3000, 1, 224, 15, 582], // cuGraphicsMapResources
+    [5354, 22, 7000, 2, 0, 15, 585], // cuGraphicsMapResources_ptsz
+    [5382, 41, 5000, 0, 0, 15, 588], // cuGraphicsResourceGetMappedMipmappedArray
+    [5424, 34, 3020, 0, 0, 15, 590], // cuGraphicsResourceGetMappedPointer_v2
+    [5462, 29, 6050, 0, 0, 15, 593], // cuGraphicsResourceSetMapFlags_v2
+    [5495, 35, 3000, 0, 0, 15, 595], // cuGraphicsSubResourceGetMappedArray
+    [5531, 24, 3000, 1, 230, 15, 599], // cuGraphicsUnmapResources
+    [5556, 24, 7000, 2, 0, 15, 602], // cuGraphicsUnmapResources_ptsz
+    [5586, 28, 3000, 0, 0, 15, 605], // cuGraphicsUnregisterResource
+    [5615, 16, 12040, 0, 0, 16, 606], // cuGreenCtxCreate
+    [5632, 17, 12040, 0, 0, 16, 610], // cuGreenCtxDestroy
+    [5650, 24, 12040, 0, 0, 16, 611], // cuGreenCtxGetDevResource
+    [5675, 15, 12090, 0, 0, 16, 614], // cuGreenCtxGetId
+    [5691, 21, 12040, 0, 0, 16, 616], // cuGreenCtxRecordEvent
+    [5713, 22, 12050, 0, 0, 16, 618], // cuGreenCtxStreamCreate
+    [5736, 19, 12040, 0, 0, 16, 622], // cuGreenCtxWaitEvent
+    [5756, 22, 10000, 0, 0, 12, 624], // cuImportExternalMemory
+    [5779, 25, 10000, 0, 0, 12, 626], // cuImportExternalSemaphore
+    [5805, 6, 2000, 0, 0, 17, 628], // cuInit
+    [5812, 19, 4010, 0, 0, 22, 629], // cuIpcCloseMemHandle
+    [5832, 19, 4010, 0, 0, 22, 630], // cuIpcGetEventHandle
+    [5852, 17, 4010, 0, 0, 22, 632], // cuIpcGetMemHandle
+    [5870, 20, 4010, 0, 0, 22, 634], // cuIpcOpenEventHandle
+    [5891, 18, 11000, 0, 0, 22, 636], // cuIpcOpenMemHandle_v2
+    [5913, 20, 12000, 0, 0, 18, 639], // cuKernelGetAttribute
+    [5934, 19, 12000, 0, 0, 18, 643], // cuKernelGetFunction
+    [5954, 18, 12050, 0, 0, 18, 645], // cuKernelGetLibrary
+    [5973, 15, 12030, 0, 0, 18, 647], // cuKernelGetName
+    [5989, 21, 13020, 0, 0, 18, 649], // cuKernelGetParamCount
+    [6011, 20, 12040, 0, 0, 18, 651], // cuKernelGetParamInfo
+    [6032, 20, 12000, 0, 0, 18, 655], // cuKernelSetAttribute
+    [6053, 22, 12000, 0, 0, 18, 659], // cuKernelSetCacheConfig
+    [6076, 8, 2000, 0, 0, 11, 662], // cuLaunch
+    [6085, 25, 9000, 1, 258, 10, 663], // cuLaunchCooperativeKernel
+    [6111, 36, 9000, 0, 0, 11, 673], // cuLaunchCooperativeKernelMultiDevice
+    [6148, 25, 9000, 2, 0, 10, 676], // cuLaunchCooperativeKernel_ptsz
+    [6179, 12, 2000, 0, 0, 11, 686], // cuLaunchGrid
+    [6192, 17, 2000, 0, 0, 11, 689], // cuLaunchGridAsync
+    [6210, 16, 10000, 1, 262, 10, 693], // cuLaunchHostFunc
+    [6227, 16, 10000, 2, 0, 10, 696], // cuLaunchHostFunc_ptsz
+    [6249, 16, 13010, 1, 264, 10, 699], // cuLaunchHostFunc_v2
+    [6269, 16, 13010, 2, 0, 10, 703], // cuLaunchHostFunc_v2_ptsz
+    [6294, 14, 4000, 1, 268, 10, 707], // cuLaunchKernel
+    [6309, 16, 11060, 1, 267, 10, 718], // cuLaunchKernelEx
+    [6326, 16, 11060, 2, 0, 10, 722], // cuLaunchKernelEx_ptsz
+    [6348, 14, 7000, 2, 0, 10, 726], // cuLaunchKernel_ptsz
+    [6368, 25, 12040, 0, 0, 18, 737], // cuLibraryEnumerateKernels
+    [6394, 18, 12000, 0, 0, 18, 740], // cuLibraryGetGlobal
+    [6413, 18, 12000, 0, 0, 18, 744], // cuLibraryGetKernel
+    [6432, 23, 12040, 0, 0, 18, 747], // cuLibraryGetKernelCount
+    [6456, 19, 12000, 0, 0, 18, 749], // cuLibraryGetManaged
+    [6476, 18, 12000, 0, 0, 18, 753], // cuLibraryGetModule
+    [6495, 27, 12000, 0, 0, 18, 755], // cuLibraryGetUnifiedFunction
+    [6523, 17, 12000, 0, 0, 18, 758], // cuLibraryLoadData
+    [6541, 21, 12000, 0, 0, 18, 766], // cuLibraryLoadFromFile
+    [6563, 15, 12000, 0, 0, 18, 774], // cuLibraryUnload
+    [6579, 13, 6050, 0, 0, 24, 775], // cuLinkAddData_v2
+    [6596, 13, 6050, 0, 0, 24, 783], // cuLinkAddFile_v2
+    [6613, 14, 5050, 0, 0, 24, 789], // cuLinkComplete
+    [6628, 12, 6050, 0, 0, 24, 792], // cuLinkCreate_v2
+    [6644, 13, 5050, 0, 0, 24, 796], // cuLinkDestroy
+    [6658, 26, 13030, 0, 0, 19, 797], // cuLogicalEndpointAddDevice
+    [6685, 25, 13030, 0, 0, 19, 799], // cuLogicalEndpointBindAddr
+    [6711, 24, 13030, 0, 0, 19, 805], // cuLogicalEndpointBindMem
+    [6736, 23, 13030, 0, 0, 19, 812], // cuLogicalEndpointCreate
+    [6760, 24, 13030, 0, 0, 19, 814], // cuLogicalEndpointDestroy
+    [6785, 23, 13030, 0, 0, 19, 815], // cuLogicalEndpointExport
+    [6809, 26, 13030, 0, 0, 19, 818], // cuLogicalEndpointGetLimits
+    [6836, 26, 13030, 0, 0, 19, 821], // cuLogicalEndpointIdRelease
+    [6863, 26, 13030, 0, 0, 19, 823], // cuLogicalEndpointIdReserve
+    [6890, 23, 13030, 0, 0, 19, 825], // cuLogicalEndpointImport
+    [6914, 22, 13030, 0, 0, 19, 828], // cuLogicalEndpointQuery
+    [6937, 23, 13030, 0, 0, 19, 831], // cuLogicalEndpointUnbind
+    [6961, 13, 12090, 0, 0, 20, 835], // cuLogsCurrent
+    [6975, 16, 12090, 0, 0, 20, 837], // cuLogsDumpToFile
+    [6992, 18, 12090, 0, 0, 20, 840], // cuLogsDumpToMemory
+    [7011, 22, 12090, 0, 0, 20, 844], // cuLogsRegisterCallback
+    [7034, 24, 12090, 0, 0, 20, 847], // cuLogsUnregisterCallback
+    [7059, 16, 10020, 0, 0, 37, 848], // cuMemAddressFree
+    [7076, 19, 10020, 0, 0, 37, 850], // cuMemAddressReserve
+    [7096, 11, 8000, 0, 0, 36, 855], // cuMemAdvise
+    [7108, 11, 12020, 0, 0, 36, 859], // cuMemAdvise_v2
+    [7123, 15, 11020, 1, 306, 21, 863], // cuMemAllocAsync
+    [7139, 15, 11020, 2, 0, 21, 866], // cuMemAllocAsync_ptsz
+    [7160, 23, 11020, 1, 308, 21, 869], // cuMemAllocFromPoolAsync
+    [7184, 23, 11020, 2, 0, 21, 873], // cuMemAllocFromPoolAsync_ptsz
+    [7213, 14, 3020, 0, 0, 22, 877], // cuMemAllocHost_v2
+    [7231, 17, 6000, 0, 0, 22, 879], // cuMemAllocManaged
+    [7249, 15, 3020, 0, 0, 22, 882], // cuMemAllocPitch_v2
+    [7268, 10, 3020, 0, 0, 22, 887], // cuMemAlloc_v2
+    [7282, 25, 12060, 1, 314, 22, 889], // cuMemBatchDecompressAsync
+    [7308, 25, 12060, 2, 0, 22, 894], // cuMemBatchDecompressAsync_ptsz
+    [7339, 11, 10020, 0, 0, 37, 899], // cuMemCreate
+    [7351, 33, 13000, 1, 317, 36, 903], // cuMemDiscardAndPrefetchBatchAsync
+    [7385, 33, 13000, 2, 0, 36, 911], // cuMemDiscardAndPrefetchBatchAsync_ptsz
+    [7424, 22, 13000, 1, 319, 36, 919], // cuMemDiscardBatchAsync
+    [7447, 22, 13000, 2, 0, 36, 924], // cuMemDiscardBatchAsync_ptsz
+    [7475, 28, 10020, 0, 0, 37, 929], // cuMemExportToShareableHandle
+    [7504, 14, 11020, 1, 322, 21, 933], // cuMemFreeAsync
+    [7519, 14, 11020, 2, 0, 21, 935], // cuMemFreeAsync_ptsz
+    [7539, 13, 2000, 0, 0, 22, 937], // cuMemFreeHost
+    [7553, 9, 3020, 0, 0, 22, 938], // cuMemFree_v2
+    [7566, 14, 10020, 0, 0, 37, 939], // cuMemGetAccess
+    [7581, 20, 3020, 0, 0, 22, 942], // cuMemGetAddressRange_v2
+    [7605, 29, 10020, 0, 0, 37, 945], // cuMemGetAllocationGranularity
+    [7635, 38, 10020, 0, 0, 37, 948], // cuMemGetAllocationPropertiesFromHandle
+    [7674, 22, 13000, 0, 0, 21, 950], // cuMemGetDefaultMemPool
+    [7697, 29, 11070, 0, 0, 22, 953], // cuMemGetHandleForAddressRange
+    [7727, 12, 3020, 0, 0, 22, 958], // cuMemGetInfo_v2
+    [7743, 20, 13040, 0, 0, 36, 960], // cuMemGetLocationInfo
+    [7764, 15, 13000, 0, 0, 21, 965], // cuMemGetMemPool
+    [7780, 14, 2020, 0, 0, 22, 968], // cuMemHostAlloc
+    [7795, 25, 3020, 0, 0, 22, 971], // cuMemHostGetDevicePointer_v2
+    [7824, 17, 2030, 0, 0, 22, 974], // cuMemHostGetFlags
+    [7842, 17, 6050, 0, 0, 22, 976], // cuMemHostRegister_v2
+    [7863, 19, 4000, 0, 0, 22, 979], // cuMemHostUnregister
+    [7883, 30, 10020, 0, 0, 37, 980], // cuMemImportFromShareableHandle
+    [7914, 8, 10020, 0, 0, 37, 983], // cuMemMap
+    [7923, 18, 11010, 1, 342, 37, 988], // cuMemMapArrayAsync
+    [7942, 18, 11010, 2, 0, 37, 991], // cuMemMapArrayAsync_ptsz
+    [7966, 15, 11020, 0, 0, 21, 994], // cuMemPoolCreate
+    [7982, 16, 11020, 0, 0, 21, 996], // cuMemPoolDestroy
+    [7999, 22, 11020, 0, 0, 21, 997], // cuMemPoolExportPointer
+    [8022, 32, 11020, 0, 0, 21, 999], // cuMemPoolExportToShareableHandle
+    [8055, 18, 11020, 0, 0, 21, 1003], // cuMemPoolGetAccess
+    [8074, 21, 11020, 0, 0, 21, 1006], // cuMemPoolGetAttribute
+    [8096, 34, 11020, 0, 0, 21, 1009], // cuMemPoolImportFromShareableHandle
+    [8131, 22, 11020, 0, 0, 21, 1013], // cuMemPoolImportPointer
+    [8154, 18, 11020, 0, 0, 21, 1016], // cuMemPoolSetAccess
+    [8173, 21, 11020, 0, 0, 21, 1019], // cuMemPoolSetAttribute
+    [8195, 15, 11020, 0, 0, 21, 1022], // cuMemPoolTrimTo
+    [8211, 18, 8000, 1, 355, 36, 1024], // cuMemPrefetchAsync
+    [8230, 18, 8000, 2, 0, 36, 1028], // cuMemPrefetchAsync_ptsz
+    [8254, 18, 12020, 1, 357, 36, 1032], // cuMemPrefetchAsync_v2
+    [8276, 18, 12020, 2, 0, 36, 1037], // cuMemPrefetchAsync_v2_ptsz
+    [8303, 23, 13000, 1, 359, 36, 1042], // cuMemPrefetchBatchAsync
+    [8327, 23, 13000, 2, 0, 36, 1050], // cuMemPrefetchBatchAsync_ptsz
+    [8356, 22, 8000, 0, 0, 36, 1058], // cuMemRangeGetAttribute
+    [8379, 23, 8000, 0, 0, 36, 1063], // cuMemRangeGetAttributes
+    [8403, 12, 10020, 0, 0, 37, 1069], // cuMemRelease
+    [8416, 27, 11000, 0, 0, 37, 1070], // cuMemRetainAllocationHandle
+    [8444, 14, 10020, 0, 0, 37, 1072], // cuMemSetAccess
+    [8459, 15, 13000, 0, 0, 21, 1076], // cuMemSetMemPool
+    [8475, 10, 10020, 0, 0, 37, 1079], // cuMemUnmap
+    [8486, 8, 4000, 1, 426, 22, 1081], // cuMemcpy
+    [8495, 15, 3020, 1, 369, 22, 1084], // cuMemcpy2DAsync_v2
+    [8514, 15, 7000, 2, 0, 22, 1086], // cuMemcpy2DAsync_v2_ptsz
+    [8538, 19, 3020, 1, 371, 22, 1088], // cuMemcpy2DUnaligned_v2
+    [8561, 19, 7000, 2, 0, 22, 1089], // cuMemcpy2DUnaligned_v2_ptds
+    [8589, 10, 3020, 1, 373, 22, 1090], // cuMemcpy2D_v2
+    [8603, 10, 7000, 2, 0, 22, 1091], // cuMemcpy2D_v2_ptds
+    [8622, 15, 3020, 1, 375, 22, 1092], // cuMemcpy3DAsync_v2
+    [8641, 15, 7000, 2, 0, 22, 1094], // cuMemcpy3DAsync_v2_ptsz
+    [8665, 20, 12080, 1, 377, 22, 1096], // cuMemcpy3DBatchAsync
+    [8686, 20, 12080, 2, 0, 22, 1101], // cuMemcpy3DBatchAsync_ptsz
+    [8712, 20, 13000, 1, 379, 22, 1106], // cuMemcpy3DBatchAsync_v2
+    [8736, 20, 13000, 2, 0, 22, 1110], // cuMemcpy3DBatchAsync_v2_ptsz
+    [8765, 14, 4000, 1, 383, 22, 1114], // cuMemcpy3DPeer
+    [8780, 19, 4000, 1, 382, 22, 1115], // cuMemcpy3DPeerAsync
+    [8800, 19, 7000, 2, 0, 22, 1117], // cuMemcpy3DPeerAsync_ptsz
+    [8825, 14, 7000, 2, 0, 22, 1119], // cuMemcpy3DPeer_ptds
+    [8845, 29, 13020, 1, 385, 22, 1120], // cuMemcpy3DWithAttributesAsync
+    [8875, 29, 13020, 2, 0, 22, 1123], // cuMemcpy3DWithAttributesAsync_ptsz
+    [8910, 10, 3020, 1, 387, 22, 1126], // cuMemcpy3D_v2
+    [8924, 10, 7000, 2, 0, 22, 1127], // cuMemcpy3D_v2_ptds
+    [8943, 13, 4000, 1, 389, 22, 1128], // cuMemcpyAsync
+    [8957, 13, 7000, 2, 0, 22, 1132], // cuMemcpyAsync_ptsz
+    [8976, 12, 3020, 1, 391, 22, 1136], // cuMemcpyAtoA_v2
+    [8992, 12, 7000, 2, 0, 22, 1141], // cuMemcpyAtoA_v2_ptds
+    [9013, 12, 3020, 1, 393, 22, 1146], // cuMemcpyAtoD_v2
+    [9029, 12, 7000, 2, 0, 22, 1150], // cuMemcpyAtoD_v2_ptds
+    [9050, 17, 3020, 1, 395, 22, 1154], // cuMemcpyAtoHAsync_v2
+    [9071, 17, 7000, 2, 0, 22, 1159], // cuMemcpyAtoHAsync_v2_ptsz
+    [9097, 12, 3020, 1, 397, 22, 1164], // cuMemcpyAtoH_v2
+    [9113, 12, 7000, 2, 0, 22, 1168], // cuMemcpyAtoH_v2_ptds
+    [9134, 18, 12080, 1, 399, 22, 1172], // cuMemcpyBatchAsync
+    [9153, 18, 12080, 2, 0, 22, 1181], // cuMemcpyBatchAsync_ptsz
+    [9177, 18, 13000, 1, 401, 22, 1190], // cuMemcpyBatchAsync_v2
+    [9199, 18, 13000, 2, 0, 22, 1198], // cuMemcpyBatchAsync_v2_ptsz
+    [9226, 12, 3020, 1, 403, 22, 1206], // cuMemcpyDtoA_v2
+    [9242, 12, 7000, 2, 0, 22, 1210], // cuMemcpyDtoA_v2_ptds
+    [9263, 17, 3020, 1, 405, 22, 1214], // cuMemcpyDtoDAsync_v2
+    [9284, 17, 7000, 2, 0, 22, 1218], // cuMemcpyDtoDAsync_v2_ptsz
+    [9310, 12, 3020, 1, 407, 22, 1222], // cuMemcpyDtoD_v2
+    [9326, 12, 7000, 2, 0, 22, 1225], // cuMemcpyDtoD_v2_ptds
+    [9347, 17, 3020, 1, 409, 22, 1228], // cuMemcpyDtoHAsync_v2
+    [9368, 17, 7000, 2, 0, 22, 1232], // cuMemcpyDtoHAsync_v2_ptsz
+    [9394, 12, 3020, 1, 411, 22, 1236], // cuMemcpyDtoH_v2
+    [9410, 12, 7000, 2, 0, 22, 1239], // cuMemcpyDtoH_v2_ptds
+    [9431, 17, 3020, 1, 413, 22, 1242], // cuMemcpyHtoAAsync_v2
+    [9452, 17, 7000, 2, 0, 22, 1247], // cuMemcpyHtoAAsync_v2_ptsz
+    [9478, 12, 3020, 1, 415, 22, 1252], // cuMemcpyHtoA_v2
+    [9494, 12, 7000, 2, 0, 22, 1256], // cuMemcpyHtoA_v2_ptds
+    [9515, 17, 3020, 1, 417, 22, 1260], // cuMemcpyHtoDAsync_v2
+    [9536, 17, 7000, 2, 0, 22, 1264], // cuMemcpyHtoDAsync_v2_ptsz
+    [9562, 12, 3020, 1, 419, 22, 1268], // cuMemcpyHtoD_v2
+    [9578, 12, 7000, 2, 0, 22, 1271], // cuMemcpyHtoD_v2_ptds
+    [9599, 12, 4000, 1, 423, 22, 1274], // cuMemcpyPeer
+    [9612, 17, 4000, 1, 422, 22, 1279], // cuMemcpyPeerAsync
+    [9630, 17, 7000, 2, 0, 22, 1285], // cuMemcpyPeerAsync_ptsz
+    [9653, 12, 7000, 2, 0, 22, 1291], // cuMemcpyPeer_ptds
+    [9671, 27, 13020, 1, 425, 22, 1296], // cuMemcpyWithAttributesAsync
+    [9699, 27, 13020, 2, 0, 22, 1301], // cuMemcpyWithAttributesAsync_ptsz
+    [9732, 8, 7000, 2, 0, 22, 1306], // cuMemcpy_ptds
+    [9746, 16, 3020, 1, 428, 22, 1309], // cuMemsetD16Async
+    [9763, 16, 7000, 2, 0, 22, 1313], // cuMemsetD16Async_ptsz
+    [9785, 11, 3020, 1, 430, 22, 1317], // cuMemsetD16_v2
+    [9800, 11, 7000, 2, 0, 22, 1320], // cuMemsetD16_v2_ptds
+    [9820, 18, 3020, 1, 432, 22, 1323], // cuMemsetD2D16Async
+    [9839, 18, 7000, 2, 0, 22, 1329], // cuMemsetD2D16Async_ptsz
+    [9863, 13, 3020, 1, 434, 22, 1335], // cuMemsetD2D16_v2
+    [9880, 13, 7000, 2, 0, 22, 1340], // cuMemsetD2D16_v2_ptds
+    [9902, 18, 3020, 1, 436, 22, 1345], // cuMemsetD2D32Async
+    [9921, 18, 7000, 2, 0, 22, 1351], // cuMemsetD2D32Async_ptsz
+    [9945, 13, 3020, 1, 438, 22, 1357], // cuMemsetD2D32_v2
+    [9962, 13, 7000, 2, 0, 22, 1362], // cuMemsetD2D32_v2_ptds
+    [9984, 17, 3020, 1, 440, 22, 1367], // cuMemsetD2D8Async
+    [10002, 17, 7000, 2, 0, 22, 1373], // cuMemsetD2D8Async_ptsz
+    [10025, 12, 3020, 1, 442, 22, 1379], // cuMemsetD2D8_v2
+    [10041, 12, 7000, 2, 0, 22, 1384], // cuMemsetD2D8_v2_ptds
+    [10062, 16, 3020, 1, 444, 22, 1389], // cuMemsetD32Async
+    [10079, 16, 7000, 2, 0, 22, 1393], // cuMemsetD32Async_ptsz
+    [10101, 11, 3020, 1, 446, 22, 1397], // cuMemsetD32_v2
+    [10116, 11, 7000, 2, 0, 22, 1400], // cuMemsetD32_v2_ptds
+    [10136, 15, 3020, 1, 448, 22, 1403], // cuMemsetD8Async
+    [10152, 15, 7000, 2, 0, 22, 1407], // cuMemsetD8Async_ptsz
+    [10173, 10, 3020, 1, 450, 22, 1411], // cuMemsetD8_v2
+    [10187, 10, 7000, 2, 0, 22, 1414], // cuMemsetD8_v2_ptds
+    [10206, 22, 5000, 0, 0, 22, 1417], // cuMipmappedArrayCreate
+    [10229, 23, 5000, 0, 0, 22, 1420], // cuMipmappedArrayDestroy
+    [10253, 24, 5000, 0, 0, 22, 1421], // cuMipmappedArrayGetLevel
+    [10278, 37, 11060, 0, 0, 22, 1424], // cuMipmappedArrayGetMemoryRequirements
+    [10316, 35, 11010, 0, 0, 22, 1427], // cuMipmappedArrayGetSparseProperties
+    [10352, 26, 12040, 0, 0, 24, 1429], // cuModuleEnumerateFunctions
+    [10379, 19, 2000, 0, 0, 24, 1432], // cuModuleGetFunction
+    [10399, 24, 12040, 0, 0, 24, 1435], // cuModuleGetFunctionCount
+    [10424, 17, 3020, 0, 0, 24, 1437], // cuModuleGetGlobal_v2
+    [10445, 22, 11070, 0, 0, 24, 1441], // cuModuleGetLoadingMode
+    [10468, 18, 3000, 0, 0, 25, 1442], // cuModuleGetSurfRef
+    [10487, 17, 2000, 0, 0, 25, 1445], // cuModuleGetTexRef
+    [10505, 12, 2000, 0, 0, 24, 1448], // cuModuleLoad
+    [10518, 16, 2000, 0, 0, 24, 1450], // cuModuleLoadData
+    [10535, 18, 2010, 0, 0, 24, 1452], // cuModuleLoadDataEx
+    [10554, 21, 2000, 0, 0, 24, 1457], // cuModuleLoadFatBinary
+    [10576, 14, 2000, 0, 0, 24, 1459], // cuModuleUnload
+    [10591, 20, 12010, 0, 0, 26, 1460], // cuMulticastAddDevice
+    [10612, 19, 12010, 0, 0, 26, 1462], // cuMulticastBindAddr
+    [10632, 19, 13010, 0, 0, 26, 1467], // cuMulticastBindAddr_v2
+    [10655, 18, 12010, 0, 0, 26, 1473], // cuMulticastBindMem
+    [10674, 18, 13010, 0, 0, 26, 1479], // cuMulticastBindMem_v2
+    [10696, 17, 12010, 0, 0, 26, 1486], // cuMulticastCreate
+    [10714, 25, 12010, 0, 0, 26, 1488], // cuMulticastGetGranularity
+    [10740, 17, 12010, 0, 0, 26, 1491], // cuMulticastUnbind
+    [10758, 39, 10020, 0, 0, 27, 1495], // cuOccupancyAvailableDynamicSMemPerBlock
+    [10798, 43, 6050, 0, 0, 27, 1499], // cuOccupancyMaxActiveBlocksPerMultiprocessor
+    [10842, 52, 7000, 0, 0, 27, 1503], // cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
+    [10895, 28, 11070, 0, 0, 27, 1508], // cuOccupancyMaxActiveClusters
+    [10924, 32, 6050, 0, 0, 27, 1511], // cuOccupancyMaxPotentialBlockSize
+    [10957, 41, 7000, 0, 0, 27, 1517], // cuOccupancyMaxPotentialBlockSizeWithFlags
+    [10999, 34, 11070, 0, 0, 27, 1524], // cuOccupancyMaxPotentialClusterSize
+    [11034, 14, 2000, 0, 0, 11, 1527], // cuParamSetSize
+    [11049, 16, 2000, 0, 0, 11, 1529], // cuParamSetTexRef
+    [11066, 11, 2000, 0, 0, 11, 1532], // cuParamSetf
+    [11078, 11, 2000, 0, 0, 11, 1535], // cuParamSeti
+    [11090, 11, 2000, 0, 0, 11, 1538], // cuParamSetv
+    [11102, 21, 4000, 0, 0, 36, 1542], // cuPointerGetAttribute
+    [11124, 22, 7000, 0, 0, 36, 1545], // cuPointerGetAttributes
+    [11147, 21, 6000, 0, 0, 36, 1549], // cuPointerSetAttribute
+    [11169, 31, 10000, 1, 492, 12, 1552], // cuSignalExternalSemaphoresAsync
+    [11201, 31, 10000, 2, 0, 12, 1556], // cuSignalExternalSemaphoresAsync_ptsz
+    [11238, 19, 5000, 1, 494, 30, 1560], // cuStreamAddCallback
+    [11258, 19, 7000, 2, 0, 30, 1564], // cuStreamAddCallback_ptsz
+    [11283, 22, 6000, 1, 496, 30, 1568], // cuStreamAttachMemAsync
+    [11306, 22, 7000, 2, 0, 30, 1572], // cuStreamAttachMemAsync_ptsz
+    [11334, 18, 8000, 2, 0, 23, 1576], // cuStreamBatchMemOp_ptsz
+    [11358, 18, 11070, 1, 499, 23, 1580], // cuStreamBatchMemOp_v2
+    [11380, 18, 11070, 2, 0, 23, 1584], // cuStreamBatchMemOp_v2_ptsz
+    [11407, 25, 13010, 1, 501, 30, 1588], // cuStreamBeginCaptureToCig
+    [11433, 25, 13010, 2, 0, 30, 1590], // cuStreamBeginCaptureToCig_ptsz
+    [11464, 27, 12030, 1, 503, 30, 1592], // cuStreamBeginCaptureToGraph
+    [11492, 27, 12030, 2, 0, 30, 1598], // cuStreamBeginCaptureToGraph_ptsz
+    [11525, 20, 10000, 2, 0, 30, 1604], // cuStreamBeginCapture_ptsz
+    [11551, 20, 10010, 1, 506, 30, 1605], // cuStreamBeginCapture_v2
+    [11575, 20, 10010, 2, 0, 30, 1607], // cuStreamBeginCapture_v2_ptsz
+    [11604, 29, 13030, 1, 508, 30, 1609], // cuStreamBeginRecaptureToGraph
+    [11634, 29, 13030, 2, 0, 30, 1614], // cuStreamBeginRecaptureToGraph_ptsz
+    [11669, 22, 11000, 1, 510, 30, 1619], // cuStreamCopyAttributes
+    [11692, 22, 11000, 2, 0, 30, 1621], // cuStreamCopyAttributes_ptsz
+    [11720, 14, 2000, 0, 0, 30, 1623], // cuStreamCreate
+    [11735, 26, 5050, 0, 0, 30, 1625], // cuStreamCreateWithPriority
+    [11762, 15, 4000, 0, 0, 30, 1628], // cuStreamDestroy_v2
+    [11781, 18, 10000, 1, 517, 30, 1629], // cuStreamEndCapture
+    [11800, 23, 13010, 1, 516, 30, 1631], // cuStreamEndCaptureToCig
+    [11824, 23, 13010, 2, 0, 30, 1632], // cuStreamEndCaptureToCig_ptsz
+    [11853, 18, 10000, 2, 0, 30, 1633], // cuStreamEndCapture_ptsz
+    [11877, 20, 11000, 1, 519, 30, 1635], // cuStreamGetAttribute
+    [11898, 20, 11000, 2, 0, 30, 1638], // cuStreamGetAttribute_ptsz
+    [11924, 22, 10010, 2, 0, 30, 1641], // cuStreamGetCaptureInfo_ptsz
+    [11952, 22, 11030, 1, 522, 30, 1644], // cuStreamGetCaptureInfo_v2
+    [11978, 22, 11030, 2, 0, 30, 1650], // cuStreamGetCaptureInfo_v2_ptsz
+    [12009, 22, 12030, 1, 524, 30, 1656], // cuStreamGetCaptureInfo_v3
+    [12035, 22, 12030, 2, 0, 30, 1663], // cuStreamGetCaptureInfo_v3_ptsz
+    [12066, 14, 9020, 1, 526, 30, 1670], // cuStreamGetCtx
+    [12081, 14, 9020, 2, 0, 30, 1672], // cuStreamGetCtx_ptsz
+    [12101, 14, 12050, 1, 528, 30, 1674], // cuStreamGetCtx_v2
+    [12119, 14, 12050, 2, 0, 30, 1677], // cuStreamGetCtx_v2_ptsz
+    [12142, 22, 13010, 1, 530, 16, 1680], // cuStreamGetDevResource
+    [12165, 22, 13010, 2, 0, 16, 1683], // cuStreamGetDevResource_ptsz
+    [12193, 17, 12080, 1, 532, 30, 1686], // cuStreamGetDevice
+    [12211, 17, 12080, 2, 0, 30, 1688], // cuStreamGetDevice_ptsz
+    [12234, 16, 5050, 1, 534, 30, 1690], // cuStreamGetFlags
+    [12251, 16, 7000, 2, 0, 30, 1692], // cuStreamGetFlags_ptsz
+    [12273, 19, 12040, 0, 0, 16, 1694], // cuStreamGetGreenCtx
+    [12293, 13, 12000, 1, 537, 30, 1696], // cuStreamGetId
+    [12307, 13, 12000, 2, 0, 30, 1698], // cuStreamGetId_ptsz
+    [12326, 19, 5050, 1, 539, 30, 1700], // cuStreamGetPriority
+    [12346, 19, 7000, 2, 0, 30, 1702], // cuStreamGetPriority_ptsz
+    [12371, 19, 10000, 1, 541, 30, 1704], // cuStreamIsCapturing
+    [12391, 19, 10000, 2, 0, 30, 1706], // cuStreamIsCapturing_ptsz
+    [12416, 13, 2000, 1, 543, 30, 1708], // cuStreamQuery
+    [12430, 13, 7000, 2, 0, 30, 1709], // cuStreamQuery_ptsz
+    [12449, 20, 11000, 1, 545, 30, 1710], // cuStreamSetAttribute
+    [12470, 20, 11000, 2, 0, 30, 1713], // cuStreamSetAttribute_ptsz
+    [12496, 19, 2000, 1, 547, 30, 1716], // cuStreamSynchronize
+    [12516, 19, 7000, 2, 0, 30, 1717], // cuStreamSynchronize_ptsz
+    [12541, 33, 11030, 1, 549, 30, 1718], // cuStreamUpdateCaptureDependencies
+    [12575, 33, 11030, 2, 0, 30, 1722], // cuStreamUpdateCaptureDependencies_ptsz
+    [12614, 33, 12030, 1, 551, 30, 1726], // cuStreamUpdateCaptureDependencies_v2
+    [12651, 33, 12030, 2, 0, 30, 1731], // cuStreamUpdateCaptureDependencies_v2_ptsz
+    [12693, 17, 3020, 1, 553, 30, 1736], // cuStreamWaitEvent
+    [12711, 17, 7000, 2, 0, 30, 1739], // cuStreamWaitEvent_ptsz
+    [12734, 19, 8000, 2, 0, 23, 1742], // cuStreamWaitValue32_ptsz
+    [12759, 19, 11070, 1, 556, 23, 1746], // cuStreamWaitValue32_v2
+    [12782, 19, 11070, 2, 0, 23, 1750], // cuStreamWaitValue32_v2_ptsz
+    [12810, 19, 9000, 2, 0, 23, 1754], // cuStreamWaitValue64_ptsz
+    [12835, 19, 11070, 1, 559, 23, 1758], // cuStreamWaitValue64_v2
+    [12858, 19, 11070, 2, 0, 23, 1762], // cuStreamWaitValue64_v2_ptsz
+    [12886, 20, 8000, 2, 0, 23, 1766], // cuStreamWriteValue32_ptsz
+    [12912, 20, 11070, 1, 562, 23, 1770], // cuStreamWriteValue32_v2
+    [12936, 20, 11070, 2, 0, 23, 1774], // cuStreamWriteValue32_v2_ptsz
+    [12965, 20, 9000, 2, 0, 23, 1778], // cuStreamWriteValue64_ptsz
+    [12991, 20, 11070, 1, 565, 23, 1782], // cuStreamWriteValue64_v2
+    [13015, 20, 11070, 2, 0, 23, 1786], // cuStreamWriteValue64_v2_ptsz
+    [13044, 18, 5000, 0, 0, 31, 1790], // cuSurfObjectCreate
+    [13063, 19, 5000, 0, 0, 31, 1792], // cuSurfObjectDestroy
+    [13083, 27, 5000, 0, 0, 31, 1793], // cuSurfObjectGetResourceDesc
+    [13111, 17, 3000, 0, 0, 32, 1795], // cuSurfRefGetArray
+    [13129, 17, 3000, 0, 0, 32, 1797], // cuSurfRefSetArray
+    [13147, 23, 12000, 0, 0, 33, 1800], // cuTensorMapEncodeIm2col
+    [13171, 27, 12080, 0, 0, 33, 1815], // cuTensorMapEncodeIm2colWide
+    [13199, 22, 12000, 0, 0, 33, 1831], // cuTensorMapEncodeTiled
+    [13222, 25, 12000, 0, 0, 33, 1843], // cuTensorMapReplaceAddress
+    [13248, 29, 13050, 0, 0, 33, 1845], // cuTensorMapSetAllocationClass
+    [13278, 17, 5000, 0, 0, 34, 1848], // cuTexObjectCreate
+    [13296, 18, 5000, 0, 0, 34, 1852], // cuTexObjectDestroy
+    [13315, 26, 5000, 0, 0, 34, 1853], // cuTexObjectGetResourceDesc
+    [13342, 30, 5000, 0, 0, 34, 1855], // cuTexObjectGetResourceViewDesc
+    [13373, 25, 5000, 0, 0, 34, 1857], // cuTexObjectGetTextureDesc
+    [13399, 14, 2000, 0, 0, 35, 1859], // cuTexRefCreate
+    [13414, 15, 2000, 0, 0, 35, 1860], // cuTexRefDestroy
+    [13430, 22, 2000, 0, 0, 35, 1861], // cuTexRefGetAddressMode
+    [13453, 18, 3020, 0, 0, 35, 1864], // cuTexRefGetAddress_v2
+    [13475, 16, 2000, 0, 0, 35, 1866], // cuTexRefGetArray
+    [13492, 22, 8000, 0, 0, 35, 1868], // cuTexRefGetBorderColor
+    [13515, 21, 2000, 0, 0, 35, 1870], // cuTexRefGetFilterMode
+    [13537, 16, 2000, 0, 0, 35, 1872], // cuTexRefGetFlags
+    [13554, 17, 2000, 0, 0, 35, 1874], // cuTexRefGetFormat
+    [13572, 24, 5000, 0, 0, 35, 1877], // cuTexRefGetMaxAnisotropy
+    [13597, 27, 5000, 0, 0, 35, 1879], // cuTexRefGetMipmapFilterMode
+    [13625, 26, 5000, 0, 0, 35, 1881], // cuTexRefGetMipmapLevelBias
+    [13652, 27, 5000, 0, 0, 35, 1883], // cuTexRefGetMipmapLevelClamp
+    [13680, 25, 5000, 0, 0, 35, 1886], // cuTexRefGetMipmappedArray
+    [13706, 20, 3020, 0, 0, 35, 1888], // cuTexRefSetAddress2D_v2
+    [13730, 20, 4010, 0, 0, 35, 1892], // cuTexRefSetAddress2D_v3
+    [13754, 22, 2000, 0, 0, 35, 1896], // cuTexRefSetAddressMode
+    [13777, 18, 3020, 0, 0, 35, 1899], // cuTexRefSetAddress_v2
+    [13799, 16, 2000, 0, 0, 35, 1903], // cuTexRefSetArray
+    [13816, 22, 8000, 0, 0, 35, 1906], // cuTexRefSetBorderColor
+    [13839, 21, 2000, 0, 0, 35, 1908], // cuTexRefSetFilterMode
+    [13861, 16, 2000, 0, 0, 35, 1910], // cuTexRefSetFlags
+    [13878, 17, 2000, 0, 0, 35, 1912], // cuTexRefSetFormat
+    [13896, 24, 5000, 0, 0, 35, 1915], // cuTexRefSetMaxAnisotropy
+    [13921, 27, 5000, 0, 0, 35, 1917], // cuTexRefSetMipmapFilterMode
+    [13949, 26, 5000, 0, 0, 35, 1919], // cuTexRefSetMipmapLevelBias
+    [13976, 27, 5000, 0, 0, 35, 1921], // cuTexRefSetMipmapLevelClamp
+    [14004, 25, 5000, 0, 0, 35, 1924], // cuTexRefSetMipmappedArray
+    [14030, 33, 10010, 0, 0, 30, 1927], // cuThreadExchangeStreamCaptureMode
+    [14064, 18, 11030, 0, 0, 14, 1928], // cuUserObjectCreate
+    [14083, 19, 11030, 0, 0, 14, 1933], // cuUserObjectRelease
+    [14103, 18, 11030, 0, 0, 14, 1935], // cuUserObjectRetain
+    [14122, 29, 10000, 1, 614, 12, 1937], // cuWaitExternalSemaphoresAsync
+    [14152, 29, 10000, 2, 0, 12, 1941], // cuWaitExternalSemaphoresAsync_ptsz
+    [14187, 15, 2000, 0, 0, 22, 1945], // cuArray3DCreate
+    [14203, 22, 2000, 0, 0, 22, 1947], // cuArray3DGetDescriptor
+    [14226, 13, 2000, 0, 0, 22, 1949], // cuArrayCreate
+    [14240, 20, 2000, 0, 0, 22, 1951], // cuArrayGetDescriptor
+    [14261, 11, 2000, 0, 0, 3, 1953], // cuCtxCreate
+    [14273, 12, 2000, 0, 0, 3, 1956], // cuCtxDestroy
+    [14286, 15, 2000, 0, 0, 3, 1957], // cuCtxPopCurrent
+    [14302, 16, 2000, 0, 0, 3, 1958], // cuCtxPushCurrent
+    [14319, 25, 7000, 0, 0, 29, 1959], // cuDevicePrimaryCtxRelease
+    [14345, 23, 7000, 0, 0, 29, 1960], // cuDevicePrimaryCtxReset
+    [14369, 26, 7000, 0, 0, 29, 1961], // cuDevicePrimaryCtxSetFlags
+    [14396, 16, 2000, 0, 0, 5, 1963], // cuDeviceTotalMem
+    [14413, 14, 2000, 0, 0, 9, 1965], // cuEventDestroy
+    [14428, 16, 11030, 0, 0, 7, 1966], // cuGetProcAddress
+    [14445, 20, 10000, 0, 0, 14, 1970], // cuGraphAddKernelNode
+    [14466, 30, 10010, 0, 0, 14, 1975], // cuGraphExecKernelNodeSetParams
+    [14497, 17, 10020, 0, 0, 14, 1978], // cuGraphExecUpdate
+    [14515, 18, 10000, 0, 0, 14, 1982], // cuGraphInstantiate
+    [14534, 26, 10000, 0, 0, 14, 1987], // cuGraphKernelNodeGetParams
+    [14561, 26, 10000, 0, 0, 14, 1989], // cuGraphKernelNodeSetParams
+    [14588, 34, 3000, 0, 0, 15, 1991], // cuGraphicsResourceGetMappedPointer
+    [14623, 29, 3000, 0, 0, 15, 1994], // cuGraphicsResourceSetMapFlags
+    [14653, 18, 4010, 0, 0, 22, 1996], // cuIpcOpenMemHandle
+    [14672, 13, 5050, 0, 0, 24, 1999], // cuLinkAddData
+    [14686, 13, 5050, 0, 0, 24, 2007], // cuLinkAddFile
+    [14700, 12, 5050, 0, 0, 24, 2013], // cuLinkCreate
+    [14713, 10, 2000, 0, 0, 22, 2017], // cuMemAlloc
+    [14724, 14, 2000, 0, 0, 22, 2019], // cuMemAllocHost
+    [14739, 15, 2000, 0, 0, 22, 2021], // cuMemAllocPitch
+    [14755, 9, 2000, 0, 0, 22, 2026], // cuMemFree
+    [14765, 20, 2000, 0, 0, 22, 2027], // cuMemGetAddressRange
+    [14786, 12, 2000, 0, 0, 22, 2030], // cuMemGetInfo
+    [14799, 25, 2020, 0, 0, 22, 2032], // cuMemHostGetDevicePointer
+    [14825, 17, 4000, 0, 0, 22, 2035], // cuMemHostRegister
+    [14843, 10, 2000, 0, 0, 22, 2038], // cuMemcpy2D
+    [14854, 15, 2000, 0, 0, 22, 2039], // cuMemcpy2DAsync
+    [14870, 19, 2000, 0, 0, 22, 2041], // cuMemcpy2DUnaligned
+    [14890, 10, 2000, 0, 0, 22, 2042], // cuMemcpy3D
+    [14901, 15, 2000, 0, 0, 22, 2043], // cuMemcpy3DAsync
+    [14917, 12, 2000, 0, 0, 22, 2045], // cuMemcpyAtoA
+    [14930, 12, 2000, 0, 0, 22, 2050], // cuMemcpyAtoD
+    [14943, 12, 2000, 0, 0, 22, 2054], // cuMemcpyAtoH
+    [14956, 17, 2000, 0, 0, 22, 2058], // cuMemcpyAtoHAsync
+    [14974, 12, 2000, 0, 0, 22, 2063], // cuMemcpyDtoA
+    [14987, 12, 2000, 0, 0, 22, 2067], // cuMemcpyDtoD
+    [15000, 17, 3000, 0, 0, 22, 2070], // cuMemcpyDtoDAsync
+    [15018, 12, 2000, 0, 0, 22, 2074], // cuMemcpyDtoH
+    [15031, 17, 2000, 0, 0, 22, 2077], // cuMemcpyDtoHAsync
+    [15049, 12, 2000, 0, 0, 22, 2081], // cuMemcpyHtoA
+    [15062, 17, 2000, 0, 0, 22, 2085], // cuMemcpyHtoAAsync
+    [15080, 12, 2000, 0, 0, 22, 2090], // cuMemcpyHtoD
+    [15093, 17, 2000, 0, 0, 22, 2093], // cuMemcpyHtoDAsync
+    [15111, 11, 2000, 0, 0, 22, 2097], // cuMemsetD16
+    [15123, 13, 2000, 0, 0, 22, 2100], // cuMemsetD2D16
+    [15137, 13, 2000, 0, 0, 22, 2105], // cuMemsetD2D32
+    [15151, 12, 2000, 0, 0, 22, 2110], // cuMemsetD2D8
+    [15164, 11, 2000, 0, 0, 22, 2115], // cuMemsetD32
+    [15176, 10, 2000, 0, 0, 22, 2118], // cuMemsetD8
+    [15187, 17, 2000, 0, 0, 24, 2121], // cuModuleGetGlobal
+    [15205, 18, 8000, 1, 497, 23, 2125], // cuStreamBatchMemOp
+    [15224, 20, 10000, 1, 504, 30, 2129], // cuStreamBeginCapture
+    [15245, 15, 2000, 0, 0, 30, 2130], // cuStreamDestroy
+    [15261, 22, 10010, 1, 520, 30, 2131], // cuStreamGetCaptureInfo
+    [15284, 19, 8000, 1, 554, 23, 2134], // cuStreamWaitValue32
+    [15304, 19, 9000, 1, 557, 23, 2138], // cuStreamWaitValue64
+    [15324, 20, 8000, 1, 560, 23, 2142], // cuStreamWriteValue32
+    [15345, 20, 9000, 1, 563, 23, 2146], // cuStreamWriteValue64
+    [15366, 18, 2000, 0, 0, 35, 2150], // cuTexRefGetAddress
+    [15385, 18, 2000, 0, 0, 35, 2152], // cuTexRefSetAddress
+    [15404, 20, 2020, 0, 0, 35, 2156], // cuTexRefSetAddress2D
+    [15425, 0, 0, 0, 0, 0, 2160], // the end
 ];
 
 /// Groups of the manual.
@@ -710,691 +708,691 @@ pub(crate) static GROUPS: &[&str] = &["CUDA_CHECKPOINT", "CUDA_CLIQUE", "CUDA_CO
 /// The names of all parameters.
 pub(crate) static NAMES: &str = "pHandlepAllocateArraypArrayDescriptorhArraymemoryRequirementsarraydevicepPlaneArrayplaneIdxsparsePropertieshandlepidargstidstatecallbackattribvaluesizeuserDatacallbackOutpctxflagsdevparamsArraynumParamsctxCreateParamsctxpeerContextFlagspContexthCtxversionpconfigresourcetypepExecAffinityctxIdpvaluelimitpConfigleastPrioritygreatestPriorityhEventconfigextMemextSemphDescresourcesnbResourcesresultnbGroupsinputremaindergroupParamsminCountcanAccessPeerpeerDevmajorminorordinalpipciBusIdcountcliqueInfopool_outuuidattrcapabilitiesoperationsluiddeviceNodeMaskpoolnamelennvSciSyncAttrListsrcDevicedstDevicepropmaxWidthInElementsformatnumChannelsactivecallbackFuncbytesdriverVersionphEventpMillisecondshStarthEndhStreamdevPtrbufferDescmipmapmipmapDescnumOpsopListtargetscopehfunchmodfuncparamCountparamIndexparamOffsetparamSizefunctionxyzerrorpStrppExportTablepExportTableIdsymbolpfncudaVersionsymbolStatusphGraphNodehGraphdependenciesnumDependenciesnodeParamschildGraphfromtoedgeDataeventdptrcopyParamsmemsetParamsdependencyDatahNodenodeParams_outphGraphphGraphCloneoriginalGraphpHandle_outdefaultLaunchValuepathevent_outhGraphExecgraphIdresultInfoparams_outnumEdgesnodesnumNodesrootNodesnumRootNodesphGraphExecinstantiateParamsphErrorNodelogBufferbufferSizedstsrcvalue_outdptr_outphNodehOriginalNodehClonedGraphdependentNodesnumDependentNodesisEnablednodeIdtoolsNodeIdgraphobjectpMipmappedArraypDevPtrpSizepArrayarrayIndexmipLevelphCtxdescgreenCtxgreenCtxIdphStreampriorityextMem_outmemHandleDescextSem_outsemHandleDescpdptrkernelpFuncpLibvalfgridDimXgridDimYgridDimZblockDimXblockDimYblockDimZsharedMemByteskernelParamslaunchParamsListnumDevicesgrid_widthgrid_heightfnsyncModeextrakernelsnumKernelsliblibrarypKernelpModfptrcodejitOptionsjitOptionsValuesnumJitOptionslibraryOptionslibraryOptionValuesnumLibraryOptionsfileNamedatanumOptionsoptionsoptionValuescubinOutsizeOutstateOutleIdoffsetptrmemHandlememOffsethandleTypebindAlignmentmaxSizebaseLeIdqueryStatusiterator_outiteratorpathToFilebuffercallback_outalignmentaddradvicelocationbytesizepppPitchWidthInBytesHeightElementSizeByteserrorIndexstreamdptrssizesprefetchLocsprefetchLocIdxsnumPrefetchLocsshareableHandleppbasepsizegranularityoptionfreetotalsummaryGranularitysamplingGranularitylocation_outpFlagsosHandleshHandleTypemapInfoListpoolPropsshareData_outhandle_outmemPoolptr_outshareDatamapminBytesToKeepdataSizeattributedataSizesattributesnumAttributesByteCountpCopyfailIdxopdstArraydstOffsetsrcArraysrcOffsetdstHostdstssrcsattrsattrsIdxsnumAttrssrcHostdstContextsrcContextusNdstPitchWidthuiucpMipmappedArrayDescnumMipmapLevelshMipmappedArraypLevelArraylevelfunctionsnumFunctionsmodmodepSurfRefpTexRefmodulefnameimagefatCubinmcHandlemcOffsetmemptrdynamicSmemSizenumBlocksblockSizedynamicSMemSizenumClustersminGridSizeblockSizeToDynamicSMemSizeblockSizeLimitclusterSizenumbytestexunithTexRefextSemArraynumExtSemslengthparamArraystreamCigCaptureParamsdstStreamsrcStreamcaptureStatus_outid_outgraph_outdependencies_outnumDependencies_outedgeData_outpCtxpGreenCtxstreamIdcaptureStatusparampSurfObjectpResDescsurfObjectphArrayhSurfReftensorMaptensorDataTypetensorRankglobalAddressglobalDimglobalStridespixelBoxLowerCornerpixelBoxUpperCornerchannelsPerPixelpixelsPerColumnelementStridesinterleaveswizzlel2PromotionoobFillpixelBoxLowerCornerWidthpixelBoxUpperCornerWidthboxDimallocClassoutAllocClasspTexObjectpTexDescpResViewDesctexObjectpamdimpBorderColorpfmpFormatpNumChannelspmaxAnisopbiaspminMipmapLevelClamppmaxMipmapLevelClampphMipmappedArrayPitchamByteOffsetfmfmtNumPackedComponentsmaxAnisobiasminMipmapLevelClampmaxMipmapLevelClampobject_outdestroyinitialRefcounthErrorNode_outupdateResult_out";
 
-/// Where the name begins, how long it is, and the type's place; a line a function.
-pub(crate) static PARAMETERS: &[Parameter] = &[
-    Parameter(0, 7, 0), Parameter(7, 14, 1),
-    Parameter(21, 16, 2), Parameter(37, 6, 3),
-    Parameter(0, 7, 0), Parameter(7, 14, 4),
-    Parameter(37, 6, 3),
-    Parameter(21, 16, 5), Parameter(37, 6, 3),
-    Parameter(43, 18, 6), Parameter(61, 5, 3), Parameter(66, 6, 7),
-    Parameter(72, 11, 0), Parameter(37, 6, 3), Parameter(83, 8, 8),
-    Parameter(91, 16, 9), Parameter(61, 5, 3),
-    Parameter(107, 6, 10),
-    Parameter(113, 3, 11), Parameter(116, 4, 12),
-    Parameter(113, 3, 11), Parameter(120, 3, 13),
-    Parameter(113, 3, 11), Parameter(123, 5, 14),
-    Parameter(113, 3, 11), Parameter(116, 4, 15),
-    Parameter(113, 3, 11), Parameter(116, 4, 16),
-    Parameter(113, 3, 11), Parameter(116, 4, 17),
-    Parameter(128, 8, 18),
-    Parameter(128, 8, 18),
-    Parameter(136, 6, 19), Parameter(142, 5, 20), Parameter(147, 4, 21),
-    Parameter(136, 6, 19), Parameter(142, 5, 20), Parameter(147, 4, 21),
-    Parameter(128, 8, 22), Parameter(151, 8, 20), Parameter(159, 11, 23),
-    Parameter(128, 8, 22), Parameter(151, 8, 20), Parameter(159, 11, 23),
-    Parameter(136, 6, 19), Parameter(142, 5, 20), Parameter(147, 4, 21),
-    Parameter(136, 6, 19), Parameter(142, 5, 20), Parameter(147, 4, 21),
-    Parameter(170, 4, 24), Parameter(174, 5, 8),
-    Parameter(170, 4, 24), Parameter(174, 5, 8), Parameter(179, 3, 7),
-    Parameter(170, 4, 24), Parameter(182, 11, 25), Parameter(193, 9, 11), Parameter(174, 5, 8), Parameter(179, 3, 7),
-    Parameter(170, 4, 24), Parameter(202, 15, 26), Parameter(174, 5, 8), Parameter(179, 3, 7),
-    Parameter(217, 3, 27),
-    Parameter(217, 3, 27),
-    Parameter(220, 11, 27),
-    Parameter(220, 11, 27), Parameter(231, 5, 8),
-    Parameter(236, 8, 24), Parameter(244, 4, 28),
-    Parameter(217, 3, 27), Parameter(248, 7, 29),
-    Parameter(255, 7, 30),
-    Parameter(170, 4, 24),
-    Parameter(244, 4, 27), Parameter(262, 8, 31), Parameter(270, 4, 32),
-    Parameter(66, 6, 33),
-    Parameter(66, 6, 33), Parameter(217, 3, 27),
-    Parameter(274, 13, 25), Parameter(270, 4, 34),
-    Parameter(174, 5, 29),
-    Parameter(217, 3, 27), Parameter(287, 5, 35),
-    Parameter(292, 6, 21), Parameter(298, 5, 36),
-    Parameter(303, 7, 37),
-    Parameter(310, 13, 13), Parameter(323, 16, 13),
-    Parameter(170, 4, 24),
-    Parameter(217, 3, 27),
-    Parameter(244, 4, 27), Parameter(339, 6, 38),
-    Parameter(345, 6, 39),
-    Parameter(217, 3, 27),
-    Parameter(174, 5, 8),
-    Parameter(298, 5, 36), Parameter(142, 5, 40),
-    Parameter(345, 6, 41),
-    Parameter(217, 3, 27),
-    Parameter(244, 4, 27), Parameter(339, 6, 38),
-    Parameter(351, 6, 42),
-    Parameter(357, 6, 43),
-    Parameter(363, 6, 44), Parameter(369, 9, 31), Parameter(378, 11, 8),
-    Parameter(389, 6, 31), Parameter(395, 8, 8), Parameter(403, 5, 45), Parameter(408, 9, 31), Parameter(174, 5, 8), Parameter(417, 11, 46),
-    Parameter(389, 6, 31), Parameter(395, 8, 29), Parameter(403, 5, 45), Parameter(408, 9, 31), Parameter(174, 5, 8), Parameter(428, 8, 8),
-    Parameter(436, 13, 13), Parameter(179, 3, 7), Parameter(449, 7, 7),
-    Parameter(456, 5, 13), Parameter(461, 5, 13), Parameter(179, 3, 7),
-    Parameter(66, 6, 33), Parameter(466, 7, 11),
-    Parameter(473, 2, 13), Parameter(136, 6, 47), Parameter(179, 3, 7),
-    Parameter(179, 3, 33), Parameter(475, 8, 48),
-    Parameter(483, 5, 21), Parameter(179, 3, 7),
-    Parameter(488, 10, 49), Parameter(483, 5, 21), Parameter(179, 3, 7),
-    Parameter(483, 5, 13),
-    Parameter(498, 8, 50), Parameter(179, 3, 7),
-    Parameter(66, 6, 7), Parameter(262, 8, 31), Parameter(270, 4, 32),
-    Parameter(473, 2, 13), Parameter(270, 4, 34), Parameter(179, 3, 7),
-    Parameter(506, 4, 51), Parameter(179, 3, 7),
-    Parameter(66, 6, 7), Parameter(510, 4, 52), Parameter(142, 5, 20),
-    Parameter(514, 12, 29), Parameter(526, 10, 53), Parameter(483, 5, 8), Parameter(179, 3, 7),
-    Parameter(536, 4, 54), Parameter(540, 14, 29), Parameter(179, 3, 7),
-    Parameter(554, 4, 50), Parameter(179, 3, 7),
-    Parameter(558, 4, 54), Parameter(562, 3, 11), Parameter(179, 3, 7),
-    Parameter(565, 17, 20), Parameter(179, 3, 7), Parameter(174, 5, 11),
-    Parameter(514, 12, 29), Parameter(526, 10, 53), Parameter(483, 5, 8), Parameter(582, 9, 7), Parameter(591, 9, 7),
-    Parameter(142, 5, 13), Parameter(136, 6, 55), Parameter(582, 9, 7), Parameter(591, 9, 7),
-    Parameter(475, 8, 54), Parameter(562, 3, 11), Parameter(179, 3, 7),
-    Parameter(600, 4, 56), Parameter(179, 3, 7),
-    Parameter(604, 18, 21), Parameter(622, 6, 57), Parameter(628, 11, 8), Parameter(179, 3, 7),
-    Parameter(506, 4, 51), Parameter(179, 3, 7),
-    Parameter(506, 4, 51), Parameter(179, 3, 7),
-    Parameter(66, 6, 7),
-    Parameter(179, 3, 7), Parameter(174, 5, 29), Parameter(639, 6, 13),
-    Parameter(179, 3, 7),
-    Parameter(179, 3, 7),
-    Parameter(170, 4, 24), Parameter(179, 3, 7),
-    Parameter(179, 3, 7), Parameter(174, 5, 8),
-    Parameter(66, 6, 7), Parameter(645, 12, 58), Parameter(151, 8, 20), Parameter(128, 8, 59),
-    Parameter(66, 6, 7), Parameter(510, 4, 52), Parameter(142, 5, 20),
-    Parameter(179, 3, 7), Parameter(554, 4, 60),
-    Parameter(657, 5, 21), Parameter(179, 3, 7),
-    Parameter(66, 6, 7), Parameter(128, 8, 61),
-    Parameter(662, 13, 13),
-    Parameter(675, 7, 62), Parameter(231, 5, 8),
-    Parameter(339, 6, 38),
-    Parameter(682, 13, 63), Parameter(695, 6, 38), Parameter(701, 4, 38),
-    Parameter(682, 13, 63), Parameter(695, 6, 38), Parameter(701, 4, 38),
-    Parameter(339, 6, 38),
-    Parameter(339, 6, 38), Parameter(705, 7, 64),
-    Parameter(339, 6, 38), Parameter(705, 7, 64), Parameter(174, 5, 8),
-    Parameter(339, 6, 38), Parameter(705, 7, 64), Parameter(174, 5, 8),
-    Parameter(339, 6, 38), Parameter(705, 7, 64),
-    Parameter(339, 6, 38),
-    Parameter(712, 6, 65), Parameter(351, 6, 42), Parameter(718, 10, 66),
-    Parameter(728, 6, 67), Parameter(351, 6, 42), Parameter(734, 10, 68),
-    Parameter(744, 6, 40), Parameter(750, 6, 69), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(744, 6, 40), Parameter(750, 6, 69), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(756, 6, 71), Parameter(762, 5, 72),
-    Parameter(473, 2, 13), Parameter(136, 6, 73), Parameter(767, 5, 74),
-    Parameter(772, 4, 75), Parameter(767, 5, 74),
-    Parameter(558, 4, 76), Parameter(767, 5, 74),
-    Parameter(776, 4, 74), Parameter(780, 10, 21),
-    Parameter(776, 4, 74), Parameter(790, 10, 40), Parameter(800, 11, 21), Parameter(811, 9, 21),
-    Parameter(123, 5, 77), Parameter(820, 8, 74),
-    Parameter(820, 8, 74),
-    Parameter(767, 5, 74), Parameter(136, 6, 73), Parameter(142, 5, 11),
-    Parameter(767, 5, 74), Parameter(828, 1, 11), Parameter(829, 1, 11), Parameter(830, 1, 11),
-    Parameter(767, 5, 74), Parameter(345, 6, 39),
-    Parameter(767, 5, 74), Parameter(345, 6, 41),
-    Parameter(767, 5, 74), Parameter(657, 5, 8),
-    Parameter(831, 5, 78), Parameter(836, 4, 76),
-    Parameter(831, 5, 78), Parameter(836, 4, 76),
-    Parameter(840, 13, 79), Parameter(853, 14, 80),
-    Parameter(867, 6, 48), Parameter(873, 3, 81), Parameter(876, 11, 11), Parameter(174, 5, 82), Parameter(887, 12, 83),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 87),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(953, 10, 85),
-    Parameter(910, 6, 85), Parameter(963, 4, 86), Parameter(967, 2, 86), Parameter(928, 15, 40),
-    Parameter(910, 6, 85), Parameter(963, 4, 86), Parameter(967, 2, 86), Parameter(969, 8, 88), Parameter(928, 15, 40),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(977, 5, 38),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(977, 5, 38),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 89),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 90),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 91),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 92),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 93),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(982, 4, 94),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(986, 10, 95), Parameter(217, 3, 27),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(996, 12, 96), Parameter(217, 3, 27),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 97),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(1008, 14, 88), Parameter(928, 15, 40), Parameter(943, 10, 97),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(1008, 14, 88), Parameter(928, 15, 40), Parameter(943, 10, 97),
-    Parameter(1022, 5, 98), Parameter(1027, 14, 99),
-    Parameter(1022, 5, 98), Parameter(943, 10, 87),
-    Parameter(1022, 5, 98), Parameter(1041, 7, 100),
-    Parameter(1048, 12, 100), Parameter(1060, 13, 85),
-    Parameter(1073, 11, 101), Parameter(910, 6, 85), Parameter(217, 3, 27), Parameter(1084, 18, 8), Parameter(174, 5, 8),
-    Parameter(1041, 7, 100), Parameter(174, 5, 8),
-    Parameter(910, 6, 85), Parameter(1102, 4, 48), Parameter(174, 5, 8),
-    Parameter(910, 6, 85),
-    Parameter(1022, 5, 98),
-    Parameter(1022, 5, 98), Parameter(1106, 9, 62),
-    Parameter(1022, 5, 98), Parameter(977, 5, 38),
-    Parameter(1022, 5, 98), Parameter(1106, 9, 62),
-    Parameter(1022, 5, 98), Parameter(977, 5, 38),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 87),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(953, 10, 85),
-    Parameter(1115, 10, 102),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(977, 5, 38),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(977, 5, 38),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 89),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 90),
-    Parameter(1115, 10, 102), Parameter(174, 5, 103),
-    Parameter(1115, 10, 102), Parameter(1125, 7, 29),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 91),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 92),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(986, 10, 95), Parameter(217, 3, 27),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(996, 12, 96), Parameter(217, 3, 27),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 97),
-    Parameter(1115, 10, 102), Parameter(910, 6, 85), Parameter(1132, 10, 104),
-    Parameter(1022, 5, 98), Parameter(1142, 10, 105),
-    Parameter(1022, 5, 98), Parameter(943, 10, 89),
-    Parameter(1022, 5, 98), Parameter(1142, 10, 106),
-    Parameter(1022, 5, 98), Parameter(943, 10, 90),
-    Parameter(910, 6, 85), Parameter(963, 4, 84), Parameter(967, 2, 84), Parameter(1152, 8, 21),
-    Parameter(910, 6, 85), Parameter(963, 4, 84), Parameter(967, 2, 84), Parameter(969, 8, 107), Parameter(1152, 8, 21),
-    Parameter(910, 6, 85), Parameter(1125, 7, 29),
-    Parameter(910, 6, 85), Parameter(1160, 5, 84), Parameter(1165, 8, 21),
-    Parameter(910, 6, 85), Parameter(1173, 9, 84), Parameter(1182, 12, 21),
-    Parameter(1022, 5, 98), Parameter(943, 10, 108),
-    Parameter(1022, 5, 98), Parameter(943, 10, 91),
-    Parameter(1194, 11, 109), Parameter(910, 6, 85), Parameter(174, 5, 70),
-    Parameter(1194, 11, 109), Parameter(910, 6, 85), Parameter(1205, 17, 110),
-    Parameter(1194, 11, 109), Parameter(910, 6, 85), Parameter(1205, 17, 110),
-    Parameter(1194, 11, 109), Parameter(910, 6, 85), Parameter(1222, 11, 84), Parameter(1233, 9, 54), Parameter(1242, 10, 40),
-    Parameter(1252, 3, 98), Parameter(1255, 3, 98),
-    Parameter(1022, 5, 98), Parameter(510, 4, 111), Parameter(1258, 9, 112),
-    Parameter(1022, 5, 98), Parameter(943, 10, 113),
-    Parameter(1022, 5, 98), Parameter(510, 4, 111), Parameter(142, 5, 114),
-    Parameter(1022, 5, 98), Parameter(943, 10, 92),
-    Parameter(910, 6, 102), Parameter(705, 7, 64),
-    Parameter(1115, 10, 102), Parameter(705, 7, 64),
-    Parameter(1022, 5, 98), Parameter(1142, 10, 93),
-    Parameter(1022, 5, 98), Parameter(1267, 8, 65),
-    Parameter(1022, 5, 98), Parameter(943, 10, 115),
-    Parameter(1022, 5, 98), Parameter(943, 10, 95),
-    Parameter(1022, 5, 98), Parameter(943, 10, 116),
-    Parameter(1022, 5, 98), Parameter(943, 10, 96),
-    Parameter(1275, 6, 84), Parameter(1281, 13, 98), Parameter(1294, 12, 85),
-    Parameter(1022, 5, 98), Parameter(1041, 7, 100),
-    Parameter(1022, 5, 98), Parameter(916, 12, 84), Parameter(928, 15, 21),
-    Parameter(1022, 5, 98), Parameter(916, 12, 84), Parameter(969, 8, 107), Parameter(928, 15, 21),
-    Parameter(1022, 5, 98), Parameter(1306, 14, 84), Parameter(1320, 17, 21),
-    Parameter(1022, 5, 98), Parameter(1306, 14, 84), Parameter(969, 8, 107), Parameter(1320, 17, 21),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(1337, 9, 29),
-    Parameter(1022, 5, 98), Parameter(1346, 6, 29),
-    Parameter(1022, 5, 98), Parameter(943, 10, 97),
-    Parameter(1022, 5, 98), Parameter(1352, 11, 35),
-    Parameter(1022, 5, 98), Parameter(270, 4, 117),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(1337, 9, 8),
-    Parameter(1022, 5, 98), Parameter(943, 10, 97),
-    Parameter(1022, 5, 98), Parameter(943, 10, 97),
-    Parameter(1363, 5, 85), Parameter(1368, 6, 118), Parameter(483, 5, 8),
-    Parameter(910, 6, 85), Parameter(963, 4, 86), Parameter(967, 2, 86), Parameter(928, 15, 40),
-    Parameter(910, 6, 85), Parameter(963, 4, 86), Parameter(967, 2, 86), Parameter(969, 8, 88), Parameter(928, 15, 40),
-    Parameter(1363, 5, 85), Parameter(1368, 6, 118), Parameter(483, 5, 8), Parameter(174, 5, 8),
-    Parameter(910, 6, 102), Parameter(705, 7, 64),
-    Parameter(1115, 10, 102), Parameter(705, 7, 64),
-    Parameter(483, 5, 8), Parameter(369, 9, 119), Parameter(705, 7, 64),
-    Parameter(483, 5, 8), Parameter(369, 9, 119), Parameter(705, 7, 64),
-    Parameter(1374, 15, 67), Parameter(262, 8, 120),
-    Parameter(1389, 7, 65), Parameter(1396, 5, 21), Parameter(262, 8, 120),
-    Parameter(262, 8, 120), Parameter(174, 5, 8),
-    Parameter(1401, 6, 0), Parameter(262, 8, 120), Parameter(1407, 10, 8), Parameter(1417, 8, 8),
-    Parameter(483, 5, 8), Parameter(369, 9, 119), Parameter(705, 7, 64),
-    Parameter(483, 5, 8), Parameter(369, 9, 119), Parameter(705, 7, 64),
-    Parameter(262, 8, 120),
-    Parameter(1425, 5, 121), Parameter(1430, 4, 122), Parameter(179, 3, 7), Parameter(174, 5, 8),
-    Parameter(244, 4, 28),
-    Parameter(244, 4, 28), Parameter(262, 8, 31), Parameter(270, 4, 32),
-    Parameter(1434, 8, 28), Parameter(1442, 10, 35),
-    Parameter(244, 4, 28), Parameter(339, 6, 38),
-    Parameter(1452, 8, 123), Parameter(1434, 8, 28), Parameter(174, 5, 8), Parameter(1460, 8, 11),
-    Parameter(244, 4, 28), Parameter(339, 6, 38),
-    Parameter(1468, 10, 124), Parameter(1478, 13, 125),
-    Parameter(1491, 10, 126), Parameter(1501, 13, 127),
-    Parameter(231, 5, 8),
-    Parameter(982, 4, 94),
-    Parameter(0, 7, 128), Parameter(977, 5, 38),
-    Parameter(0, 7, 129), Parameter(982, 4, 94),
-    Parameter(675, 7, 62), Parameter(107, 6, 130),
-    Parameter(1514, 5, 65), Parameter(107, 6, 131), Parameter(231, 5, 8),
-    Parameter(473, 2, 13), Parameter(136, 6, 73), Parameter(1519, 6, 132), Parameter(179, 3, 7),
-    Parameter(1525, 5, 133), Parameter(1519, 6, 132),
-    Parameter(1530, 4, 134), Parameter(1519, 6, 132),
-    Parameter(558, 4, 76), Parameter(767, 5, 132),
-    Parameter(1519, 6, 132), Parameter(780, 10, 21),
-    Parameter(1519, 6, 132), Parameter(790, 10, 40), Parameter(800, 11, 21), Parameter(811, 9, 21),
-    Parameter(136, 6, 73), Parameter(1534, 3, 11), Parameter(1519, 6, 132), Parameter(179, 3, 7),
-    Parameter(1519, 6, 132), Parameter(345, 6, 39), Parameter(179, 3, 7),
-    Parameter(1537, 1, 74),
-    Parameter(1537, 1, 74), Parameter(1538, 8, 8), Parameter(1546, 8, 8), Parameter(1554, 8, 8), Parameter(1562, 9, 8), Parameter(1571, 9, 8), Parameter(1580, 9, 8), Parameter(1589, 14, 8), Parameter(705, 7, 64), Parameter(1603, 12, 81),
-    Parameter(1615, 16, 135), Parameter(1631, 10, 8), Parameter(174, 5, 8),
-    Parameter(1537, 1, 74), Parameter(1538, 8, 8), Parameter(1546, 8, 8), Parameter(1554, 8, 8), Parameter(1562, 9, 8), Parameter(1571, 9, 8), Parameter(1580, 9, 8), Parameter(1589, 14, 8), Parameter(705, 7, 64), Parameter(1603, 12, 81),
-    Parameter(1537, 1, 74), Parameter(1641, 10, 11), Parameter(1651, 11, 11),
-    Parameter(1537, 1, 74), Parameter(1641, 10, 11), Parameter(1651, 11, 11), Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(1662, 2, 136), Parameter(151, 8, 20),
-    Parameter(705, 7, 64), Parameter(1662, 2, 136), Parameter(151, 8, 20),
-    Parameter(705, 7, 64), Parameter(1662, 2, 136), Parameter(151, 8, 20), Parameter(1664, 8, 8),
-    Parameter(705, 7, 64), Parameter(1662, 2, 136), Parameter(151, 8, 20), Parameter(1664, 8, 8),
-    Parameter(1537, 1, 74), Parameter(1538, 8, 8), Parameter(1546, 8, 8), Parameter(1554, 8, 8), Parameter(1562, 9, 8), Parameter(1571, 9, 8), Parameter(1580, 9, 8), Parameter(1589, 14, 8), Parameter(705, 7, 64), Parameter(1603, 12, 81), Parameter(1672, 5, 81),
-    Parameter(345, 6, 137), Parameter(1537, 1, 74), Parameter(1603, 12, 81), Parameter(1672, 5, 81),
-    Parameter(345, 6, 137), Parameter(1537, 1, 74), Parameter(1603, 12, 81), Parameter(1672, 5, 81),
-    Parameter(1537, 1, 74), Parameter(1538, 8, 8), Parameter(1546, 8, 8), Parameter(1554, 8, 8), Parameter(1562, 9, 8), Parameter(1571, 9, 8), Parameter(1580, 9, 8), Parameter(1589, 14, 8), Parameter(705, 7, 64), Parameter(1603, 12, 81), Parameter(1672, 5, 81),
-    Parameter(1677, 7, 138), Parameter(1684, 10, 8), Parameter(1694, 3, 139),
-    Parameter(982, 4, 65), Parameter(657, 5, 21), Parameter(1697, 7, 139), Parameter(558, 4, 48),
-    Parameter(1704, 7, 138), Parameter(1697, 7, 139), Parameter(558, 4, 48),
-    Parameter(483, 5, 29), Parameter(1694, 3, 139),
-    Parameter(982, 4, 65), Parameter(657, 5, 21), Parameter(1697, 7, 139), Parameter(558, 4, 48),
-    Parameter(1711, 4, 75), Parameter(1697, 7, 139),
-    Parameter(1715, 4, 81), Parameter(1697, 7, 139), Parameter(867, 6, 48),
-    Parameter(1697, 7, 134), Parameter(1719, 4, 140), Parameter(1723, 10, 141), Parameter(1733, 16, 81), Parameter(1749, 13, 8), Parameter(1762, 14, 142), Parameter(1776, 19, 81), Parameter(1795, 17, 8),
-    Parameter(1697, 7, 134), Parameter(1812, 8, 48), Parameter(1723, 10, 141), Parameter(1733, 16, 81), Parameter(1749, 13, 8), Parameter(1762, 14, 142), Parameter(1776, 19, 81), Parameter(1795, 17, 8),
-    Parameter(1697, 7, 139),
-    Parameter(123, 5, 143), Parameter(270, 4, 144), Parameter(1820, 4, 20), Parameter(147, 4, 40), Parameter(558, 4, 48), Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81),
-    Parameter(123, 5, 143), Parameter(270, 4, 144), Parameter(1102, 4, 48), Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81),
-    Parameter(123, 5, 143), Parameter(1853, 8, 81), Parameter(1861, 7, 21),
-    Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81), Parameter(1868, 8, 145),
-    Parameter(123, 5, 143),
-    Parameter(1876, 4, 146), Parameter(179, 3, 7),
-    Parameter(1876, 4, 146), Parameter(179, 3, 7), Parameter(1880, 6, 82), Parameter(1886, 3, 20), Parameter(147, 4, 82), Parameter(174, 5, 70),
-    Parameter(1876, 4, 146), Parameter(179, 3, 7), Parameter(1880, 6, 82), Parameter(1889, 9, 147), Parameter(1898, 9, 82), Parameter(147, 4, 82), Parameter(174, 5, 70),
-    Parameter(1876, 4, 146), Parameter(600, 4, 148),
-    Parameter(1876, 4, 146),
-    Parameter(107, 6, 20), Parameter(1876, 4, 146), Parameter(1907, 10, 149),
-    Parameter(1917, 13, 103), Parameter(1930, 7, 103), Parameter(600, 4, 148),
-    Parameter(1937, 8, 146), Parameter(483, 5, 150),
-    Parameter(1937, 8, 151), Parameter(483, 5, 150),
-    Parameter(1876, 4, 146), Parameter(107, 6, 140), Parameter(1907, 10, 149),
-    Parameter(1876, 4, 146), Parameter(483, 5, 150), Parameter(1945, 11, 13),
-    Parameter(1876, 4, 146), Parameter(179, 3, 7), Parameter(1880, 6, 82), Parameter(147, 4, 82),
-    Parameter(1956, 12, 152), Parameter(174, 5, 8),
-    Parameter(1968, 8, 152), Parameter(1976, 10, 48), Parameter(174, 5, 8),
-    Parameter(1968, 8, 152), Parameter(1986, 6, 54), Parameter(147, 4, 21), Parameter(174, 5, 8),
-    Parameter(645, 12, 153), Parameter(151, 8, 20), Parameter(1992, 12, 154),
-    Parameter(128, 8, 155),
-    Parameter(1886, 3, 94), Parameter(147, 4, 40),
-    Parameter(1886, 3, 65), Parameter(147, 4, 40), Parameter(2004, 9, 40), Parameter(2013, 4, 94), Parameter(174, 5, 70),
-    Parameter(712, 6, 94), Parameter(483, 5, 40), Parameter(2017, 6, 156), Parameter(66, 6, 7),
-    Parameter(712, 6, 94), Parameter(483, 5, 40), Parameter(2017, 6, 156), Parameter(2023, 8, 157),
-    Parameter(982, 4, 65), Parameter(2031, 8, 40), Parameter(705, 7, 64),
-    Parameter(982, 4, 65), Parameter(2031, 8, 40), Parameter(705, 7, 64),
-    Parameter(982, 4, 65), Parameter(2031, 8, 40), Parameter(554, 4, 60), Parameter(705, 7, 64),
-    Parameter(982, 4, 65), Parameter(2031, 8, 40), Parameter(554, 4, 60), Parameter(705, 7, 64),
-    Parameter(2039, 2, 81), Parameter(2031, 8, 40),
-    Parameter(982, 4, 65), Parameter(2031, 8, 40), Parameter(174, 5, 8),
-    Parameter(982, 4, 65), Parameter(2041, 6, 21), Parameter(2047, 12, 40), Parameter(2059, 6, 40), Parameter(2065, 16, 8),
-    Parameter(982, 4, 65), Parameter(2031, 8, 40),
-    Parameter(182, 11, 158), Parameter(483, 5, 40), Parameter(174, 5, 8), Parameter(2081, 10, 21), Parameter(2091, 6, 64),
-    Parameter(182, 11, 158), Parameter(483, 5, 40), Parameter(174, 5, 8), Parameter(2081, 10, 21), Parameter(2091, 6, 64),
-    Parameter(107, 6, 159), Parameter(147, 4, 40), Parameter(600, 4, 160), Parameter(174, 5, 70),
-    Parameter(2097, 5, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2107, 12, 161), Parameter(2119, 15, 21), Parameter(2134, 15, 40), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2097, 5, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2107, 12, 161), Parameter(2119, 15, 21), Parameter(2134, 15, 40), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2097, 5, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2097, 5, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2149, 15, 20), Parameter(107, 6, 147), Parameter(1907, 10, 162), Parameter(174, 5, 70),
-    Parameter(982, 4, 94), Parameter(705, 7, 64),
-    Parameter(982, 4, 94), Parameter(705, 7, 64),
-    Parameter(2164, 1, 20),
-    Parameter(982, 4, 94),
-    Parameter(174, 5, 35), Parameter(2023, 8, 163), Parameter(1886, 3, 94),
-    Parameter(2165, 5, 65), Parameter(2170, 5, 21), Parameter(982, 4, 94),
-    Parameter(2175, 11, 21), Parameter(600, 4, 160), Parameter(2186, 6, 164),
-    Parameter(600, 4, 165), Parameter(107, 6, 147),
-    Parameter(498, 8, 50), Parameter(2023, 8, 161), Parameter(270, 4, 166),
-    Parameter(107, 6, 20), Parameter(982, 4, 94), Parameter(147, 4, 40), Parameter(1907, 10, 167), Parameter(174, 5, 70),
-    Parameter(2192, 4, 21), Parameter(2196, 5, 21),
-    Parameter(1886, 3, 94), Parameter(147, 4, 40), Parameter(2201, 18, 40), Parameter(2219, 19, 40), Parameter(2238, 12, 161),
-    Parameter(554, 4, 50), Parameter(2023, 8, 161), Parameter(270, 4, 166),
-    Parameter(2039, 2, 81), Parameter(2031, 8, 40), Parameter(231, 5, 8),
-    Parameter(1514, 5, 65), Parameter(2164, 1, 20), Parameter(231, 5, 8),
-    Parameter(2250, 6, 29), Parameter(2164, 1, 20),
-    Parameter(2164, 1, 20), Parameter(2031, 8, 40), Parameter(231, 5, 8),
-    Parameter(2164, 1, 20),
-    Parameter(107, 6, 159), Parameter(2256, 8, 20), Parameter(2264, 12, 162),
-    Parameter(1886, 3, 94), Parameter(147, 4, 40), Parameter(1880, 6, 40), Parameter(107, 6, 147), Parameter(174, 5, 70),
-    Parameter(2276, 11, 168), Parameter(483, 5, 8), Parameter(705, 7, 64),
-    Parameter(2276, 11, 168), Parameter(483, 5, 8), Parameter(705, 7, 64),
-    Parameter(554, 4, 50), Parameter(2287, 9, 169),
-    Parameter(554, 4, 60),
-    Parameter(2296, 13, 170), Parameter(1886, 3, 94),
-    Parameter(2309, 10, 20), Parameter(554, 4, 60), Parameter(1907, 10, 162), Parameter(174, 5, 70),
-    Parameter(174, 5, 171), Parameter(2319, 7, 60), Parameter(2023, 8, 161),
-    Parameter(554, 4, 60), Parameter(510, 4, 172), Parameter(142, 5, 20),
-    Parameter(498, 8, 50), Parameter(107, 6, 20), Parameter(1907, 10, 162), Parameter(174, 5, 70),
-    Parameter(2326, 7, 65), Parameter(554, 4, 60), Parameter(2333, 9, 170),
-    Parameter(554, 4, 60), Parameter(2342, 3, 173), Parameter(483, 5, 40),
-    Parameter(554, 4, 60), Parameter(510, 4, 172), Parameter(142, 5, 20),
-    Parameter(554, 4, 60), Parameter(2345, 14, 40),
-    Parameter(712, 6, 94), Parameter(483, 5, 40), Parameter(591, 9, 7), Parameter(705, 7, 64),
-    Parameter(712, 6, 94), Parameter(483, 5, 40), Parameter(591, 9, 7), Parameter(705, 7, 64),
-    Parameter(712, 6, 94), Parameter(483, 5, 40), Parameter(2023, 8, 157), Parameter(174, 5, 8), Parameter(705, 7, 64),
-    Parameter(712, 6, 94), Parameter(483, 5, 40), Parameter(2023, 8, 157), Parameter(174, 5, 8), Parameter(705, 7, 64),
-    Parameter(2097, 5, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2107, 12, 161), Parameter(2119, 15, 21), Parameter(2134, 15, 40), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2097, 5, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2107, 12, 161), Parameter(2119, 15, 21), Parameter(2134, 15, 40), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(1820, 4, 20), Parameter(2359, 8, 40), Parameter(2367, 9, 174), Parameter(712, 6, 94), Parameter(483, 5, 40),
-    Parameter(1820, 4, 81), Parameter(2376, 9, 21), Parameter(2385, 10, 175), Parameter(2395, 13, 40), Parameter(712, 6, 94), Parameter(483, 5, 40),
-    Parameter(107, 6, 147),
-    Parameter(107, 6, 159), Parameter(2013, 4, 20),
-    Parameter(1886, 3, 94), Parameter(147, 4, 40), Parameter(1430, 4, 173), Parameter(483, 5, 40),
-    Parameter(2023, 8, 161), Parameter(270, 4, 166), Parameter(554, 4, 60),
-    Parameter(1886, 3, 94), Parameter(147, 4, 40),
-    Parameter(1252, 3, 94), Parameter(1255, 3, 94), Parameter(2408, 9, 40),
-    Parameter(2417, 5, 176), Parameter(705, 7, 64),
-    Parameter(2417, 5, 176), Parameter(705, 7, 64),
-    Parameter(2417, 5, 176),
-    Parameter(2417, 5, 176),
-    Parameter(2417, 5, 176),
-    Parameter(2417, 5, 176),
-    Parameter(2417, 5, 95), Parameter(705, 7, 64),
-    Parameter(2417, 5, 95), Parameter(705, 7, 64),
-    Parameter(744, 6, 40), Parameter(750, 6, 177), Parameter(2422, 7, 21), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(744, 6, 40), Parameter(750, 6, 177), Parameter(2422, 7, 21), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(744, 6, 40), Parameter(750, 6, 177), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(744, 6, 40), Parameter(750, 6, 177), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2417, 5, 178),
-    Parameter(2417, 5, 178), Parameter(705, 7, 64),
-    Parameter(2417, 5, 178), Parameter(705, 7, 64),
-    Parameter(2417, 5, 178),
-    Parameter(2429, 2, 177), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2429, 2, 177), Parameter(174, 5, 70), Parameter(705, 7, 64),
-    Parameter(2417, 5, 95),
-    Parameter(2417, 5, 95),
-    Parameter(1252, 3, 94), Parameter(1255, 3, 94), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(1252, 3, 94), Parameter(1255, 3, 94), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40),
-    Parameter(2465, 7, 20), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2465, 7, 20), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2465, 7, 20), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40),
-    Parameter(2465, 7, 20), Parameter(2448, 8, 3), Parameter(2456, 9, 40), Parameter(2408, 9, 40),
-    Parameter(2472, 4, 65), Parameter(2476, 4, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2480, 5, 179), Parameter(2485, 9, 21), Parameter(2494, 8, 40), Parameter(2422, 7, 21), Parameter(705, 7, 64),
-    Parameter(2472, 4, 65), Parameter(2476, 4, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2480, 5, 179), Parameter(2485, 9, 21), Parameter(2494, 8, 40), Parameter(2422, 7, 21), Parameter(705, 7, 64),
-    Parameter(2472, 4, 65), Parameter(2476, 4, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2480, 5, 179), Parameter(2485, 9, 21), Parameter(2494, 8, 40), Parameter(705, 7, 64),
-    Parameter(2472, 4, 65), Parameter(2476, 4, 65), Parameter(2102, 5, 21), Parameter(483, 5, 40), Parameter(2480, 5, 179), Parameter(2485, 9, 21), Parameter(2494, 8, 40), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(582, 9, 94), Parameter(2408, 9, 40),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(582, 9, 94), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(582, 9, 94), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(582, 9, 94), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(582, 9, 94), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(582, 9, 94), Parameter(2408, 9, 40),
-    Parameter(2465, 7, 20), Parameter(582, 9, 94), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2465, 7, 20), Parameter(582, 9, 94), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2465, 7, 20), Parameter(582, 9, 94), Parameter(2408, 9, 40),
-    Parameter(2465, 7, 20), Parameter(582, 9, 94), Parameter(2408, 9, 40),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(2502, 7, 140), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(2502, 7, 140), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(2502, 7, 140), Parameter(2408, 9, 40),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 40), Parameter(2502, 7, 140), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2502, 7, 140), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2502, 7, 140), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2502, 7, 140), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2502, 7, 140), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2509, 10, 27), Parameter(582, 9, 94), Parameter(2519, 10, 27), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2509, 10, 27), Parameter(582, 9, 94), Parameter(2519, 10, 27), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2509, 10, 27), Parameter(582, 9, 94), Parameter(2519, 10, 27), Parameter(2408, 9, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2509, 10, 27), Parameter(582, 9, 94), Parameter(2519, 10, 27), Parameter(2408, 9, 40),
-    Parameter(1252, 3, 94), Parameter(1255, 3, 94), Parameter(147, 4, 40), Parameter(510, 4, 179), Parameter(705, 7, 64),
-    Parameter(1252, 3, 94), Parameter(1255, 3, 94), Parameter(147, 4, 40), Parameter(510, 4, 179), Parameter(705, 7, 64),
-    Parameter(1252, 3, 94), Parameter(1255, 3, 94), Parameter(2408, 9, 40),
-    Parameter(591, 9, 94), Parameter(2529, 2, 180), Parameter(2531, 1, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2529, 2, 180), Parameter(2531, 1, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2529, 2, 180), Parameter(2531, 1, 40),
-    Parameter(591, 9, 94), Parameter(2529, 2, 180), Parameter(2531, 1, 40),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2529, 2, 180), Parameter(2540, 5, 40), Parameter(2059, 6, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2529, 2, 180), Parameter(2540, 5, 40), Parameter(2059, 6, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2529, 2, 180), Parameter(2540, 5, 40), Parameter(2059, 6, 40),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2529, 2, 180), Parameter(2540, 5, 40), Parameter(2059, 6, 40),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2545, 2, 8), Parameter(2540, 5, 40), Parameter(2059, 6, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2545, 2, 8), Parameter(2540, 5, 40), Parameter(2059, 6, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2545, 2, 8), Parameter(2540, 5, 40), Parameter(2059, 6, 40),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2545, 2, 8), Parameter(2540, 5, 40), Parameter(2059, 6, 40),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2547, 2, 181), Parameter(2540, 5, 40), Parameter(2059, 6, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2547, 2, 181), Parameter(2540, 5, 40), Parameter(2059, 6, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2547, 2, 181), Parameter(2540, 5, 40), Parameter(2059, 6, 40),
-    Parameter(591, 9, 94), Parameter(2532, 8, 40), Parameter(2547, 2, 181), Parameter(2540, 5, 40), Parameter(2059, 6, 40),
-    Parameter(591, 9, 94), Parameter(2545, 2, 8), Parameter(2531, 1, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2545, 2, 8), Parameter(2531, 1, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2545, 2, 8), Parameter(2531, 1, 40),
-    Parameter(591, 9, 94), Parameter(2545, 2, 8), Parameter(2531, 1, 40),
-    Parameter(591, 9, 94), Parameter(2547, 2, 181), Parameter(2531, 1, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2547, 2, 181), Parameter(2531, 1, 40), Parameter(705, 7, 64),
-    Parameter(591, 9, 94), Parameter(2547, 2, 181), Parameter(2531, 1, 40),
-    Parameter(591, 9, 94), Parameter(2547, 2, 181), Parameter(2531, 1, 40),
-    Parameter(0, 7, 67), Parameter(2549, 19, 1), Parameter(2568, 15, 8),
-    Parameter(2583, 15, 182),
-    Parameter(2598, 11, 0), Parameter(2583, 15, 182), Parameter(2609, 5, 8),
-    Parameter(43, 18, 6), Parameter(728, 6, 182), Parameter(66, 6, 7),
-    Parameter(91, 16, 9), Parameter(728, 6, 182),
-    Parameter(2614, 9, 133), Parameter(2623, 12, 8), Parameter(2635, 3, 183),
-    Parameter(767, 5, 133), Parameter(772, 4, 183), Parameter(558, 4, 48),
-    Parameter(483, 5, 29), Parameter(2635, 3, 183),
-    Parameter(982, 4, 65), Parameter(657, 5, 21), Parameter(772, 4, 183), Parameter(558, 4, 48),
-    Parameter(2638, 4, 184),
-    Parameter(2642, 8, 185), Parameter(772, 4, 183), Parameter(558, 4, 48),
-    Parameter(2650, 7, 186), Parameter(772, 4, 183), Parameter(558, 4, 48),
-    Parameter(2657, 6, 75), Parameter(2663, 5, 48),
-    Parameter(2657, 6, 75), Parameter(2668, 5, 140),
-    Parameter(2657, 6, 75), Parameter(2668, 5, 140), Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81),
-    Parameter(2657, 6, 75), Parameter(2673, 8, 140),
-    Parameter(772, 4, 183),
-    Parameter(2681, 8, 147), Parameter(179, 3, 7),
-    Parameter(2681, 8, 147), Parameter(2689, 8, 40), Parameter(2697, 6, 94), Parameter(147, 4, 40), Parameter(174, 5, 70),
-    Parameter(2681, 8, 147), Parameter(179, 3, 7), Parameter(2689, 8, 40), Parameter(2697, 6, 94), Parameter(147, 4, 40), Parameter(174, 5, 70),
-    Parameter(2681, 8, 147), Parameter(2689, 8, 40), Parameter(1889, 9, 147), Parameter(1898, 9, 40), Parameter(147, 4, 40), Parameter(174, 5, 70),
-    Parameter(2681, 8, 147), Parameter(179, 3, 7), Parameter(2689, 8, 40), Parameter(1889, 9, 147), Parameter(1898, 9, 40), Parameter(147, 4, 40), Parameter(174, 5, 70),
-    Parameter(2681, 8, 159), Parameter(600, 4, 187),
-    Parameter(2175, 11, 21), Parameter(600, 4, 187), Parameter(2186, 6, 188),
-    Parameter(2681, 8, 147), Parameter(179, 3, 7), Parameter(2689, 8, 40), Parameter(147, 4, 40),
-    Parameter(2703, 15, 21), Parameter(776, 4, 74), Parameter(2718, 9, 11), Parameter(2727, 9, 11),
-    Parameter(2718, 9, 13), Parameter(776, 4, 74), Parameter(2727, 9, 11), Parameter(2736, 15, 40),
-    Parameter(2718, 9, 13), Parameter(776, 4, 74), Parameter(2727, 9, 11), Parameter(2736, 15, 40), Parameter(174, 5, 8),
-    Parameter(2751, 11, 13), Parameter(776, 4, 74), Parameter(345, 6, 137),
-    Parameter(2762, 11, 13), Parameter(2727, 9, 13), Parameter(776, 4, 74), Parameter(2773, 26, 189), Parameter(2736, 15, 40), Parameter(2799, 14, 11),
-    Parameter(2762, 11, 13), Parameter(2727, 9, 13), Parameter(776, 4, 74), Parameter(2773, 26, 189), Parameter(2736, 15, 40), Parameter(2799, 14, 11), Parameter(174, 5, 8),
-    Parameter(2813, 11, 13), Parameter(776, 4, 74), Parameter(345, 6, 137),
-    Parameter(767, 5, 74), Parameter(2824, 8, 8),
-    Parameter(767, 5, 74), Parameter(2832, 7, 11), Parameter(2839, 7, 190),
-    Parameter(767, 5, 74), Parameter(1880, 6, 11), Parameter(142, 5, 191),
-    Parameter(767, 5, 74), Parameter(1880, 6, 11), Parameter(142, 5, 8),
-    Parameter(767, 5, 74), Parameter(1880, 6, 11), Parameter(1886, 3, 20), Parameter(2824, 8, 8),
-    Parameter(1820, 4, 20), Parameter(2367, 9, 192), Parameter(1886, 3, 94),
-    Parameter(2395, 13, 8), Parameter(2385, 10, 193), Parameter(1820, 4, 81), Parameter(1886, 3, 94),
-    Parameter(142, 5, 140), Parameter(2367, 9, 192), Parameter(1886, 3, 94),
-    Parameter(2846, 11, 194), Parameter(182, 11, 195), Parameter(2857, 10, 8), Parameter(2091, 6, 64),
-    Parameter(2846, 11, 194), Parameter(182, 11, 195), Parameter(2857, 10, 8), Parameter(2091, 6, 64),
-    Parameter(705, 7, 64), Parameter(128, 8, 196), Parameter(151, 8, 20), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(128, 8, 196), Parameter(151, 8, 20), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(982, 4, 94), Parameter(2867, 6, 40), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(982, 4, 94), Parameter(2867, 6, 40), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(483, 5, 8), Parameter(2873, 10, 197), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(483, 5, 8), Parameter(2873, 10, 197), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(483, 5, 8), Parameter(2873, 10, 197), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(2883, 22, 198),
-    Parameter(705, 7, 64), Parameter(2883, 22, 198),
-    Parameter(705, 7, 64), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(1008, 14, 88), Parameter(928, 15, 40), Parameter(2638, 4, 199),
-    Parameter(705, 7, 64), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(1008, 14, 88), Parameter(928, 15, 40), Parameter(2638, 4, 199),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(2638, 4, 199),
-    Parameter(705, 7, 64), Parameter(2638, 4, 199),
-    Parameter(705, 7, 64), Parameter(2638, 4, 199), Parameter(910, 6, 85), Parameter(645, 12, 200), Parameter(151, 8, 20),
-    Parameter(705, 7, 64), Parameter(2638, 4, 199), Parameter(910, 6, 85), Parameter(645, 12, 200), Parameter(151, 8, 20),
-    Parameter(2905, 9, 64), Parameter(2914, 9, 64),
-    Parameter(1252, 3, 64), Parameter(1255, 3, 64),
-    Parameter(1452, 8, 123), Parameter(231, 5, 8),
-    Parameter(1452, 8, 123), Parameter(174, 5, 8), Parameter(1460, 8, 11),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(1041, 7, 100),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(1041, 7, 100),
-    Parameter(705, 7, 64), Parameter(510, 4, 201), Parameter(142, 5, 202),
-    Parameter(705, 7, 64), Parameter(510, 4, 201), Parameter(1258, 9, 202),
-    Parameter(705, 7, 64), Parameter(2923, 17, 203), Parameter(2940, 6, 103),
-    Parameter(705, 7, 64), Parameter(2923, 17, 203), Parameter(2940, 6, 103), Parameter(2946, 9, 100), Parameter(2955, 16, 204), Parameter(2971, 19, 21),
-    Parameter(705, 7, 64), Parameter(2923, 17, 203), Parameter(2940, 6, 103), Parameter(2946, 9, 100), Parameter(2955, 16, 204), Parameter(2971, 19, 21),
-    Parameter(705, 7, 64), Parameter(2923, 17, 203), Parameter(2940, 6, 103), Parameter(2946, 9, 100), Parameter(2955, 16, 204), Parameter(2990, 12, 205), Parameter(2971, 19, 21),
-    Parameter(705, 7, 64), Parameter(2923, 17, 203), Parameter(2940, 6, 103), Parameter(2946, 9, 100), Parameter(2955, 16, 204), Parameter(2990, 12, 205), Parameter(2971, 19, 21),
-    Parameter(705, 7, 64), Parameter(170, 4, 24),
-    Parameter(705, 7, 64), Parameter(170, 4, 24),
-    Parameter(705, 7, 64), Parameter(3002, 4, 24), Parameter(3006, 9, 121),
-    Parameter(705, 7, 64), Parameter(3002, 4, 24), Parameter(3006, 9, 121),
-    Parameter(705, 7, 64), Parameter(262, 8, 31), Parameter(270, 4, 32),
-    Parameter(705, 7, 64), Parameter(262, 8, 31), Parameter(270, 4, 32),
-    Parameter(705, 7, 64), Parameter(66, 6, 33),
-    Parameter(705, 7, 64), Parameter(66, 6, 33),
-    Parameter(705, 7, 64), Parameter(174, 5, 29),
-    Parameter(705, 7, 64), Parameter(174, 5, 29),
-    Parameter(705, 7, 64), Parameter(1425, 5, 121),
-    Parameter(705, 7, 64), Parameter(3015, 8, 35),
-    Parameter(705, 7, 64), Parameter(3015, 8, 35),
-    Parameter(705, 7, 64), Parameter(1460, 8, 13),
-    Parameter(705, 7, 64), Parameter(1460, 8, 13),
-    Parameter(705, 7, 64), Parameter(3023, 13, 203),
-    Parameter(705, 7, 64), Parameter(3023, 13, 203),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(510, 4, 201), Parameter(3036, 5, 206),
-    Parameter(705, 7, 64), Parameter(510, 4, 201), Parameter(142, 5, 206),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(916, 12, 84), Parameter(928, 15, 40), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(916, 12, 84), Parameter(928, 15, 40), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(916, 12, 84), Parameter(1008, 14, 88), Parameter(928, 15, 40), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(916, 12, 84), Parameter(1008, 14, 88), Parameter(928, 15, 40), Parameter(174, 5, 8),
-    Parameter(705, 7, 64), Parameter(339, 6, 38), Parameter(231, 5, 8),
-    Parameter(705, 7, 64), Parameter(339, 6, 38), Parameter(231, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(3041, 11, 207), Parameter(3052, 8, 208),
-    Parameter(3060, 10, 209),
-    Parameter(3052, 8, 210), Parameter(3060, 10, 209),
-    Parameter(3070, 7, 0), Parameter(3077, 8, 211),
-    Parameter(3077, 8, 211), Parameter(37, 6, 3), Parameter(231, 5, 8),
-    Parameter(3085, 9, 212), Parameter(3094, 14, 213), Parameter(3108, 10, 150), Parameter(3118, 13, 20), Parameter(3131, 9, 214), Parameter(3140, 13, 214), Parameter(3153, 19, 215), Parameter(3172, 19, 215), Parameter(3191, 16, 150), Parameter(3207, 15, 150), Parameter(3222, 14, 216), Parameter(3236, 10, 217), Parameter(3246, 7, 218), Parameter(3253, 11, 219), Parameter(3264, 7, 220),
-    Parameter(3085, 9, 212), Parameter(3094, 14, 213), Parameter(3108, 10, 150), Parameter(3118, 13, 20), Parameter(3131, 9, 214), Parameter(3140, 13, 214), Parameter(3271, 24, 11), Parameter(3295, 24, 11), Parameter(3191, 16, 150), Parameter(3207, 15, 150), Parameter(3222, 14, 216), Parameter(3236, 10, 217), Parameter(2638, 4, 221), Parameter(3246, 7, 218), Parameter(3253, 11, 219), Parameter(3264, 7, 220),
-    Parameter(3085, 9, 212), Parameter(3094, 14, 213), Parameter(3108, 10, 150), Parameter(3118, 13, 20), Parameter(3131, 9, 214), Parameter(3140, 13, 214), Parameter(3319, 6, 216), Parameter(3222, 14, 216), Parameter(3236, 10, 217), Parameter(3246, 7, 218), Parameter(3253, 11, 219), Parameter(3264, 7, 220),
-    Parameter(3085, 9, 212), Parameter(3118, 13, 20),
-    Parameter(3085, 9, 212), Parameter(3325, 10, 222), Parameter(3335, 13, 223),
-    Parameter(3348, 10, 224), Parameter(3052, 8, 208), Parameter(3358, 8, 225), Parameter(3366, 12, 226),
-    Parameter(3378, 9, 227),
-    Parameter(3052, 8, 210), Parameter(3378, 9, 227),
-    Parameter(3366, 12, 228), Parameter(3378, 9, 227),
-    Parameter(3358, 8, 229), Parameter(3378, 9, 227),
-    Parameter(2650, 7, 186),
-    Parameter(2839, 7, 190),
-    Parameter(3387, 3, 230), Parameter(2839, 7, 190), Parameter(3390, 3, 11),
-    Parameter(1514, 5, 65), Parameter(2839, 7, 190),
-    Parameter(3070, 7, 0), Parameter(2839, 7, 190),
-    Parameter(3393, 12, 63), Parameter(2839, 7, 190),
-    Parameter(3405, 3, 231), Parameter(2839, 7, 190),
-    Parameter(2250, 6, 29), Parameter(2839, 7, 190),
-    Parameter(3408, 7, 232), Parameter(3415, 12, 13), Parameter(2839, 7, 190),
-    Parameter(3427, 9, 13), Parameter(2839, 7, 190),
-    Parameter(3405, 3, 231), Parameter(2839, 7, 190),
-    Parameter(3436, 5, 63), Parameter(2839, 7, 190),
-    Parameter(3441, 20, 63), Parameter(3461, 20, 63), Parameter(2839, 7, 190),
-    Parameter(3481, 16, 67), Parameter(2839, 7, 190),
-    Parameter(2839, 7, 190), Parameter(1430, 4, 4), Parameter(982, 4, 94), Parameter(3497, 5, 40),
-    Parameter(2839, 7, 190), Parameter(1430, 4, 4), Parameter(982, 4, 94), Parameter(3497, 5, 40),
-    Parameter(2839, 7, 190), Parameter(3390, 3, 11), Parameter(3502, 2, 233),
-    Parameter(3504, 10, 21), Parameter(2839, 7, 190), Parameter(982, 4, 94), Parameter(657, 5, 40),
-    Parameter(2839, 7, 190), Parameter(37, 6, 3), Parameter(231, 5, 8),
-    Parameter(2839, 7, 190), Parameter(3393, 12, 63),
-    Parameter(2839, 7, 190), Parameter(3514, 2, 234),
-    Parameter(2839, 7, 190), Parameter(231, 5, 8),
-    Parameter(2839, 7, 190), Parameter(3516, 3, 57), Parameter(3519, 19, 11),
-    Parameter(2839, 7, 190), Parameter(3538, 8, 8),
-    Parameter(2839, 7, 190), Parameter(3514, 2, 234),
-    Parameter(2839, 7, 190), Parameter(3546, 4, 191),
-    Parameter(2839, 7, 190), Parameter(3550, 19, 191), Parameter(3569, 19, 191),
-    Parameter(2839, 7, 190), Parameter(2583, 15, 182), Parameter(231, 5, 8),
-    Parameter(2638, 4, 235),
-    Parameter(3588, 10, 236), Parameter(1886, 3, 20), Parameter(3598, 7, 136), Parameter(3605, 15, 8), Parameter(174, 5, 8),
-    Parameter(1368, 6, 118), Parameter(483, 5, 8),
-    Parameter(1368, 6, 118), Parameter(483, 5, 8),
-    Parameter(2846, 11, 194), Parameter(182, 11, 237), Parameter(2857, 10, 8), Parameter(2091, 6, 64),
-    Parameter(2846, 11, 194), Parameter(182, 11, 237), Parameter(2857, 10, 8), Parameter(2091, 6, 64),
-    Parameter(0, 7, 0), Parameter(7, 14, 238),
-    Parameter(21, 16, 239), Parameter(37, 6, 3),
-    Parameter(0, 7, 0), Parameter(7, 14, 240),
-    Parameter(21, 16, 241), Parameter(37, 6, 3),
-    Parameter(170, 4, 24), Parameter(174, 5, 8), Parameter(179, 3, 7),
-    Parameter(217, 3, 27),
-    Parameter(170, 4, 24),
-    Parameter(217, 3, 27),
-    Parameter(179, 3, 7),
-    Parameter(179, 3, 7),
-    Parameter(179, 3, 7), Parameter(174, 5, 8),
-    Parameter(657, 5, 29), Parameter(179, 3, 7),
-    Parameter(339, 6, 38),
-    Parameter(867, 6, 48), Parameter(873, 3, 81), Parameter(876, 11, 11), Parameter(174, 5, 82),
-    Parameter(899, 11, 84), Parameter(910, 6, 85), Parameter(916, 12, 86), Parameter(928, 15, 40), Parameter(943, 10, 242),
-    Parameter(1115, 10, 102), Parameter(1022, 5, 98), Parameter(943, 10, 242),
-    Parameter(1115, 10, 102), Parameter(910, 6, 85), Parameter(3620, 14, 84), Parameter(3634, 16, 243),
-    Parameter(1194, 11, 109), Parameter(910, 6, 85), Parameter(1222, 11, 84), Parameter(1233, 9, 54), Parameter(1242, 10, 40),
-    Parameter(1022, 5, 98), Parameter(943, 10, 244),
-    Parameter(1022, 5, 98), Parameter(943, 10, 242),
-    Parameter(1389, 7, 245), Parameter(1396, 5, 29), Parameter(262, 8, 120),
-    Parameter(262, 8, 120), Parameter(174, 5, 8),
-    Parameter(1514, 5, 65), Parameter(107, 6, 131), Parameter(231, 5, 8),
-    Parameter(123, 5, 143), Parameter(270, 4, 144), Parameter(1820, 4, 20), Parameter(147, 4, 40), Parameter(558, 4, 48), Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81),
-    Parameter(123, 5, 143), Parameter(270, 4, 144), Parameter(1102, 4, 48), Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81),
-    Parameter(1824, 10, 8), Parameter(1834, 7, 141), Parameter(1841, 12, 81), Parameter(1868, 8, 145),
-    Parameter(982, 4, 245), Parameter(2031, 8, 8),
-    Parameter(2039, 2, 81), Parameter(2031, 8, 8),
-    Parameter(982, 4, 245), Parameter(2041, 6, 29), Parameter(2047, 12, 8), Parameter(2059, 6, 8), Parameter(2065, 16, 8),
-    Parameter(982, 4, 246),
-    Parameter(2165, 5, 245), Parameter(2170, 5, 29), Parameter(982, 4, 246),
-    Parameter(2192, 4, 29), Parameter(2196, 5, 29),
-    Parameter(1514, 5, 245), Parameter(2164, 1, 20), Parameter(231, 5, 8),
-    Parameter(2164, 1, 20), Parameter(2031, 8, 40), Parameter(231, 5, 8),
-    Parameter(2417, 5, 247),
-    Parameter(2417, 5, 247), Parameter(705, 7, 64),
-    Parameter(2417, 5, 247),
-    Parameter(2417, 5, 248),
-    Parameter(2417, 5, 248), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 8), Parameter(2448, 8, 3), Parameter(2456, 9, 8), Parameter(2408, 9, 8),
-    Parameter(591, 9, 246), Parameter(2448, 8, 3), Parameter(2456, 9, 8), Parameter(2408, 9, 8),
-    Parameter(2465, 7, 20), Parameter(2448, 8, 3), Parameter(2456, 9, 8), Parameter(2408, 9, 8),
-    Parameter(2465, 7, 20), Parameter(2448, 8, 3), Parameter(2456, 9, 8), Parameter(2408, 9, 8), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 8), Parameter(582, 9, 246), Parameter(2408, 9, 8),
-    Parameter(591, 9, 246), Parameter(582, 9, 246), Parameter(2408, 9, 8),
-    Parameter(591, 9, 246), Parameter(582, 9, 246), Parameter(2408, 9, 8), Parameter(705, 7, 64),
-    Parameter(2465, 7, 20), Parameter(582, 9, 246), Parameter(2408, 9, 8),
-    Parameter(2465, 7, 20), Parameter(582, 9, 246), Parameter(2408, 9, 8), Parameter(705, 7, 64),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 8), Parameter(2502, 7, 140), Parameter(2408, 9, 8),
-    Parameter(2431, 8, 3), Parameter(2439, 9, 8), Parameter(2502, 7, 140), Parameter(2408, 9, 8), Parameter(705, 7, 64),
-    Parameter(591, 9, 246), Parameter(2502, 7, 140), Parameter(2408, 9, 8),
-    Parameter(591, 9, 246), Parameter(2502, 7, 140), Parameter(2408, 9, 8), Parameter(705, 7, 64),
-    Parameter(591, 9, 246), Parameter(2529, 2, 180), Parameter(2531, 1, 8),
-    Parameter(591, 9, 246), Parameter(2532, 8, 8), Parameter(2529, 2, 180), Parameter(2540, 5, 8), Parameter(2059, 6, 8),
-    Parameter(591, 9, 246), Parameter(2532, 8, 8), Parameter(2545, 2, 8), Parameter(2540, 5, 8), Parameter(2059, 6, 8),
-    Parameter(591, 9, 246), Parameter(2532, 8, 8), Parameter(2547, 2, 181), Parameter(2540, 5, 8), Parameter(2059, 6, 8),
-    Parameter(591, 9, 246), Parameter(2545, 2, 8), Parameter(2531, 1, 8),
-    Parameter(591, 9, 246), Parameter(2547, 2, 181), Parameter(2531, 1, 8),
-    Parameter(982, 4, 245), Parameter(657, 5, 29), Parameter(772, 4, 183), Parameter(558, 4, 48),
-    Parameter(2091, 6, 64), Parameter(483, 5, 8), Parameter(2873, 10, 197), Parameter(174, 5, 8),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64),
-    Parameter(705, 7, 64), Parameter(2923, 17, 203), Parameter(2940, 6, 103),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 150), Parameter(174, 5, 8),
-    Parameter(2091, 6, 64), Parameter(2013, 4, 94), Parameter(142, 5, 82), Parameter(174, 5, 8),
-    Parameter(1514, 5, 245), Parameter(2839, 7, 190),
-    Parameter(3504, 10, 29), Parameter(2839, 7, 190), Parameter(982, 4, 246), Parameter(657, 5, 8),
-    Parameter(2839, 7, 190), Parameter(1430, 4, 240), Parameter(982, 4, 246), Parameter(3497, 5, 8),
+/// Three numbers for each parameter: where the name begins, how long it is, and the type's place; a line a function.
+pub(crate) static PARAMETERS: &[u16] = &[
+    0, 7, 0, 7, 14, 1,
+    21, 16, 2, 37, 6, 3,
+    0, 7, 0, 7, 14, 4,
+    37, 6, 3,
+    21, 16, 5, 37, 6, 3,
+    43, 18, 6, 61, 5, 3, 66, 6, 7,
+    72, 11, 0, 37, 6, 3, 83, 8, 8,
+    91, 16, 9, 61, 5, 3,
+    107, 6, 10,
+    113, 3, 11, 116, 4, 12,
+    113, 3, 11, 120, 3, 13,
+    113, 3, 11, 123, 5, 14,
+    113, 3, 11, 116, 4, 15,
+    113, 3, 11, 116, 4, 16,
+    113, 3, 11, 116, 4, 17,
+    128, 8, 18,
+    128, 8, 18,
+    136, 6, 19, 142, 5, 20, 147, 4, 21,
+    136, 6, 19, 142, 5, 20, 147, 4, 21,
+    128, 8, 22, 151, 8, 20, 159, 11, 23,
+    128, 8, 22, 151, 8, 20, 159, 11, 23,
+    136, 6, 19, 142, 5, 20, 147, 4, 21,
+    136, 6, 19, 142, 5, 20, 147, 4, 21,
+    170, 4, 24, 174, 5, 8,
+    170, 4, 24, 174, 5, 8, 179, 3, 7,
+    170, 4, 24, 182, 11, 25, 193, 9, 11, 174, 5, 8, 179, 3, 7,
+    170, 4, 24, 202, 15, 26, 174, 5, 8, 179, 3, 7,
+    217, 3, 27,
+    217, 3, 27,
+    220, 11, 27,
+    220, 11, 27, 231, 5, 8,
+    236, 8, 24, 244, 4, 28,
+    217, 3, 27, 248, 7, 29,
+    255, 7, 30,
+    170, 4, 24,
+    244, 4, 27, 262, 8, 31, 270, 4, 32,
+    66, 6, 33,
+    66, 6, 33, 217, 3, 27,
+    274, 13, 25, 270, 4, 34,
+    174, 5, 29,
+    217, 3, 27, 287, 5, 35,
+    292, 6, 21, 298, 5, 36,
+    303, 7, 37,
+    310, 13, 13, 323, 16, 13,
+    170, 4, 24,
+    217, 3, 27,
+    244, 4, 27, 339, 6, 38,
+    345, 6, 39,
+    217, 3, 27,
+    174, 5, 8,
+    298, 5, 36, 142, 5, 40,
+    345, 6, 41,
+    217, 3, 27,
+    244, 4, 27, 339, 6, 38,
+    351, 6, 42,
+    357, 6, 43,
+    363, 6, 44, 369, 9, 31, 378, 11, 8,
+    389, 6, 31, 395, 8, 8, 403, 5, 45, 408, 9, 31, 174, 5, 8, 417, 11, 46,
+    389, 6, 31, 395, 8, 29, 403, 5, 45, 408, 9, 31, 174, 5, 8, 428, 8, 8,
+    436, 13, 13, 179, 3, 7, 449, 7, 7,
+    456, 5, 13, 461, 5, 13, 179, 3, 7,
+    66, 6, 33, 466, 7, 11,
+    473, 2, 13, 136, 6, 47, 179, 3, 7,
+    179, 3, 33, 475, 8, 48,
+    483, 5, 21, 179, 3, 7,
+    488, 10, 49, 483, 5, 21, 179, 3, 7,
+    483, 5, 13,
+    498, 8, 50, 179, 3, 7,
+    66, 6, 7, 262, 8, 31, 270, 4, 32,
+    473, 2, 13, 270, 4, 34, 179, 3, 7,
+    506, 4, 51, 179, 3, 7,
+    66, 6, 7, 510, 4, 52, 142, 5, 20,
+    514, 12, 29, 526, 10, 53, 483, 5, 8, 179, 3, 7,
+    536, 4, 54, 540, 14, 29, 179, 3, 7,
+    554, 4, 50, 179, 3, 7,
+    558, 4, 54, 562, 3, 11, 179, 3, 7,
+    565, 17, 20, 179, 3, 7, 174, 5, 11,
+    514, 12, 29, 526, 10, 53, 483, 5, 8, 582, 9, 7, 591, 9, 7,
+    142, 5, 13, 136, 6, 55, 582, 9, 7, 591, 9, 7,
+    475, 8, 54, 562, 3, 11, 179, 3, 7,
+    600, 4, 56, 179, 3, 7,
+    604, 18, 21, 622, 6, 57, 628, 11, 8, 179, 3, 7,
+    506, 4, 51, 179, 3, 7,
+    506, 4, 51, 179, 3, 7,
+    66, 6, 7,
+    179, 3, 7, 174, 5, 29, 639, 6, 13,
+    179, 3, 7,
+    179, 3, 7,
+    170, 4, 24, 179, 3, 7,
+    179, 3, 7, 174, 5, 8,
+    66, 6, 7, 645, 12, 58, 151, 8, 20, 128, 8, 59,
+    66, 6, 7, 510, 4, 52, 142, 5, 20,
+    179, 3, 7, 554, 4, 60,
+    657, 5, 21, 179, 3, 7,
+    66, 6, 7, 128, 8, 61,
+    662, 13, 13,
+    675, 7, 62, 231, 5, 8,
+    339, 6, 38,
+    682, 13, 63, 695, 6, 38, 701, 4, 38,
+    682, 13, 63, 695, 6, 38, 701, 4, 38,
+    339, 6, 38,
+    339, 6, 38, 705, 7, 64,
+    339, 6, 38, 705, 7, 64, 174, 5, 8,
+    339, 6, 38, 705, 7, 64, 174, 5, 8,
+    339, 6, 38, 705, 7, 64,
+    339, 6, 38,
+    712, 6, 65, 351, 6, 42, 718, 10, 66,
+    728, 6, 67, 351, 6, 42, 734, 10, 68,
+    744, 6, 40, 750, 6, 69, 174, 5, 70, 705, 7, 64,
+    744, 6, 40, 750, 6, 69, 174, 5, 70, 705, 7, 64,
+    756, 6, 71, 762, 5, 72,
+    473, 2, 13, 136, 6, 73, 767, 5, 74,
+    772, 4, 75, 767, 5, 74,
+    558, 4, 76, 767, 5, 74,
+    776, 4, 74, 780, 10, 21,
+    776, 4, 74, 790, 10, 40, 800, 11, 21, 811, 9, 21,
+    123, 5, 77, 820, 8, 74,
+    820, 8, 74,
+    767, 5, 74, 136, 6, 73, 142, 5, 11,
+    767, 5, 74, 828, 1, 11, 829, 1, 11, 830, 1, 11,
+    767, 5, 74, 345, 6, 39,
+    767, 5, 74, 345, 6, 41,
+    767, 5, 74, 657, 5, 8,
+    831, 5, 78, 836, 4, 76,
+    831, 5, 78, 836, 4, 76,
+    840, 13, 79, 853, 14, 80,
+    867, 6, 48, 873, 3, 81, 876, 11, 11, 174, 5, 82, 887, 12, 83,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 87,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 953, 10, 85,
+    910, 6, 85, 963, 4, 86, 967, 2, 86, 928, 15, 40,
+    910, 6, 85, 963, 4, 86, 967, 2, 86, 969, 8, 88, 928, 15, 40,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 977, 5, 38,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 977, 5, 38,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 89,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 90,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 91,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 92,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 93,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 982, 4, 94,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 986, 10, 95, 217, 3, 27,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 996, 12, 96, 217, 3, 27,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 97,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 1008, 14, 88, 928, 15, 40, 943, 10, 97,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 1008, 14, 88, 928, 15, 40, 943, 10, 97,
+    1022, 5, 98, 1027, 14, 99,
+    1022, 5, 98, 943, 10, 87,
+    1022, 5, 98, 1041, 7, 100,
+    1048, 12, 100, 1060, 13, 85,
+    1073, 11, 101, 910, 6, 85, 217, 3, 27, 1084, 18, 8, 174, 5, 8,
+    1041, 7, 100, 174, 5, 8,
+    910, 6, 85, 1102, 4, 48, 174, 5, 8,
+    910, 6, 85,
+    1022, 5, 98,
+    1022, 5, 98, 1106, 9, 62,
+    1022, 5, 98, 977, 5, 38,
+    1022, 5, 98, 1106, 9, 62,
+    1022, 5, 98, 977, 5, 38,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 87,
+    1115, 10, 102, 1022, 5, 98, 953, 10, 85,
+    1115, 10, 102,
+    1115, 10, 102, 1022, 5, 98, 977, 5, 38,
+    1115, 10, 102, 1022, 5, 98, 977, 5, 38,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 89,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 90,
+    1115, 10, 102, 174, 5, 103,
+    1115, 10, 102, 1125, 7, 29,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 91,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 92,
+    1115, 10, 102, 1022, 5, 98, 986, 10, 95, 217, 3, 27,
+    1115, 10, 102, 1022, 5, 98, 996, 12, 96, 217, 3, 27,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 97,
+    1115, 10, 102, 910, 6, 85, 1132, 10, 104,
+    1022, 5, 98, 1142, 10, 105,
+    1022, 5, 98, 943, 10, 89,
+    1022, 5, 98, 1142, 10, 106,
+    1022, 5, 98, 943, 10, 90,
+    910, 6, 85, 963, 4, 84, 967, 2, 84, 1152, 8, 21,
+    910, 6, 85, 963, 4, 84, 967, 2, 84, 969, 8, 107, 1152, 8, 21,
+    910, 6, 85, 1125, 7, 29,
+    910, 6, 85, 1160, 5, 84, 1165, 8, 21,
+    910, 6, 85, 1173, 9, 84, 1182, 12, 21,
+    1022, 5, 98, 943, 10, 108,
+    1022, 5, 98, 943, 10, 91,
+    1194, 11, 109, 910, 6, 85, 174, 5, 70,
+    1194, 11, 109, 910, 6, 85, 1205, 17, 110,
+    1194, 11, 109, 910, 6, 85, 1205, 17, 110,
+    1194, 11, 109, 910, 6, 85, 1222, 11, 84, 1233, 9, 54, 1242, 10, 40,
+    1252, 3, 98, 1255, 3, 98,
+    1022, 5, 98, 510, 4, 111, 1258, 9, 112,
+    1022, 5, 98, 943, 10, 113,
+    1022, 5, 98, 510, 4, 111, 142, 5, 114,
+    1022, 5, 98, 943, 10, 92,
+    910, 6, 102, 705, 7, 64,
+    1115, 10, 102, 705, 7, 64,
+    1022, 5, 98, 1142, 10, 93,
+    1022, 5, 98, 1267, 8, 65,
+    1022, 5, 98, 943, 10, 115,
+    1022, 5, 98, 943, 10, 95,
+    1022, 5, 98, 943, 10, 116,
+    1022, 5, 98, 943, 10, 96,
+    1275, 6, 84, 1281, 13, 98, 1294, 12, 85,
+    1022, 5, 98, 1041, 7, 100,
+    1022, 5, 98, 916, 12, 84, 928, 15, 21,
+    1022, 5, 98, 916, 12, 84, 969, 8, 107, 928, 15, 21,
+    1022, 5, 98, 1306, 14, 84, 1320, 17, 21,
+    1022, 5, 98, 1306, 14, 84, 969, 8, 107, 1320, 17, 21,
+    1115, 10, 102, 1022, 5, 98, 1337, 9, 29,
+    1022, 5, 98, 1346, 6, 29,
+    1022, 5, 98, 943, 10, 97,
+    1022, 5, 98, 1352, 11, 35,
+    1022, 5, 98, 270, 4, 117,
+    1115, 10, 102, 1022, 5, 98, 1337, 9, 8,
+    1022, 5, 98, 943, 10, 97,
+    1022, 5, 98, 943, 10, 97,
+    1363, 5, 85, 1368, 6, 118, 483, 5, 8,
+    910, 6, 85, 963, 4, 86, 967, 2, 86, 928, 15, 40,
+    910, 6, 85, 963, 4, 86, 967, 2, 86, 969, 8, 88, 928, 15, 40,
+    1363, 5, 85, 1368, 6, 118, 483, 5, 8, 174, 5, 8,
+    910, 6, 102, 705, 7, 64,
+    1115, 10, 102, 705, 7, 64,
+    483, 5, 8, 369, 9, 119, 705, 7, 64,
+    483, 5, 8, 369, 9, 119, 705, 7, 64,
+    1374, 15, 67, 262, 8, 120,
+    1389, 7, 65, 1396, 5, 21, 262, 8, 120,
+    262, 8, 120, 174, 5, 8,
+    1401, 6, 0, 262, 8, 120, 1407, 10, 8, 1417, 8, 8,
+    483, 5, 8, 369, 9, 119, 705, 7, 64,
+    483, 5, 8, 369, 9, 119, 705, 7, 64,
+    262, 8, 120,
+    1425, 5, 121, 1430, 4, 122, 179, 3, 7, 174, 5, 8,
+    244, 4, 28,
+    244, 4, 28, 262, 8, 31, 270, 4, 32,
+    1434, 8, 28, 1442, 10, 35,
+    244, 4, 28, 339, 6, 38,
+    1452, 8, 123, 1434, 8, 28, 174, 5, 8, 1460, 8, 11,
+    244, 4, 28, 339, 6, 38,
+    1468, 10, 124, 1478, 13, 125,
+    1491, 10, 126, 1501, 13, 127,
+    231, 5, 8,
+    982, 4, 94,
+    0, 7, 128, 977, 5, 38,
+    0, 7, 129, 982, 4, 94,
+    675, 7, 62, 107, 6, 130,
+    1514, 5, 65, 107, 6, 131, 231, 5, 8,
+    473, 2, 13, 136, 6, 73, 1519, 6, 132, 179, 3, 7,
+    1525, 5, 133, 1519, 6, 132,
+    1530, 4, 134, 1519, 6, 132,
+    558, 4, 76, 767, 5, 132,
+    1519, 6, 132, 780, 10, 21,
+    1519, 6, 132, 790, 10, 40, 800, 11, 21, 811, 9, 21,
+    136, 6, 73, 1534, 3, 11, 1519, 6, 132, 179, 3, 7,
+    1519, 6, 132, 345, 6, 39, 179, 3, 7,
+    1537, 1, 74,
+    1537, 1, 74, 1538, 8, 8, 1546, 8, 8, 1554, 8, 8, 1562, 9, 8, 1571, 9, 8, 1580, 9, 8, 1589, 14, 8, 705, 7, 64, 1603, 12, 81,
+    1615, 16, 135, 1631, 10, 8, 174, 5, 8,
+    1537, 1, 74, 1538, 8, 8, 1546, 8, 8, 1554, 8, 8, 1562, 9, 8, 1571, 9, 8, 1580, 9, 8, 1589, 14, 8, 705, 7, 64, 1603, 12, 81,
+    1537, 1, 74, 1641, 10, 11, 1651, 11, 11,
+    1537, 1, 74, 1641, 10, 11, 1651, 11, 11, 705, 7, 64,
+    705, 7, 64, 1662, 2, 136, 151, 8, 20,
+    705, 7, 64, 1662, 2, 136, 151, 8, 20,
+    705, 7, 64, 1662, 2, 136, 151, 8, 20, 1664, 8, 8,
+    705, 7, 64, 1662, 2, 136, 151, 8, 20, 1664, 8, 8,
+    1537, 1, 74, 1538, 8, 8, 1546, 8, 8, 1554, 8, 8, 1562, 9, 8, 1571, 9, 8, 1580, 9, 8, 1589, 14, 8, 705, 7, 64, 1603, 12, 81, 1672, 5, 81,
+    345, 6, 137, 1537, 1, 74, 1603, 12, 81, 1672, 5, 81,
+    345, 6, 137, 1537, 1, 74, 1603, 12, 81, 1672, 5, 81,
+    1537, 1, 74, 1538, 8, 8, 1546, 8, 8, 1554, 8, 8, 1562, 9, 8, 1571, 9, 8, 1580, 9, 8, 1589, 14, 8, 705, 7, 64, 1603, 12, 81, 1672, 5, 81,
+    1677, 7, 138, 1684, 10, 8, 1694, 3, 139,
+    982, 4, 65, 657, 5, 21, 1697, 7, 139, 558, 4, 48,
+    1704, 7, 138, 1697, 7, 139, 558, 4, 48,
+    483, 5, 29, 1694, 3, 139,
+    982, 4, 65, 657, 5, 21, 1697, 7, 139, 558, 4, 48,
+    1711, 4, 75, 1697, 7, 139,
+    1715, 4, 81, 1697, 7, 139, 867, 6, 48,
+    1697, 7, 134, 1719, 4, 140, 1723, 10, 141, 1733, 16, 81, 1749, 13, 8, 1762, 14, 142, 1776, 19, 81, 1795, 17, 8,
+    1697, 7, 134, 1812, 8, 48, 1723, 10, 141, 1733, 16, 81, 1749, 13, 8, 1762, 14, 142, 1776, 19, 81, 1795, 17, 8,
+    1697, 7, 139,
+    123, 5, 143, 270, 4, 144, 1820, 4, 20, 147, 4, 40, 558, 4, 48, 1824, 10, 8, 1834, 7, 141, 1841, 12, 81,
+    123, 5, 143, 270, 4, 144, 1102, 4, 48, 1824, 10, 8, 1834, 7, 141, 1841, 12, 81,
+    123, 5, 143, 1853, 8, 81, 1861, 7, 21,
+    1824, 10, 8, 1834, 7, 141, 1841, 12, 81, 1868, 8, 145,
+    123, 5, 143,
+    1876, 4, 146, 179, 3, 7,
+    1876, 4, 146, 179, 3, 7, 1880, 6, 82, 1886, 3, 20, 147, 4, 82, 174, 5, 70,
+    1876, 4, 146, 179, 3, 7, 1880, 6, 82, 1889, 9, 147, 1898, 9, 82, 147, 4, 82, 174, 5, 70,
+    1876, 4, 146, 600, 4, 148,
+    1876, 4, 146,
+    107, 6, 20, 1876, 4, 146, 1907, 10, 149,
+    1917, 13, 103, 1930, 7, 103, 600, 4, 148,
+    1937, 8, 146, 483, 5, 150,
+    1937, 8, 151, 483, 5, 150,
+    1876, 4, 146, 107, 6, 140, 1907, 10, 149,
+    1876, 4, 146, 483, 5, 150, 1945, 11, 13,
+    1876, 4, 146, 179, 3, 7, 1880, 6, 82, 147, 4, 82,
+    1956, 12, 152, 174, 5, 8,
+    1968, 8, 152, 1976, 10, 48, 174, 5, 8,
+    1968, 8, 152, 1986, 6, 54, 147, 4, 21, 174, 5, 8,
+    645, 12, 153, 151, 8, 20, 1992, 12, 154,
+    128, 8, 155,
+    1886, 3, 94, 147, 4, 40,
+    1886, 3, 65, 147, 4, 40, 2004, 9, 40, 2013, 4, 94, 174, 5, 70,
+    712, 6, 94, 483, 5, 40, 2017, 6, 156, 66, 6, 7,
+    712, 6, 94, 483, 5, 40, 2017, 6, 156, 2023, 8, 157,
+    982, 4, 65, 2031, 8, 40, 705, 7, 64,
+    982, 4, 65, 2031, 8, 40, 705, 7, 64,
+    982, 4, 65, 2031, 8, 40, 554, 4, 60, 705, 7, 64,
+    982, 4, 65, 2031, 8, 40, 554, 4, 60, 705, 7, 64,
+    2039, 2, 81, 2031, 8, 40,
+    982, 4, 65, 2031, 8, 40, 174, 5, 8,
+    982, 4, 65, 2041, 6, 21, 2047, 12, 40, 2059, 6, 40, 2065, 16, 8,
+    982, 4, 65, 2031, 8, 40,
+    182, 11, 158, 483, 5, 40, 174, 5, 8, 2081, 10, 21, 2091, 6, 64,
+    182, 11, 158, 483, 5, 40, 174, 5, 8, 2081, 10, 21, 2091, 6, 64,
+    107, 6, 159, 147, 4, 40, 600, 4, 160, 174, 5, 70,
+    2097, 5, 65, 2102, 5, 21, 483, 5, 40, 2107, 12, 161, 2119, 15, 21, 2134, 15, 40, 174, 5, 70, 705, 7, 64,
+    2097, 5, 65, 2102, 5, 21, 483, 5, 40, 2107, 12, 161, 2119, 15, 21, 2134, 15, 40, 174, 5, 70, 705, 7, 64,
+    2097, 5, 65, 2102, 5, 21, 483, 5, 40, 174, 5, 70, 705, 7, 64,
+    2097, 5, 65, 2102, 5, 21, 483, 5, 40, 174, 5, 70, 705, 7, 64,
+    2149, 15, 20, 107, 6, 147, 1907, 10, 162, 174, 5, 70,
+    982, 4, 94, 705, 7, 64,
+    982, 4, 94, 705, 7, 64,
+    2164, 1, 20,
+    982, 4, 94,
+    174, 5, 35, 2023, 8, 163, 1886, 3, 94,
+    2165, 5, 65, 2170, 5, 21, 982, 4, 94,
+    2175, 11, 21, 600, 4, 160, 2186, 6, 164,
+    600, 4, 165, 107, 6, 147,
+    498, 8, 50, 2023, 8, 161, 270, 4, 166,
+    107, 6, 20, 982, 4, 94, 147, 4, 40, 1907, 10, 167, 174, 5, 70,
+    2192, 4, 21, 2196, 5, 21,
+    1886, 3, 94, 147, 4, 40, 2201, 18, 40, 2219, 19, 40, 2238, 12, 161,
+    554, 4, 50, 2023, 8, 161, 270, 4, 166,
+    2039, 2, 81, 2031, 8, 40, 231, 5, 8,
+    1514, 5, 65, 2164, 1, 20, 231, 5, 8,
+    2250, 6, 29, 2164, 1, 20,
+    2164, 1, 20, 2031, 8, 40, 231, 5, 8,
+    2164, 1, 20,
+    107, 6, 159, 2256, 8, 20, 2264, 12, 162,
+    1886, 3, 94, 147, 4, 40, 1880, 6, 40, 107, 6, 147, 174, 5, 70,
+    2276, 11, 168, 483, 5, 8, 705, 7, 64,
+    2276, 11, 168, 483, 5, 8, 705, 7, 64,
+    554, 4, 50, 2287, 9, 169,
+    554, 4, 60,
+    2296, 13, 170, 1886, 3, 94,
+    2309, 10, 20, 554, 4, 60, 1907, 10, 162, 174, 5, 70,
+    174, 5, 171, 2319, 7, 60, 2023, 8, 161,
+    554, 4, 60, 510, 4, 172, 142, 5, 20,
+    498, 8, 50, 107, 6, 20, 1907, 10, 162, 174, 5, 70,
+    2326, 7, 65, 554, 4, 60, 2333, 9, 170,
+    554, 4, 60, 2342, 3, 173, 483, 5, 40,
+    554, 4, 60, 510, 4, 172, 142, 5, 20,
+    554, 4, 60, 2345, 14, 40,
+    712, 6, 94, 483, 5, 40, 591, 9, 7, 705, 7, 64,
+    712, 6, 94, 483, 5, 40, 591, 9, 7, 705, 7, 64,
+    712, 6, 94, 483, 5, 40, 2023, 8, 157, 174, 5, 8, 705, 7, 64,
+    712, 6, 94, 483, 5, 40, 2023, 8, 157, 174, 5, 8, 705, 7, 64,
+    2097, 5, 65, 2102, 5, 21, 483, 5, 40, 2107, 12, 161, 2119, 15, 21, 2134, 15, 40, 174, 5, 70, 705, 7, 64,
+    2097, 5, 65, 2102, 5, 21, 483, 5, 40, 2107, 12, 161, 2119, 15, 21, 2134, 15, 40, 174, 5, 70, 705, 7, 64,
+    1820, 4, 20, 2359, 8, 40, 2367, 9, 174, 712, 6, 94, 483, 5, 40,
+    1820, 4, 81, 2376, 9, 21, 2385, 10, 175, 2395, 13, 40, 712, 6, 94, 483, 5, 40,
+    107, 6, 147,
+    107, 6, 159, 2013, 4, 20,
+    1886, 3, 94, 147, 4, 40, 1430, 4, 173, 483, 5, 40,
+    2023, 8, 161, 270, 4, 166, 554, 4, 60,
+    1886, 3, 94, 147, 4, 40,
+    1252, 3, 94, 1255, 3, 94, 2408, 9, 40,
+    2417, 5, 176, 705, 7, 64,
+    2417, 5, 176, 705, 7, 64,
+    2417, 5, 176,
+    2417, 5, 176,
+    2417, 5, 176,
+    2417, 5, 176,
+    2417, 5, 95, 705, 7, 64,
+    2417, 5, 95, 705, 7, 64,
+    744, 6, 40, 750, 6, 177, 2422, 7, 21, 174, 5, 70, 705, 7, 64,
+    744, 6, 40, 750, 6, 177, 2422, 7, 21, 174, 5, 70, 705, 7, 64,
+    744, 6, 40, 750, 6, 177, 174, 5, 70, 705, 7, 64,
+    744, 6, 40, 750, 6, 177, 174, 5, 70, 705, 7, 64,
+    2417, 5, 178,
+    2417, 5, 178, 705, 7, 64,
+    2417, 5, 178, 705, 7, 64,
+    2417, 5, 178,
+    2429, 2, 177, 174, 5, 70, 705, 7, 64,
+    2429, 2, 177, 174, 5, 70, 705, 7, 64,
+    2417, 5, 95,
+    2417, 5, 95,
+    1252, 3, 94, 1255, 3, 94, 2408, 9, 40, 705, 7, 64,
+    1252, 3, 94, 1255, 3, 94, 2408, 9, 40, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 40, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40,
+    2431, 8, 3, 2439, 9, 40, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40,
+    591, 9, 94, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40,
+    591, 9, 94, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40,
+    2465, 7, 20, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40, 705, 7, 64,
+    2465, 7, 20, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40, 705, 7, 64,
+    2465, 7, 20, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40,
+    2465, 7, 20, 2448, 8, 3, 2456, 9, 40, 2408, 9, 40,
+    2472, 4, 65, 2476, 4, 65, 2102, 5, 21, 483, 5, 40, 2480, 5, 179, 2485, 9, 21, 2494, 8, 40, 2422, 7, 21, 705, 7, 64,
+    2472, 4, 65, 2476, 4, 65, 2102, 5, 21, 483, 5, 40, 2480, 5, 179, 2485, 9, 21, 2494, 8, 40, 2422, 7, 21, 705, 7, 64,
+    2472, 4, 65, 2476, 4, 65, 2102, 5, 21, 483, 5, 40, 2480, 5, 179, 2485, 9, 21, 2494, 8, 40, 705, 7, 64,
+    2472, 4, 65, 2476, 4, 65, 2102, 5, 21, 483, 5, 40, 2480, 5, 179, 2485, 9, 21, 2494, 8, 40, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 40, 582, 9, 94, 2408, 9, 40,
+    2431, 8, 3, 2439, 9, 40, 582, 9, 94, 2408, 9, 40,
+    591, 9, 94, 582, 9, 94, 2408, 9, 40, 705, 7, 64,
+    591, 9, 94, 582, 9, 94, 2408, 9, 40, 705, 7, 64,
+    591, 9, 94, 582, 9, 94, 2408, 9, 40,
+    591, 9, 94, 582, 9, 94, 2408, 9, 40,
+    2465, 7, 20, 582, 9, 94, 2408, 9, 40, 705, 7, 64,
+    2465, 7, 20, 582, 9, 94, 2408, 9, 40, 705, 7, 64,
+    2465, 7, 20, 582, 9, 94, 2408, 9, 40,
+    2465, 7, 20, 582, 9, 94, 2408, 9, 40,
+    2431, 8, 3, 2439, 9, 40, 2502, 7, 140, 2408, 9, 40, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 40, 2502, 7, 140, 2408, 9, 40, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 40, 2502, 7, 140, 2408, 9, 40,
+    2431, 8, 3, 2439, 9, 40, 2502, 7, 140, 2408, 9, 40,
+    591, 9, 94, 2502, 7, 140, 2408, 9, 40, 705, 7, 64,
+    591, 9, 94, 2502, 7, 140, 2408, 9, 40, 705, 7, 64,
+    591, 9, 94, 2502, 7, 140, 2408, 9, 40,
+    591, 9, 94, 2502, 7, 140, 2408, 9, 40,
+    591, 9, 94, 2509, 10, 27, 582, 9, 94, 2519, 10, 27, 2408, 9, 40,
+    591, 9, 94, 2509, 10, 27, 582, 9, 94, 2519, 10, 27, 2408, 9, 40, 705, 7, 64,
+    591, 9, 94, 2509, 10, 27, 582, 9, 94, 2519, 10, 27, 2408, 9, 40, 705, 7, 64,
+    591, 9, 94, 2509, 10, 27, 582, 9, 94, 2519, 10, 27, 2408, 9, 40,
+    1252, 3, 94, 1255, 3, 94, 147, 4, 40, 510, 4, 179, 705, 7, 64,
+    1252, 3, 94, 1255, 3, 94, 147, 4, 40, 510, 4, 179, 705, 7, 64,
+    1252, 3, 94, 1255, 3, 94, 2408, 9, 40,
+    591, 9, 94, 2529, 2, 180, 2531, 1, 40, 705, 7, 64,
+    591, 9, 94, 2529, 2, 180, 2531, 1, 40, 705, 7, 64,
+    591, 9, 94, 2529, 2, 180, 2531, 1, 40,
+    591, 9, 94, 2529, 2, 180, 2531, 1, 40,
+    591, 9, 94, 2532, 8, 40, 2529, 2, 180, 2540, 5, 40, 2059, 6, 40, 705, 7, 64,
+    591, 9, 94, 2532, 8, 40, 2529, 2, 180, 2540, 5, 40, 2059, 6, 40, 705, 7, 64,
+    591, 9, 94, 2532, 8, 40, 2529, 2, 180, 2540, 5, 40, 2059, 6, 40,
+    591, 9, 94, 2532, 8, 40, 2529, 2, 180, 2540, 5, 40, 2059, 6, 40,
+    591, 9, 94, 2532, 8, 40, 2545, 2, 8, 2540, 5, 40, 2059, 6, 40, 705, 7, 64,
+    591, 9, 94, 2532, 8, 40, 2545, 2, 8, 2540, 5, 40, 2059, 6, 40, 705, 7, 64,
+    591, 9, 94, 2532, 8, 40, 2545, 2, 8, 2540, 5, 40, 2059, 6, 40,
+    591, 9, 94, 2532, 8, 40, 2545, 2, 8, 2540, 5, 40, 2059, 6, 40,
+    591, 9, 94, 2532, 8, 40, 2547, 2, 181, 2540, 5, 40, 2059, 6, 40, 705, 7, 64,
+    591, 9, 94, 2532, 8, 40, 2547, 2, 181, 2540, 5, 40, 2059, 6, 40, 705, 7, 64,
+    591, 9, 94, 2532, 8, 40, 2547, 2, 181, 2540, 5, 40, 2059, 6, 40,
+    591, 9, 94, 2532, 8, 40, 2547, 2, 181, 2540, 5, 40, 2059, 6, 40,
+    591, 9, 94, 2545, 2, 8, 2531, 1, 40, 705, 7, 64,
+    591, 9, 94, 2545, 2, 8, 2531, 1, 40, 705, 7, 64,
+    591, 9, 94, 2545, 2, 8, 2531, 1, 40,
+    591, 9, 94, 2545, 2, 8, 2531, 1, 40,
+    591, 9, 94, 2547, 2, 181, 2531, 1, 40, 705, 7, 64,
+    591, 9, 94, 2547, 2, 181, 2531, 1, 40, 705, 7, 64,
+    591, 9, 94, 2547, 2, 181, 2531, 1, 40,
+    591, 9, 94, 2547, 2, 181, 2531, 1, 40,
+    0, 7, 67, 2549, 19, 1, 2568, 15, 8,
+    2583, 15, 182,
+    2598, 11, 0, 2583, 15, 182, 2609, 5, 8,
+    43, 18, 6, 728, 6, 182, 66, 6, 7,
+    91, 16, 9, 728, 6, 182,
+    2614, 9, 133, 2623, 12, 8, 2635, 3, 183,
+    767, 5, 133, 772, 4, 183, 558, 4, 48,
+    483, 5, 29, 2635, 3, 183,
+    982, 4, 65, 657, 5, 21, 772, 4, 183, 558, 4, 48,
+    2638, 4, 184,
+    2642, 8, 185, 772, 4, 183, 558, 4, 48,
+    2650, 7, 186, 772, 4, 183, 558, 4, 48,
+    2657, 6, 75, 2663, 5, 48,
+    2657, 6, 75, 2668, 5, 140,
+    2657, 6, 75, 2668, 5, 140, 1824, 10, 8, 1834, 7, 141, 1841, 12, 81,
+    2657, 6, 75, 2673, 8, 140,
+    772, 4, 183,
+    2681, 8, 147, 179, 3, 7,
+    2681, 8, 147, 2689, 8, 40, 2697, 6, 94, 147, 4, 40, 174, 5, 70,
+    2681, 8, 147, 179, 3, 7, 2689, 8, 40, 2697, 6, 94, 147, 4, 40, 174, 5, 70,
+    2681, 8, 147, 2689, 8, 40, 1889, 9, 147, 1898, 9, 40, 147, 4, 40, 174, 5, 70,
+    2681, 8, 147, 179, 3, 7, 2689, 8, 40, 1889, 9, 147, 1898, 9, 40, 147, 4, 40, 174, 5, 70,
+    2681, 8, 159, 600, 4, 187,
+    2175, 11, 21, 600, 4, 187, 2186, 6, 188,
+    2681, 8, 147, 179, 3, 7, 2689, 8, 40, 147, 4, 40,
+    2703, 15, 21, 776, 4, 74, 2718, 9, 11, 2727, 9, 11,
+    2718, 9, 13, 776, 4, 74, 2727, 9, 11, 2736, 15, 40,
+    2718, 9, 13, 776, 4, 74, 2727, 9, 11, 2736, 15, 40, 174, 5, 8,
+    2751, 11, 13, 776, 4, 74, 345, 6, 137,
+    2762, 11, 13, 2727, 9, 13, 776, 4, 74, 2773, 26, 189, 2736, 15, 40, 2799, 14, 11,
+    2762, 11, 13, 2727, 9, 13, 776, 4, 74, 2773, 26, 189, 2736, 15, 40, 2799, 14, 11, 174, 5, 8,
+    2813, 11, 13, 776, 4, 74, 345, 6, 137,
+    767, 5, 74, 2824, 8, 8,
+    767, 5, 74, 2832, 7, 11, 2839, 7, 190,
+    767, 5, 74, 1880, 6, 11, 142, 5, 191,
+    767, 5, 74, 1880, 6, 11, 142, 5, 8,
+    767, 5, 74, 1880, 6, 11, 1886, 3, 20, 2824, 8, 8,
+    1820, 4, 20, 2367, 9, 192, 1886, 3, 94,
+    2395, 13, 8, 2385, 10, 193, 1820, 4, 81, 1886, 3, 94,
+    142, 5, 140, 2367, 9, 192, 1886, 3, 94,
+    2846, 11, 194, 182, 11, 195, 2857, 10, 8, 2091, 6, 64,
+    2846, 11, 194, 182, 11, 195, 2857, 10, 8, 2091, 6, 64,
+    705, 7, 64, 128, 8, 196, 151, 8, 20, 174, 5, 8,
+    705, 7, 64, 128, 8, 196, 151, 8, 20, 174, 5, 8,
+    705, 7, 64, 982, 4, 94, 2867, 6, 40, 174, 5, 8,
+    705, 7, 64, 982, 4, 94, 2867, 6, 40, 174, 5, 8,
+    2091, 6, 64, 483, 5, 8, 2873, 10, 197, 174, 5, 8,
+    2091, 6, 64, 483, 5, 8, 2873, 10, 197, 174, 5, 8,
+    2091, 6, 64, 483, 5, 8, 2873, 10, 197, 174, 5, 8,
+    705, 7, 64, 2883, 22, 198,
+    705, 7, 64, 2883, 22, 198,
+    705, 7, 64, 910, 6, 85, 916, 12, 86, 1008, 14, 88, 928, 15, 40, 2638, 4, 199,
+    705, 7, 64, 910, 6, 85, 916, 12, 86, 1008, 14, 88, 928, 15, 40, 2638, 4, 199,
+    705, 7, 64,
+    705, 7, 64, 2638, 4, 199,
+    705, 7, 64, 2638, 4, 199,
+    705, 7, 64, 2638, 4, 199, 910, 6, 85, 645, 12, 200, 151, 8, 20,
+    705, 7, 64, 2638, 4, 199, 910, 6, 85, 645, 12, 200, 151, 8, 20,
+    2905, 9, 64, 2914, 9, 64,
+    1252, 3, 64, 1255, 3, 64,
+    1452, 8, 123, 231, 5, 8,
+    1452, 8, 123, 174, 5, 8, 1460, 8, 11,
+    705, 7, 64,
+    705, 7, 64, 1041, 7, 100,
+    705, 7, 64,
+    705, 7, 64,
+    705, 7, 64, 1041, 7, 100,
+    705, 7, 64, 510, 4, 201, 142, 5, 202,
+    705, 7, 64, 510, 4, 201, 1258, 9, 202,
+    705, 7, 64, 2923, 17, 203, 2940, 6, 103,
+    705, 7, 64, 2923, 17, 203, 2940, 6, 103, 2946, 9, 100, 2955, 16, 204, 2971, 19, 21,
+    705, 7, 64, 2923, 17, 203, 2940, 6, 103, 2946, 9, 100, 2955, 16, 204, 2971, 19, 21,
+    705, 7, 64, 2923, 17, 203, 2940, 6, 103, 2946, 9, 100, 2955, 16, 204, 2990, 12, 205, 2971, 19, 21,
+    705, 7, 64, 2923, 17, 203, 2940, 6, 103, 2946, 9, 100, 2955, 16, 204, 2990, 12, 205, 2971, 19, 21,
+    705, 7, 64, 170, 4, 24,
+    705, 7, 64, 170, 4, 24,
+    705, 7, 64, 3002, 4, 24, 3006, 9, 121,
+    705, 7, 64, 3002, 4, 24, 3006, 9, 121,
+    705, 7, 64, 262, 8, 31, 270, 4, 32,
+    705, 7, 64, 262, 8, 31, 270, 4, 32,
+    705, 7, 64, 66, 6, 33,
+    705, 7, 64, 66, 6, 33,
+    705, 7, 64, 174, 5, 29,
+    705, 7, 64, 174, 5, 29,
+    705, 7, 64, 1425, 5, 121,
+    705, 7, 64, 3015, 8, 35,
+    705, 7, 64, 3015, 8, 35,
+    705, 7, 64, 1460, 8, 13,
+    705, 7, 64, 1460, 8, 13,
+    705, 7, 64, 3023, 13, 203,
+    705, 7, 64, 3023, 13, 203,
+    705, 7, 64,
+    705, 7, 64,
+    705, 7, 64, 510, 4, 201, 3036, 5, 206,
+    705, 7, 64, 510, 4, 201, 142, 5, 206,
+    705, 7, 64,
+    705, 7, 64,
+    705, 7, 64, 916, 12, 84, 928, 15, 40, 174, 5, 8,
+    705, 7, 64, 916, 12, 84, 928, 15, 40, 174, 5, 8,
+    705, 7, 64, 916, 12, 84, 1008, 14, 88, 928, 15, 40, 174, 5, 8,
+    705, 7, 64, 916, 12, 84, 1008, 14, 88, 928, 15, 40, 174, 5, 8,
+    705, 7, 64, 339, 6, 38, 231, 5, 8,
+    705, 7, 64, 339, 6, 38, 231, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    3041, 11, 207, 3052, 8, 208,
+    3060, 10, 209,
+    3052, 8, 210, 3060, 10, 209,
+    3070, 7, 0, 3077, 8, 211,
+    3077, 8, 211, 37, 6, 3, 231, 5, 8,
+    3085, 9, 212, 3094, 14, 213, 3108, 10, 150, 3118, 13, 20, 3131, 9, 214, 3140, 13, 214, 3153, 19, 215, 3172, 19, 215, 3191, 16, 150, 3207, 15, 150, 3222, 14, 216, 3236, 10, 217, 3246, 7, 218, 3253, 11, 219, 3264, 7, 220,
+    3085, 9, 212, 3094, 14, 213, 3108, 10, 150, 3118, 13, 20, 3131, 9, 214, 3140, 13, 214, 3271, 24, 11, 3295, 24, 11, 3191, 16, 150, 3207, 15, 150, 3222, 14, 216, 3236, 10, 217, 2638, 4, 221, 3246, 7, 218, 3253, 11, 219, 3264, 7, 220,
+    3085, 9, 212, 3094, 14, 213, 3108, 10, 150, 3118, 13, 20, 3131, 9, 214, 3140, 13, 214, 3319, 6, 216, 3222, 14, 216, 3236, 10, 217, 3246, 7, 218, 3253, 11, 219, 3264, 7, 220,
+    3085, 9, 212, 3118, 13, 20,
+    3085, 9, 212, 3325, 10, 222, 3335, 13, 223,
+    3348, 10, 224, 3052, 8, 208, 3358, 8, 225, 3366, 12, 226,
+    3378, 9, 227,
+    3052, 8, 210, 3378, 9, 227,
+    3366, 12, 228, 3378, 9, 227,
+    3358, 8, 229, 3378, 9, 227,
+    2650, 7, 186,
+    2839, 7, 190,
+    3387, 3, 230, 2839, 7, 190, 3390, 3, 11,
+    1514, 5, 65, 2839, 7, 190,
+    3070, 7, 0, 2839, 7, 190,
+    3393, 12, 63, 2839, 7, 190,
+    3405, 3, 231, 2839, 7, 190,
+    2250, 6, 29, 2839, 7, 190,
+    3408, 7, 232, 3415, 12, 13, 2839, 7, 190,
+    3427, 9, 13, 2839, 7, 190,
+    3405, 3, 231, 2839, 7, 190,
+    3436, 5, 63, 2839, 7, 190,
+    3441, 20, 63, 3461, 20, 63, 2839, 7, 190,
+    3481, 16, 67, 2839, 7, 190,
+    2839, 7, 190, 1430, 4, 4, 982, 4, 94, 3497, 5, 40,
+    2839, 7, 190, 1430, 4, 4, 982, 4, 94, 3497, 5, 40,
+    2839, 7, 190, 3390, 3, 11, 3502, 2, 233,
+    3504, 10, 21, 2839, 7, 190, 982, 4, 94, 657, 5, 40,
+    2839, 7, 190, 37, 6, 3, 231, 5, 8,
+    2839, 7, 190, 3393, 12, 63,
+    2839, 7, 190, 3514, 2, 234,
+    2839, 7, 190, 231, 5, 8,
+    2839, 7, 190, 3516, 3, 57, 3519, 19, 11,
+    2839, 7, 190, 3538, 8, 8,
+    2839, 7, 190, 3514, 2, 234,
+    2839, 7, 190, 3546, 4, 191,
+    2839, 7, 190, 3550, 19, 191, 3569, 19, 191,
+    2839, 7, 190, 2583, 15, 182, 231, 5, 8,
+    2638, 4, 235,
+    3588, 10, 236, 1886, 3, 20, 3598, 7, 136, 3605, 15, 8, 174, 5, 8,
+    1368, 6, 118, 483, 5, 8,
+    1368, 6, 118, 483, 5, 8,
+    2846, 11, 194, 182, 11, 237, 2857, 10, 8, 2091, 6, 64,
+    2846, 11, 194, 182, 11, 237, 2857, 10, 8, 2091, 6, 64,
+    0, 7, 0, 7, 14, 238,
+    21, 16, 239, 37, 6, 3,
+    0, 7, 0, 7, 14, 240,
+    21, 16, 241, 37, 6, 3,
+    170, 4, 24, 174, 5, 8, 179, 3, 7,
+    217, 3, 27,
+    170, 4, 24,
+    217, 3, 27,
+    179, 3, 7,
+    179, 3, 7,
+    179, 3, 7, 174, 5, 8,
+    657, 5, 29, 179, 3, 7,
+    339, 6, 38,
+    867, 6, 48, 873, 3, 81, 876, 11, 11, 174, 5, 82,
+    899, 11, 84, 910, 6, 85, 916, 12, 86, 928, 15, 40, 943, 10, 242,
+    1115, 10, 102, 1022, 5, 98, 943, 10, 242,
+    1115, 10, 102, 910, 6, 85, 3620, 14, 84, 3634, 16, 243,
+    1194, 11, 109, 910, 6, 85, 1222, 11, 84, 1233, 9, 54, 1242, 10, 40,
+    1022, 5, 98, 943, 10, 244,
+    1022, 5, 98, 943, 10, 242,
+    1389, 7, 245, 1396, 5, 29, 262, 8, 120,
+    262, 8, 120, 174, 5, 8,
+    1514, 5, 65, 107, 6, 131, 231, 5, 8,
+    123, 5, 143, 270, 4, 144, 1820, 4, 20, 147, 4, 40, 558, 4, 48, 1824, 10, 8, 1834, 7, 141, 1841, 12, 81,
+    123, 5, 143, 270, 4, 144, 1102, 4, 48, 1824, 10, 8, 1834, 7, 141, 1841, 12, 81,
+    1824, 10, 8, 1834, 7, 141, 1841, 12, 81, 1868, 8, 145,
+    982, 4, 245, 2031, 8, 8,
+    2039, 2, 81, 2031, 8, 8,
+    982, 4, 245, 2041, 6, 29, 2047, 12, 8, 2059, 6, 8, 2065, 16, 8,
+    982, 4, 246,
+    2165, 5, 245, 2170, 5, 29, 982, 4, 246,
+    2192, 4, 29, 2196, 5, 29,
+    1514, 5, 245, 2164, 1, 20, 231, 5, 8,
+    2164, 1, 20, 2031, 8, 40, 231, 5, 8,
+    2417, 5, 247,
+    2417, 5, 247, 705, 7, 64,
+    2417, 5, 247,
+    2417, 5, 248,
+    2417, 5, 248, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 8, 2448, 8, 3, 2456, 9, 8, 2408, 9, 8,
+    591, 9, 246, 2448, 8, 3, 2456, 9, 8, 2408, 9, 8,
+    2465, 7, 20, 2448, 8, 3, 2456, 9, 8, 2408, 9, 8,
+    2465, 7, 20, 2448, 8, 3, 2456, 9, 8, 2408, 9, 8, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 8, 582, 9, 246, 2408, 9, 8,
+    591, 9, 246, 582, 9, 246, 2408, 9, 8,
+    591, 9, 246, 582, 9, 246, 2408, 9, 8, 705, 7, 64,
+    2465, 7, 20, 582, 9, 246, 2408, 9, 8,
+    2465, 7, 20, 582, 9, 246, 2408, 9, 8, 705, 7, 64,
+    2431, 8, 3, 2439, 9, 8, 2502, 7, 140, 2408, 9, 8,
+    2431, 8, 3, 2439, 9, 8, 2502, 7, 140, 2408, 9, 8, 705, 7, 64,
+    591, 9, 246, 2502, 7, 140, 2408, 9, 8,
+    591, 9, 246, 2502, 7, 140, 2408, 9, 8, 705, 7, 64,
+    591, 9, 246, 2529, 2, 180, 2531, 1, 8,
+    591, 9, 246, 2532, 8, 8, 2529, 2, 180, 2540, 5, 8, 2059, 6, 8,
+    591, 9, 246, 2532, 8, 8, 2545, 2, 8, 2540, 5, 8, 2059, 6, 8,
+    591, 9, 246, 2532, 8, 8, 2547, 2, 181, 2540, 5, 8, 2059, 6, 8,
+    591, 9, 246, 2545, 2, 8, 2531, 1, 8,
+    591, 9, 246, 2547, 2, 181, 2531, 1, 8,
+    982, 4, 245, 657, 5, 29, 772, 4, 183, 558, 4, 48,
+    2091, 6, 64, 483, 5, 8, 2873, 10, 197, 174, 5, 8,
+    705, 7, 64,
+    705, 7, 64,
+    705, 7, 64, 2923, 17, 203, 2940, 6, 103,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 150, 174, 5, 8,
+    2091, 6, 64, 2013, 4, 94, 142, 5, 82, 174, 5, 8,
+    1514, 5, 245, 2839, 7, 190,
+    3504, 10, 29, 2839, 7, 190, 982, 4, 246, 657, 5, 8,
+    2839, 7, 190, 1430, 4, 240, 982, 4, 246, 3497, 5, 8,
 ];
 
 /// The names of all types of parameters.

@@ -11,17 +11,17 @@ layout! {
     CUipcMemHandle_st: 64, 1 { reserved: 0 }
     CUstreamBatchMemOpParams_union: 48, 8 { operation: 0, waitValue: 0, writeValue: 0, flushRemoteWrites: 0, memoryBarrier: 0, atomicReduction: 0, pad: 0 }
     CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st: 40, 8 { operation: 0, address: 8, flags: 24, alias: 32 }
-    CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1: 8, 8 { value: 0, value64: 0 }
+    CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__anonymous1: 8, 8 { value: 0, value64: 0 }
     CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st: 40, 8 { operation: 0, address: 8, flags: 24, alias: 32 }
-    CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1: 8, 8 { value: 0, value64: 0 }
+    CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__anonymous1: 8, 8 { value: 0, value64: 0 }
     CUstreamBatchMemOpParams_union_CUstreamMemOpFlushRemoteWritesParams_st: 8, 4 { operation: 0, flags: 4 }
     CUstreamBatchMemOpParams_union_CUstreamMemOpMemoryBarrierParams_st: 8, 4 { operation: 0, flags: 4 }
     CUstreamBatchMemOpParams_union_CUstreamMemOpAtomicReductionParams_st: 40, 8 { operation: 0, flags: 4, reductionOp: 8, dataType: 12, address: 16, value: 24, alias: 32 }
     CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st: 32, 8 { ctx: 0, count: 8, paramArray: 16, flags: 24 }
     CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st: 32, 8 { ctx: 0, count: 8, paramArray: 16, flags: 24 }
     CUasyncNotificationInfo_st: 16, 8 { type_: 0, info: 8 }
-    CUasyncNotificationInfo_st__bindgen_ty_1: 8, 8 { overBudget: 0 }
-    CUasyncNotificationInfo_st__bindgen_ty_1__bindgen_ty_1: 8, 8 { bytesOverBudget: 0 }
+    CUasyncNotificationInfo_st__info: 8, 8 { overBudget: 0 }
+    CUasyncNotificationInfo_st__info__overBudget: 8, 8 { bytesOverBudget: 0 }
     CUdevprop_st: 56, 4 { maxThreadsPerBlock: 0, maxThreadsDim: 4, maxGridSize: 16, sharedMemPerBlock: 28, totalConstantMemory: 32, SIMDWidth: 36, memPitch: 40, regsPerBlock: 44, clockRate: 48, textureAlign: 52 }
     CUaccessPolicyWindow_st: 32, 8 { base_ptr: 0, num_bytes: 8, hitRatio: 16, hitProp: 20, missProp: 24 }
     CUDA_KERNEL_NODE_PARAMS_st: 56, 8 { func: 0, gridDimX: 8, gridDimY: 12, gridDimZ: 16, blockDimX: 20, blockDimY: 24, blockDimZ: 28, sharedMemBytes: 32, kernelParams: 40, extra: 48 }
@@ -31,22 +31,22 @@ layout! {
     CUDA_MEMSET_NODE_PARAMS_v2_st: 48, 8 { dst: 0, pitch: 8, value: 16, elementSize: 20, width: 24, height: 32, ctx: 40 }
     CUDA_HOST_NODE_PARAMS_st: 16, 8 { fn_: 0, userData: 8 }
     CUDA_HOST_NODE_PARAMS_v2_st: 32, 8 { fn_: 0, userData: 8, syncMode: 16 }
-    CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1: 8, 8 { ctx: 0, gCtx: 0 }
+    CUDA_HOST_NODE_PARAMS_v2_st__anonymous1: 8, 8 { ctx: 0, gCtx: 0 }
     CUDA_CONDITIONAL_NODE_PARAMS: 32, 8 { handle: 0, type_: 8, size: 12, phGraph_out: 16, ctx: 24 }
     CUgraphEdgeData_st: 8, 1 { from_port: 0, to_port: 1, type_: 2, reserved: 3 }
     CUDA_GRAPH_INSTANTIATE_PARAMS_st: 32, 8 { flags: 0, hUploadStream: 8, hErrNode_out: 16, result_out: 24 }
     CUlaunchMemSyncDomainMap_st: 2, 1 { default_: 0, remote: 1 }
     CUlaunchAttributeValue_union: 64, 8 { pad: 0, accessPolicyWindow: 0, cooperative: 0, syncPolicy: 0, clusterDim: 0, clusterSchedulingPolicyPreference: 0, programmaticStreamSerializationAllowed: 0, programmaticEvent: 0, launchCompletionEvent: 0, priority: 0, memSyncDomainMap: 0, memSyncDomain: 0, preferredClusterDim: 0, deviceUpdatableKernelNode: 0, sharedMemCarveout: 0, nvlinkUtilCentricScheduling: 0, portableClusterSizeMode: 0, sharedMemoryMode: 0 }
-    CUlaunchAttributeValue_union__bindgen_ty_1: 12, 4 { x: 0, y: 4, z: 8 }
-    CUlaunchAttributeValue_union__bindgen_ty_2: 16, 8 { event: 0, flags: 8, triggerAtBlockStart: 12 }
-    CUlaunchAttributeValue_union__bindgen_ty_3: 16, 8 { event: 0, flags: 8 }
-    CUlaunchAttributeValue_union__bindgen_ty_4: 12, 4 { x: 0, y: 4, z: 8 }
-    CUlaunchAttributeValue_union__bindgen_ty_5: 16, 8 { deviceUpdatable: 0, devNode: 8 }
+    CUlaunchAttributeValue_union__clusterDim: 12, 4 { x: 0, y: 4, z: 8 }
+    CUlaunchAttributeValue_union__programmaticEvent: 16, 8 { event: 0, flags: 8, triggerAtBlockStart: 12 }
+    CUlaunchAttributeValue_union__launchCompletionEvent: 16, 8 { event: 0, flags: 8 }
+    CUlaunchAttributeValue_union__preferredClusterDim: 12, 4 { x: 0, y: 4, z: 8 }
+    CUlaunchAttributeValue_union__deviceUpdatableKernelNode: 16, 8 { deviceUpdatable: 0, devNode: 8 }
     CUlaunchAttribute_st: 72, 8 { id: 0, pad: 4, value: 8 }
     CUlaunchConfig_st: 56, 8 { gridDimX: 0, gridDimY: 4, gridDimZ: 8, blockDimX: 12, blockDimY: 16, blockDimZ: 20, sharedMemBytes: 24, hStream: 32, attrs: 40, numAttrs: 48 }
     CUexecAffinitySmCount_st: 4, 4 { val: 0 }
     CUexecAffinityParam_st: 8, 4 { type_: 0, param: 4 }
-    CUexecAffinityParam_st__bindgen_ty_1: 4, 4 { smCount: 0 }
+    CUexecAffinityParam_st__param: 4, 4 { smCount: 0 }
     CUctxCigParam_st: 16, 8 { sharedDataType: 0, sharedData: 8 }
     CUctxCreateParams_st: 24, 8 { execAffinityParams: 0, numExecAffinityParams: 8, cigParams: 16 }
     CUstreamCigParam_st: 16, 8 { streamSharedDataType: 0, streamSharedData: 8 }
@@ -59,55 +59,55 @@ layout! {
     CUDA_ARRAY_DESCRIPTOR_st: 24, 8 { Width: 0, Height: 8, Format: 16, NumChannels: 20 }
     CUDA_ARRAY3D_DESCRIPTOR_st: 40, 8 { Width: 0, Height: 8, Depth: 16, Format: 24, NumChannels: 28, Flags: 32 }
     CUDA_ARRAY_SPARSE_PROPERTIES_st: 48, 8 { tileExtent: 0, miptailFirstLevel: 12, miptailSize: 16, flags: 24, reserved: 28 }
-    CUDA_ARRAY_SPARSE_PROPERTIES_st__bindgen_ty_1: 12, 4 { width: 0, height: 4, depth: 8 }
+    CUDA_ARRAY_SPARSE_PROPERTIES_st__tileExtent: 12, 4 { width: 0, height: 4, depth: 8 }
     CUDA_ARRAY_MEMORY_REQUIREMENTS_st: 32, 8 { size: 0, alignment: 8, reserved: 16 }
     CUDA_RESOURCE_DESC_st: 144, 8 { resType: 0, res: 8, flags: 136 }
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1: 128, 8 { array: 0, mipmap: 0, linear: 0, pitch2D: 0, reserved: 0 }
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1: 8, 8 { hArray: 0 }
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_2: 8, 8 { hMipmappedArray: 0 }
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3: 24, 8 { devPtr: 0, format: 8, numChannels: 12, sizeInBytes: 16 }
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4: 40, 8 { devPtr: 0, format: 8, numChannels: 12, width: 16, height: 24, pitchInBytes: 32 }
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5: 128, 4 { reserved: 0 }
+    CUDA_RESOURCE_DESC_st__res: 128, 8 { array: 0, mipmap: 0, linear: 0, pitch2D: 0, reserved: 0 }
+    CUDA_RESOURCE_DESC_st__res__array: 8, 8 { hArray: 0 }
+    CUDA_RESOURCE_DESC_st__res__mipmap: 8, 8 { hMipmappedArray: 0 }
+    CUDA_RESOURCE_DESC_st__res__linear: 24, 8 { devPtr: 0, format: 8, numChannels: 12, sizeInBytes: 16 }
+    CUDA_RESOURCE_DESC_st__res__pitch2D: 40, 8 { devPtr: 0, format: 8, numChannels: 12, width: 16, height: 24, pitchInBytes: 32 }
+    CUDA_RESOURCE_DESC_st__res__reserved: 128, 4 { reserved: 0 }
     CUDA_TEXTURE_DESC_st: 104, 4 { addressMode: 0, filterMode: 12, flags: 16, maxAnisotropy: 20, mipmapFilterMode: 24, mipmapLevelBias: 28, minMipmapLevelClamp: 32, maxMipmapLevelClamp: 36, borderColor: 40, reserved: 56 }
     CUDA_RESOURCE_VIEW_DESC_st: 112, 8 { format: 0, width: 8, height: 16, depth: 24, firstMipmapLevel: 32, lastMipmapLevel: 36, firstLayer: 40, lastLayer: 44, reserved: 48 }
     CUtensorMap_st: 128, 128 { opaque: 0 }
     CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_st: 16, 8 { p2pToken: 0, vaSpaceToken: 8 }
     CUDA_LAUNCH_PARAMS_st: 56, 8 { function: 0, gridDimX: 8, gridDimY: 12, gridDimZ: 16, blockDimX: 20, blockDimY: 24, blockDimZ: 28, sharedMemBytes: 32, hStream: 40, kernelParams: 48 }
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st: 104, 8 { type_: 0, handle: 8, size: 24, flags: 32, reserved: 36 }
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1: 16, 8 { fd: 0, win32: 0, nvSciBufObject: 0 }
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1: 16, 8 { handle: 0, name: 8 }
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle: 16, 8 { fd: 0, win32: 0, nvSciBufObject: 0 }
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle__win32: 16, 8 { handle: 0, name: 8 }
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st: 88, 8 { offset: 0, size: 8, flags: 16, reserved: 20 }
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st: 120, 8 { offset: 0, arrayDesc: 8, numLevels: 48, reserved: 52 }
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st: 96, 8 { type_: 0, handle: 8, flags: 24, reserved: 28 }
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1: 16, 8 { fd: 0, win32: 0, nvSciSyncObj: 0 }
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1: 16, 8 { handle: 0, name: 8 }
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle: 16, 8 { fd: 0, win32: 0, nvSciSyncObj: 0 }
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle__win32: 16, 8 { handle: 0, name: 8 }
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st: 144, 8 { params: 0, flags: 72, reserved: 76 }
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1: 72, 8 { fence: 0, nvSciSync: 8, keyedMutex: 16, reserved: 24 }
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_1: 8, 8 { value: 0 }
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_2: 8, 8 { fence: 0, reserved: 0 }
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_3: 8, 8 { key: 0 }
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params: 72, 8 { fence: 0, nvSciSync: 8, keyedMutex: 16, reserved: 24 }
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__fence: 8, 8 { value: 0 }
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__nvSciSync: 8, 8 { fence: 0, reserved: 0 }
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__keyedMutex: 8, 8 { key: 0 }
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st: 144, 8 { params: 0, flags: 72, reserved: 76 }
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1: 72, 8 { fence: 0, nvSciSync: 8, keyedMutex: 16, reserved: 32 }
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_1: 8, 8 { value: 0 }
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_2: 8, 8 { fence: 0, reserved: 0 }
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_3: 16, 8 { key: 0, timeoutMs: 8 }
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params: 72, 8 { fence: 0, nvSciSync: 8, keyedMutex: 16, reserved: 32 }
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__fence: 8, 8 { value: 0 }
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__nvSciSync: 8, 8 { fence: 0, reserved: 0 }
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__keyedMutex: 16, 8 { key: 0, timeoutMs: 8 }
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st: 24, 8 { extSemArray: 0, paramsArray: 8, numExtSems: 16 }
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st: 32, 8 { extSemArray: 0, paramsArray: 8, numExtSems: 16 }
-    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1: 8, 8 { ctx: 0, gCtx: 0 }
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__anonymous1: 8, 8 { ctx: 0, gCtx: 0 }
     CUDA_EXT_SEM_WAIT_NODE_PARAMS_st: 24, 8 { extSemArray: 0, paramsArray: 8, numExtSems: 16 }
     CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st: 32, 8 { extSemArray: 0, paramsArray: 8, numExtSems: 16 }
-    CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1: 8, 8 { ctx: 0, gCtx: 0 }
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__anonymous1: 8, 8 { ctx: 0, gCtx: 0 }
     CUarrayMapInfo_st: 96, 8 { resourceType: 0, resource: 8, subresourceType: 16, subresource: 24, memOperationType: 56, memHandleType: 60, memHandle: 64, offset: 72, deviceBitMask: 80, flags: 84, reserved: 88 }
-    CUarrayMapInfo_st__bindgen_ty_1: 8, 8 { mipmap: 0, array: 0 }
-    CUarrayMapInfo_st__bindgen_ty_2: 32, 8 { sparseLevel: 0, miptail: 0 }
-    CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1: 32, 4 { level: 0, layer: 4, offsetX: 8, offsetY: 12, offsetZ: 16, extentWidth: 20, extentHeight: 24, extentDepth: 28 }
-    CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_2: 24, 8 { layer: 0, offset: 8, size: 16 }
-    CUarrayMapInfo_st__bindgen_ty_3: 8, 8 { memHandle: 0 }
+    CUarrayMapInfo_st__resource: 8, 8 { mipmap: 0, array: 0 }
+    CUarrayMapInfo_st__subresource: 32, 8 { sparseLevel: 0, miptail: 0 }
+    CUarrayMapInfo_st__subresource__sparseLevel: 32, 4 { level: 0, layer: 4, offsetX: 8, offsetY: 12, offsetZ: 16, extentWidth: 20, extentHeight: 24, extentDepth: 28 }
+    CUarrayMapInfo_st__subresource__miptail: 24, 8 { layer: 0, offset: 8, size: 16 }
+    CUarrayMapInfo_st__memHandle: 8, 8 { memHandle: 0 }
     CUmemLocation_st: 8, 4 { type_: 0 }
-    CUmemLocation_st__bindgen_ty_1: 4, 4 { id: 0, localized: 0 }
-    CUmemLocation_st__bindgen_ty_1__bindgen_ty_1: 2, 1 { deviceId: 0, localityDomainId: 1 }
+    CUmemLocation_st__anonymous1: 4, 4 { id: 0, localized: 0 }
+    CUmemLocation_st__localized: 2, 1 { deviceId: 0, localityDomainId: 1 }
     CUmemAllocationProp_st: 32, 8 { type_: 0, requestedHandleTypes: 4, location: 8, win32HandleMetaData: 16, allocFlags: 24 }
-    CUmemAllocationProp_st__bindgen_ty_1: 8, 2 { compressionType: 0, gpuDirectRDMACapable: 1, usage: 2, reserved: 4 }
+    CUmemAllocationProp_st__allocFlags: 8, 2 { compressionType: 0, gpuDirectRDMACapable: 1, usage: 2, reserved: 4 }
     CUmulticastObjectProp_st: 32, 8 { numDevices: 0, size: 8, handleTypes: 16, flags: 24 }
     CUmemAccessDesc_st: 12, 4 { location: 0, flags: 8 }
     CUgraphExecUpdateResultInfo_st: 24, 8 { result: 0, errorNode: 8, errorFromNode: 16 }
@@ -117,23 +117,23 @@ layout! {
     CUoffset3D_st: 24, 8 { x: 0, y: 8, z: 16 }
     CUextent3D_st: 24, 8 { width: 0, height: 8, depth: 16 }
     CUmemcpy3DOperand_st: 40, 8 { type_: 0, op: 8 }
-    CUmemcpy3DOperand_st__bindgen_ty_1: 32, 8 { ptr: 0, array: 0 }
-    CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1: 32, 8 { ptr: 0, rowLength: 8, layerHeight: 16, locHint: 24 }
-    CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_2: 32, 8 { array: 0, offset: 8 }
+    CUmemcpy3DOperand_st__op: 32, 8 { ptr: 0, array: 0 }
+    CUmemcpy3DOperand_st__op__ptr: 32, 8 { ptr: 0, rowLength: 8, layerHeight: 16, locHint: 24 }
+    CUmemcpy3DOperand_st__op__array: 32, 8 { array: 0, offset: 8 }
     CUDA_MEMCPY3D_BATCH_OP_st: 112, 8 { src: 0, dst: 40, extent: 80, srcAccessOrder: 104, flags: 108 }
     CUDA_MEM_ALLOC_NODE_PARAMS_v1_st: 120, 8 { poolProps: 0, accessDescs: 88, accessDescCount: 96, bytesize: 104, dptr: 112 }
     CUDA_MEM_ALLOC_NODE_PARAMS_v2_st: 120, 8 { poolProps: 0, accessDescs: 88, accessDescCount: 96, bytesize: 104, dptr: 112 }
     CUDA_MEM_FREE_NODE_PARAMS_st: 8, 8 { dptr: 0 }
     CUDA_CHILD_GRAPH_NODE_PARAMS_st: 16, 8 { graph: 0, ownership: 8 }
     CUDA_EVENT_RECORD_NODE_PARAMS_st: 16, 8 { event: 0 }
-    CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1: 8, 8 { ctx: 0, gCtx: 0 }
+    CUDA_EVENT_RECORD_NODE_PARAMS_st__anonymous1: 8, 8 { ctx: 0, gCtx: 0 }
     CUDA_EVENT_WAIT_NODE_PARAMS_st: 8, 8 { event: 0 }
     CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st: 64, 8 { count: 0, dsts: 8, srcs: 16, sizes: 24, attrs: 32, attrsIdxs: 40, numAttrs: 48 }
-    CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1: 8, 8 { ctx: 0, gCtx: 0 }
+    CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__anonymous1: 8, 8 { ctx: 0, gCtx: 0 }
     CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st: 32, 8 { numOps: 0, opList: 8, flags: 16 }
-    CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1: 8, 8 { ctx: 0, gCtx: 0 }
+    CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__anonymous1: 8, 8 { ctx: 0, gCtx: 0 }
     CUgraphNodeParams_st: 256, 8 { type_: 0, reserved0: 4, reserved2: 248 }
-    CUgraphNodeParams_st__bindgen_ty_1: 232, 8 { reserved1: 0, kernel: 0, memcpy: 0, memset: 0, host: 0, graph: 0, eventWait: 0, eventRecord: 0, extSemSignal: 0, extSemWait: 0, alloc: 0, free: 0, memOp: 0, conditional: 0, memcpyBatch: 0, fabricCpyBatch: 0, asBytes: 0 }
+    CUgraphNodeParams_st__anonymous1: 232, 8 { reserved1: 0, kernel: 0, memcpy: 0, memset: 0, host: 0, graph: 0, eventWait: 0, eventRecord: 0, extSemSignal: 0, extSemWait: 0, alloc: 0, free: 0, memOp: 0, conditional: 0, memcpyBatch: 0, fabricCpyBatch: 0, asBytes: 0 }
     CUcheckpointCustomStoragePerDeviceData_st: 24, 8 { devPtr: 0, size: 8, stream: 16 }
     CUcheckpointCustomStorageInfo_st: 24, 8 { handle: 0, perDeviceData: 8, deviceCount: 16 }
     CUcheckpointLockArgs_st: 64, 8 { timeoutMs: 0, reserved0: 4, reserved1: 8 }
@@ -145,20 +145,20 @@ layout! {
     CUcliqueInfo_st: 8, 4 { type_: 0, id: 4 }
     CUlogicalEndpointFabricHandle_st: 64, 1 { data: 0 }
     CUlogicalEndpointProp_struct: 24, 8 { type_: 0, size: 8, ipcHandleTypes: 16, flags: 20 }
-    CUlogicalEndpointProp_struct__bindgen_ty_1: 4, 4 { unicast: 0, multicast: 0 }
-    CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1: 4, 4 { device: 0 }
-    CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2: 4, 4 { numDevices: 0 }
+    CUlogicalEndpointProp_struct__anonymous1: 4, 4 { unicast: 0, multicast: 0 }
+    CUlogicalEndpointProp_struct__unicast: 4, 4 { device: 0 }
+    CUlogicalEndpointProp_struct__multicast: 4, 4 { numDevices: 0 }
     CUfabricCpyOperand_st: 24, 8 { type_: 0, op: 8 }
-    CUfabricCpyOperand_st__bindgen_ty_1: 16, 8 { ptr: 0, le: 0 }
-    CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_1: 16, 8 { ptr: 0, locHint: 8 }
-    CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_2: 16, 8 { id: 0, offset: 8 }
+    CUfabricCpyOperand_st__op: 16, 8 { ptr: 0, le: 0 }
+    CUfabricCpyOperand_st__op__ptr: 16, 8 { ptr: 0, locHint: 8 }
+    CUfabricCpyOperand_st__op__le: 16, 8 { id: 0, offset: 8 }
     CUDA_FABRIC_COPY_BATCH_OP_st: 64, 8 { src: 0, dst: 24, size: 48, flags: 56 }
     CUdevSmResource_st: 20, 4 { smCount: 0, minSmPartitionSize: 4, smCoscheduledAlignment: 8, flags: 12, localityDomainId: 16 }
     CUdevWorkqueueConfigResource_st: 12, 4 { device: 0, wqConcurrencyLimit: 4, sharingScope: 8 }
     CUdevWorkqueueResource_st: 40, 1 { reserved: 0 }
     CU_DEV_SM_RESOURCE_GROUP_PARAMS_st: 64, 4 { smCount: 0, coscheduledSmCount: 4, preferredCoscheduledSmCount: 8, flags: 12, localityDomainId: 16, reserved: 20 }
     CUdevResource_st: 144, 8 { type_: 0, _internal_padding: 4, nextResource: 136 }
-    CUdevResource_st__bindgen_ty_1: 40, 4 { sm: 0, wqConfig: 0, wq: 0, _oversize: 0 }
+    CUdevResource_st__anonymous1: 40, 4 { sm: 0, wqConfig: 0, wq: 0, _oversize: 0 }
     CUDA_MEMCPY2D_v1_st: 96, 8 { srcXInBytes: 0, srcY: 4, srcMemoryType: 8, srcHost: 16, srcDevice: 24, srcArray: 32, srcPitch: 40, dstXInBytes: 44, dstY: 48, dstMemoryType: 52, dstHost: 56, dstDevice: 64, dstArray: 72, dstPitch: 80, WidthInBytes: 84, Height: 88 }
     CUDA_MEMCPY3D_v1_st: 144, 8 { srcXInBytes: 0, srcY: 4, srcZ: 8, srcLOD: 12, srcMemoryType: 16, srcHost: 24, srcDevice: 32, srcArray: 40, reserved0: 48, srcPitch: 56, srcHeight: 60, dstXInBytes: 64, dstY: 68, dstZ: 72, dstLOD: 76, dstMemoryType: 80, dstHost: 88, dstDevice: 96, dstArray: 104, reserved1: 112, dstPitch: 120, dstHeight: 124, WidthInBytes: 128, Height: 132, Depth: 136 }
     CUDA_ARRAY_DESCRIPTOR_v1_st: 16, 4 { Width: 0, Height: 4, Format: 8, NumChannels: 12 }

@@ -150,12 +150,14 @@ pub union CUstreamBatchMemOpParams_union {
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub address: CUdeviceptr,
-    pub anonymous1: CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__anonymous1,
     pub flags: c_uint,
     pub alias: CUdeviceptr,
 }
 #[repr(C)]
-pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__anonymous1 {
     pub value: cuuint32_t,
     pub value64: cuuint64_t,
 }
@@ -163,12 +165,14 @@ pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindge
 pub struct CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st {
     pub operation: CUstreamBatchMemOpType,
     pub address: CUdeviceptr,
-    pub anonymous1: CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__anonymous1,
     pub flags: c_uint,
     pub alias: CUdeviceptr,
 }
 #[repr(C)]
-pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__anonymous1 {
     pub value: cuuint32_t,
     pub value64: cuuint64_t,
 }
@@ -214,15 +218,15 @@ pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st {
 #[repr(C)]
 pub struct CUasyncNotificationInfo_st {
     pub type_: CUasyncNotificationType,
-    pub info: CUasyncNotificationInfo_st__bindgen_ty_1,
+    pub info: CUasyncNotificationInfo_st__info,
 }
 #[repr(C)]
-pub union CUasyncNotificationInfo_st__bindgen_ty_1 {
-    pub overBudget: CUasyncNotificationInfo_st__bindgen_ty_1__bindgen_ty_1,
+pub union CUasyncNotificationInfo_st__info {
+    pub overBudget: CUasyncNotificationInfo_st__info__overBudget,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUasyncNotificationInfo_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUasyncNotificationInfo_st__info__overBudget {
     pub bytesOverBudget: c_ulonglong,
 }
 #[repr(C)]
@@ -331,10 +335,12 @@ pub struct CUDA_HOST_NODE_PARAMS_v2_st {
     pub fn_: CUhostFn,
     pub userData: *mut c_void,
     pub syncMode: c_uint,
-    pub anonymous1: CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUDA_HOST_NODE_PARAMS_v2_st__anonymous1,
 }
 #[repr(C)]
-pub union CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUDA_HOST_NODE_PARAMS_v2_st__anonymous1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
@@ -375,16 +381,16 @@ pub union CUlaunchAttributeValue_union {
     pub accessPolicyWindow: CUaccessPolicyWindow,
     pub cooperative: c_int,
     pub syncPolicy: CUsynchronizationPolicy,
-    pub clusterDim: CUlaunchAttributeValue_union__bindgen_ty_1,
+    pub clusterDim: CUlaunchAttributeValue_union__clusterDim,
     pub clusterSchedulingPolicyPreference: CUclusterSchedulingPolicy,
     pub programmaticStreamSerializationAllowed: c_int,
-    pub programmaticEvent: CUlaunchAttributeValue_union__bindgen_ty_2,
-    pub launchCompletionEvent: CUlaunchAttributeValue_union__bindgen_ty_3,
+    pub programmaticEvent: CUlaunchAttributeValue_union__programmaticEvent,
+    pub launchCompletionEvent: CUlaunchAttributeValue_union__launchCompletionEvent,
     pub priority: c_int,
     pub memSyncDomainMap: CUlaunchMemSyncDomainMap,
     pub memSyncDomain: CUlaunchMemSyncDomain,
-    pub preferredClusterDim: CUlaunchAttributeValue_union__bindgen_ty_4,
-    pub deviceUpdatableKernelNode: CUlaunchAttributeValue_union__bindgen_ty_5,
+    pub preferredClusterDim: CUlaunchAttributeValue_union__preferredClusterDim,
+    pub deviceUpdatableKernelNode: CUlaunchAttributeValue_union__deviceUpdatableKernelNode,
     pub sharedMemCarveout: c_uint,
     pub nvlinkUtilCentricScheduling: c_uint,
     pub portableClusterSizeMode: CUlaunchAttributePortableClusterMode,
@@ -392,34 +398,34 @@ pub union CUlaunchAttributeValue_union {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlaunchAttributeValue_union__bindgen_ty_1 {
+pub struct CUlaunchAttributeValue_union__clusterDim {
     pub x: c_uint,
     pub y: c_uint,
     pub z: c_uint,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlaunchAttributeValue_union__bindgen_ty_2 {
+pub struct CUlaunchAttributeValue_union__programmaticEvent {
     pub event: CUevent,
     pub flags: c_int,
     pub triggerAtBlockStart: c_int,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlaunchAttributeValue_union__bindgen_ty_3 {
+pub struct CUlaunchAttributeValue_union__launchCompletionEvent {
     pub event: CUevent,
     pub flags: c_int,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlaunchAttributeValue_union__bindgen_ty_4 {
+pub struct CUlaunchAttributeValue_union__preferredClusterDim {
     pub x: c_uint,
     pub y: c_uint,
     pub z: c_uint,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlaunchAttributeValue_union__bindgen_ty_5 {
+pub struct CUlaunchAttributeValue_union__deviceUpdatableKernelNode {
     pub deviceUpdatable: c_int,
     pub devNode: CUgraphDeviceNode,
 }
@@ -451,10 +457,10 @@ pub struct CUexecAffinitySmCount_st {
 #[repr(C)]
 pub struct CUexecAffinityParam_st {
     pub type_: CUexecAffinityType,
-    pub param: CUexecAffinityParam_st__bindgen_ty_1,
+    pub param: CUexecAffinityParam_st__param,
 }
 #[repr(C)]
-pub union CUexecAffinityParam_st__bindgen_ty_1 {
+pub union CUexecAffinityParam_st__param {
     pub smCount: CUexecAffinitySmCount,
 }
 #[repr(C)]
@@ -596,7 +602,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR_st {
 #[repr(C)]
 #[derive(Debug)]
 pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
-    pub tileExtent: CUDA_ARRAY_SPARSE_PROPERTIES_st__bindgen_ty_1,
+    pub tileExtent: CUDA_ARRAY_SPARSE_PROPERTIES_st__tileExtent,
     pub miptailFirstLevel: c_uint,
     pub miptailSize: c_ulonglong,
     pub flags: c_uint,
@@ -604,7 +610,7 @@ pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st__bindgen_ty_1 {
+pub struct CUDA_ARRAY_SPARSE_PROPERTIES_st__tileExtent {
     pub width: c_uint,
     pub height: c_uint,
     pub depth: c_uint,
@@ -619,30 +625,30 @@ pub struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC_st {
     pub resType: CUresourcetype,
-    pub res: CUDA_RESOURCE_DESC_st__bindgen_ty_1,
+    pub res: CUDA_RESOURCE_DESC_st__res,
     pub flags: c_uint,
 }
 #[repr(C)]
-pub union CUDA_RESOURCE_DESC_st__bindgen_ty_1 {
-    pub array: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1,
-    pub mipmap: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_2,
-    pub linear: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3,
-    pub pitch2D: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4,
-    pub reserved: CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5,
+pub union CUDA_RESOURCE_DESC_st__res {
+    pub array: CUDA_RESOURCE_DESC_st__res__array,
+    pub mipmap: CUDA_RESOURCE_DESC_st__res__mipmap,
+    pub linear: CUDA_RESOURCE_DESC_st__res__linear,
+    pub pitch2D: CUDA_RESOURCE_DESC_st__res__pitch2D,
+    pub reserved: CUDA_RESOURCE_DESC_st__res__reserved,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUDA_RESOURCE_DESC_st__res__array {
     pub hArray: CUarray,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_2 {
+pub struct CUDA_RESOURCE_DESC_st__res__mipmap {
     pub hMipmappedArray: CUmipmappedArray,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3 {
+pub struct CUDA_RESOURCE_DESC_st__res__linear {
     pub devPtr: CUdeviceptr,
     pub format: CUarray_format,
     pub numChannels: c_uint,
@@ -650,7 +656,7 @@ pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3 {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4 {
+pub struct CUDA_RESOURCE_DESC_st__res__pitch2D {
     pub devPtr: CUdeviceptr,
     pub format: CUarray_format,
     pub numChannels: c_uint,
@@ -660,7 +666,7 @@ pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4 {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5 {
+pub struct CUDA_RESOURCE_DESC_st__res__reserved {
     pub reserved: [c_int; 32usize],
 }
 #[repr(C)]
@@ -719,20 +725,20 @@ pub struct CUDA_LAUNCH_PARAMS_st {
 #[repr(C)]
 pub struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st {
     pub type_: CUexternalMemoryHandleType,
-    pub handle: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1,
+    pub handle: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle,
     pub size: c_ulonglong,
     pub flags: c_uint,
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-pub union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1 {
+pub union CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle {
     pub fd: c_int,
-    pub win32: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1,
+    pub win32: CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle__win32,
     pub nvSciBufObject: *const c_void,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle__win32 {
     pub handle: *mut c_void,
     pub name: *const c_void,
 }
@@ -755,76 +761,76 @@ pub struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st {
 #[repr(C)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st {
     pub type_: CUexternalSemaphoreHandleType,
-    pub handle: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1,
+    pub handle: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle,
     pub flags: c_uint,
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-pub union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1 {
+pub union CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle {
     pub fd: c_int,
-    pub win32: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1,
+    pub win32: CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle__win32,
     pub nvSciSyncObj: *const c_void,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle__win32 {
     pub handle: *mut c_void,
     pub name: *const c_void,
 }
 #[repr(C)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st {
-    pub params: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1,
+    pub params: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params,
     pub flags: c_uint,
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1 {
-    pub fence: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_1,
-    pub nvSciSync: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_2,
-    pub keyedMutex: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_3,
+pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params {
+    pub fence: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__fence,
+    pub nvSciSync: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__nvSciSync,
+    pub keyedMutex: CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__keyedMutex,
     pub reserved: [c_uint; 12usize],
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__fence {
     pub value: c_ulonglong,
 }
 #[repr(C)]
-pub union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_2 {
+pub union CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__nvSciSync {
     pub fence: *mut c_void,
     pub reserved: c_ulonglong,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_3 {
+pub struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__keyedMutex {
     pub key: c_ulonglong,
 }
 #[repr(C)]
 pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st {
-    pub params: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1,
+    pub params: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params,
     pub flags: c_uint,
     pub reserved: [c_uint; 16usize],
 }
 #[repr(C)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1 {
-    pub fence: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_1,
-    pub nvSciSync: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_2,
-    pub keyedMutex: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_3,
+pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params {
+    pub fence: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__fence,
+    pub nvSciSync: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__nvSciSync,
+    pub keyedMutex: CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__keyedMutex,
     pub reserved: [c_uint; 10usize],
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__fence {
     pub value: c_ulonglong,
 }
 #[repr(C)]
-pub union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_2 {
+pub union CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__nvSciSync {
     pub fence: *mut c_void,
     pub reserved: c_ulonglong,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_3 {
+pub struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__keyedMutex {
     pub key: c_ulonglong,
     pub timeoutMs: c_uint,
 }
@@ -840,10 +846,12 @@ pub struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS,
     pub numExtSems: c_uint,
-    pub anonymous1: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__anonymous1,
 }
 #[repr(C)]
-pub union CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__anonymous1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
@@ -859,40 +867,42 @@ pub struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st {
     pub extSemArray: *mut CUexternalSemaphore,
     pub paramsArray: *const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS,
     pub numExtSems: c_uint,
-    pub anonymous1: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__anonymous1,
 }
 #[repr(C)]
-pub union CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__anonymous1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
 #[repr(C)]
 pub struct CUarrayMapInfo_st {
     pub resourceType: CUresourcetype,
-    pub resource: CUarrayMapInfo_st__bindgen_ty_1,
+    pub resource: CUarrayMapInfo_st__resource,
     pub subresourceType: CUarraySparseSubresourceType,
-    pub subresource: CUarrayMapInfo_st__bindgen_ty_2,
+    pub subresource: CUarrayMapInfo_st__subresource,
     pub memOperationType: CUmemOperationType,
     pub memHandleType: CUmemHandleType,
-    pub memHandle: CUarrayMapInfo_st__bindgen_ty_3,
+    pub memHandle: CUarrayMapInfo_st__memHandle,
     pub offset: c_ulonglong,
     pub deviceBitMask: c_uint,
     pub flags: c_uint,
     pub reserved: [c_uint; 2usize],
 }
 #[repr(C)]
-pub union CUarrayMapInfo_st__bindgen_ty_1 {
+pub union CUarrayMapInfo_st__resource {
     pub mipmap: CUmipmappedArray,
     pub array: CUarray,
 }
 #[repr(C)]
-pub union CUarrayMapInfo_st__bindgen_ty_2 {
-    pub sparseLevel: CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1,
-    pub miptail: CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_2,
+pub union CUarrayMapInfo_st__subresource {
+    pub sparseLevel: CUarrayMapInfo_st__subresource__sparseLevel,
+    pub miptail: CUarrayMapInfo_st__subresource__miptail,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1 {
+pub struct CUarrayMapInfo_st__subresource__sparseLevel {
     pub level: c_uint,
     pub layer: c_uint,
     pub offsetX: c_uint,
@@ -904,28 +914,30 @@ pub struct CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1 {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_2 {
+pub struct CUarrayMapInfo_st__subresource__miptail {
     pub layer: c_uint,
     pub offset: c_ulonglong,
     pub size: c_ulonglong,
 }
 #[repr(C)]
-pub union CUarrayMapInfo_st__bindgen_ty_3 {
+pub union CUarrayMapInfo_st__memHandle {
     pub memHandle: CUmemGenericAllocationHandle,
 }
 #[repr(C)]
 pub struct CUmemLocation_st {
     pub type_: CUmemLocationType,
-    pub anonymous1: CUmemLocation_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUmemLocation_st__anonymous1,
 }
 #[repr(C)]
-pub union CUmemLocation_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUmemLocation_st__anonymous1 {
     pub id: c_int,
-    pub localized: CUmemLocation_st__bindgen_ty_1__bindgen_ty_1,
+    pub localized: CUmemLocation_st__localized,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUmemLocation_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUmemLocation_st__localized {
     pub deviceId: c_uchar,
     pub localityDomainId: c_uchar,
 }
@@ -935,11 +947,11 @@ pub struct CUmemAllocationProp_st {
     pub requestedHandleTypes: CUmemAllocationHandleType,
     pub location: CUmemLocation,
     pub win32HandleMetaData: *mut c_void,
-    pub allocFlags: CUmemAllocationProp_st__bindgen_ty_1,
+    pub allocFlags: CUmemAllocationProp_st__allocFlags,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUmemAllocationProp_st__bindgen_ty_1 {
+pub struct CUmemAllocationProp_st__allocFlags {
     pub compressionType: c_uchar,
     pub gpuDirectRDMACapable: c_uchar,
     pub usage: c_ushort,
@@ -1005,15 +1017,15 @@ pub struct CUextent3D_st {
 #[repr(C)]
 pub struct CUmemcpy3DOperand_st {
     pub type_: CUmemcpy3DOperandType,
-    pub op: CUmemcpy3DOperand_st__bindgen_ty_1,
+    pub op: CUmemcpy3DOperand_st__op,
 }
 #[repr(C)]
-pub union CUmemcpy3DOperand_st__bindgen_ty_1 {
-    pub ptr: CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1,
-    pub array: CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_2,
+pub union CUmemcpy3DOperand_st__op {
+    pub ptr: CUmemcpy3DOperand_st__op__ptr,
+    pub array: CUmemcpy3DOperand_st__op__array,
 }
 #[repr(C)]
-pub struct CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUmemcpy3DOperand_st__op__ptr {
     pub ptr: CUdeviceptr,
     pub rowLength: usize,
     pub layerHeight: usize,
@@ -1021,7 +1033,7 @@ pub struct CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1 {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_2 {
+pub struct CUmemcpy3DOperand_st__op__array {
     pub array: CUarray,
     pub offset: CUoffset3D,
 }
@@ -1063,10 +1075,12 @@ pub struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
 #[repr(C)]
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS_st {
     pub event: CUevent,
-    pub anonymous1: CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUDA_EVENT_RECORD_NODE_PARAMS_st__anonymous1,
 }
 #[repr(C)]
-pub union CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUDA_EVENT_RECORD_NODE_PARAMS_st__anonymous1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
@@ -1084,10 +1098,12 @@ pub struct CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st {
     pub attrs: *mut CUmemcpyAttributes,
     pub attrsIdxs: *mut usize,
     pub numAttrs: usize,
-    pub anonymous1: CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__anonymous1,
 }
 #[repr(C)]
-pub union CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__anonymous1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
@@ -1096,10 +1112,12 @@ pub struct CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st {
     pub numOps: usize,
     pub opList: *mut CUDA_FABRIC_COPY_BATCH_OP,
     pub flags: c_ulonglong,
-    pub anonymous1: CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__anonymous1,
 }
 #[repr(C)]
-pub union CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__anonymous1 {
     pub ctx: CUcontext,
     pub gCtx: CUgreenCtx,
 }
@@ -1107,11 +1125,13 @@ pub union CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1 {
 pub struct CUgraphNodeParams_st {
     pub type_: CUgraphNodeType,
     pub reserved0: [c_int; 3usize],
-    pub anonymous1: CUgraphNodeParams_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUgraphNodeParams_st__anonymous1,
     pub reserved2: c_longlong,
 }
 #[repr(C)]
-pub union CUgraphNodeParams_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUgraphNodeParams_st__anonymous1 {
     pub reserved1: [c_longlong; 29usize],
     pub kernel: CUDA_KERNEL_NODE_PARAMS_v3,
     pub memcpy: CUDA_MEMCPY_NODE_PARAMS,
@@ -1207,44 +1227,46 @@ pub struct CUlogicalEndpointFabricHandle_st {
 #[repr(C)]
 pub struct CUlogicalEndpointProp_struct {
     pub type_: CUlogicalEndpointType,
-    pub anonymous1: CUlogicalEndpointProp_struct__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUlogicalEndpointProp_struct__anonymous1,
     pub size: c_ulonglong,
     pub ipcHandleTypes: c_uint,
     pub flags: c_uint,
 }
 #[repr(C)]
-pub union CUlogicalEndpointProp_struct__bindgen_ty_1 {
-    pub unicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1,
-    pub multicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2,
+#[doc(hidden)]
+pub union CUlogicalEndpointProp_struct__anonymous1 {
+    pub unicast: CUlogicalEndpointProp_struct__unicast,
+    pub multicast: CUlogicalEndpointProp_struct__multicast,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUlogicalEndpointProp_struct__unicast {
     pub device: CUdevice,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2 {
+pub struct CUlogicalEndpointProp_struct__multicast {
     pub numDevices: c_uint,
 }
 #[repr(C)]
 pub struct CUfabricCpyOperand_st {
     pub type_: CUfabricCpyOperandType,
-    pub op: CUfabricCpyOperand_st__bindgen_ty_1,
+    pub op: CUfabricCpyOperand_st__op,
 }
 #[repr(C)]
-pub union CUfabricCpyOperand_st__bindgen_ty_1 {
-    pub ptr: CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_1,
-    pub le: CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_2,
+pub union CUfabricCpyOperand_st__op {
+    pub ptr: CUfabricCpyOperand_st__op__ptr,
+    pub le: CUfabricCpyOperand_st__op__le,
 }
 #[repr(C)]
-pub struct CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_1 {
+pub struct CUfabricCpyOperand_st__op__ptr {
     pub ptr: CUdeviceptr,
     pub locHint: CUmemLocation,
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_2 {
+pub struct CUfabricCpyOperand_st__op__le {
     pub id: CUlogicalEndpointId,
     pub offset: cuuint64_t,
 }
@@ -1300,11 +1322,13 @@ pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
 pub struct CUdevResource_st {
     pub type_: CUdevResourceType,
     pub _internal_padding: [c_uchar; 92usize],
-    pub anonymous1: CUdevResource_st__bindgen_ty_1,
+    #[doc(hidden)]
+    pub anonymous1: CUdevResource_st__anonymous1,
     pub nextResource: *mut CUdevResource_st,
 }
 #[repr(C)]
-pub union CUdevResource_st__bindgen_ty_1 {
+#[doc(hidden)]
+pub union CUdevResource_st__anonymous1 {
     pub sm: CUdevSmResource,
     pub wqConfig: CUdevWorkqueueConfigResource,
     pub wq: CUdevWorkqueueResource,
@@ -1621,17 +1645,17 @@ records! {
     CUipcMemHandle_st
     CUstreamBatchMemOpParams_union
     CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st
-    CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__bindgen_ty_1
+    CUstreamBatchMemOpParams_union_CUstreamMemOpWaitValueParams_st__anonymous1
     CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st
-    CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__bindgen_ty_1
+    CUstreamBatchMemOpParams_union_CUstreamMemOpWriteValueParams_st__anonymous1
     CUstreamBatchMemOpParams_union_CUstreamMemOpFlushRemoteWritesParams_st
     CUstreamBatchMemOpParams_union_CUstreamMemOpMemoryBarrierParams_st
     CUstreamBatchMemOpParams_union_CUstreamMemOpAtomicReductionParams_st
     CUDA_BATCH_MEM_OP_NODE_PARAMS_v1_st
     CUDA_BATCH_MEM_OP_NODE_PARAMS_v2_st
     CUasyncNotificationInfo_st
-    CUasyncNotificationInfo_st__bindgen_ty_1
-    CUasyncNotificationInfo_st__bindgen_ty_1__bindgen_ty_1
+    CUasyncNotificationInfo_st__info
+    CUasyncNotificationInfo_st__info__overBudget
     CUdevprop_st
     CUaccessPolicyWindow_st
     CUDA_KERNEL_NODE_PARAMS_st
@@ -1641,22 +1665,22 @@ records! {
     CUDA_MEMSET_NODE_PARAMS_v2_st
     CUDA_HOST_NODE_PARAMS_st
     CUDA_HOST_NODE_PARAMS_v2_st
-    CUDA_HOST_NODE_PARAMS_v2_st__bindgen_ty_1
+    CUDA_HOST_NODE_PARAMS_v2_st__anonymous1
     CUDA_CONDITIONAL_NODE_PARAMS
     CUgraphEdgeData_st
     CUDA_GRAPH_INSTANTIATE_PARAMS_st
     CUlaunchMemSyncDomainMap_st
     CUlaunchAttributeValue_union
-    CUlaunchAttributeValue_union__bindgen_ty_1
-    CUlaunchAttributeValue_union__bindgen_ty_2
-    CUlaunchAttributeValue_union__bindgen_ty_3
-    CUlaunchAttributeValue_union__bindgen_ty_4
-    CUlaunchAttributeValue_union__bindgen_ty_5
+    CUlaunchAttributeValue_union__clusterDim
+    CUlaunchAttributeValue_union__programmaticEvent
+    CUlaunchAttributeValue_union__launchCompletionEvent
+    CUlaunchAttributeValue_union__preferredClusterDim
+    CUlaunchAttributeValue_union__deviceUpdatableKernelNode
     CUlaunchAttribute_st
     CUlaunchConfig_st
     CUexecAffinitySmCount_st
     CUexecAffinityParam_st
-    CUexecAffinityParam_st__bindgen_ty_1
+    CUexecAffinityParam_st__param
     CUctxCigParam_st
     CUctxCreateParams_st
     CUstreamCigParam_st
@@ -1669,55 +1693,55 @@ records! {
     CUDA_ARRAY_DESCRIPTOR_st
     CUDA_ARRAY3D_DESCRIPTOR_st
     CUDA_ARRAY_SPARSE_PROPERTIES_st
-    CUDA_ARRAY_SPARSE_PROPERTIES_st__bindgen_ty_1
+    CUDA_ARRAY_SPARSE_PROPERTIES_st__tileExtent
     CUDA_ARRAY_MEMORY_REQUIREMENTS_st
     CUDA_RESOURCE_DESC_st
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_1
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_2
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_3
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_4
-    CUDA_RESOURCE_DESC_st__bindgen_ty_1__bindgen_ty_5
+    CUDA_RESOURCE_DESC_st__res
+    CUDA_RESOURCE_DESC_st__res__array
+    CUDA_RESOURCE_DESC_st__res__mipmap
+    CUDA_RESOURCE_DESC_st__res__linear
+    CUDA_RESOURCE_DESC_st__res__pitch2D
+    CUDA_RESOURCE_DESC_st__res__reserved
     CUDA_TEXTURE_DESC_st
     CUDA_RESOURCE_VIEW_DESC_st
     CUtensorMap_st
     CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_st
     CUDA_LAUNCH_PARAMS_st
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1
-    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC_st__handle__win32
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC_st
     CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1
-    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__bindgen_ty_1__bindgen_ty_1
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC_st__handle__win32
     CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_1
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_2
-    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__bindgen_ty_1__bindgen_ty_3
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__fence
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__nvSciSync
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS_st__params__keyedMutex
     CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_1
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_2
-    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__bindgen_ty_1__bindgen_ty_3
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__fence
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__nvSciSync
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS_st__params__keyedMutex
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_st
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st
-    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__bindgen_ty_1
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2_st__anonymous1
     CUDA_EXT_SEM_WAIT_NODE_PARAMS_st
     CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st
-    CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__bindgen_ty_1
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2_st__anonymous1
     CUarrayMapInfo_st
-    CUarrayMapInfo_st__bindgen_ty_1
-    CUarrayMapInfo_st__bindgen_ty_2
-    CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_1
-    CUarrayMapInfo_st__bindgen_ty_2__bindgen_ty_2
-    CUarrayMapInfo_st__bindgen_ty_3
+    CUarrayMapInfo_st__resource
+    CUarrayMapInfo_st__subresource
+    CUarrayMapInfo_st__subresource__sparseLevel
+    CUarrayMapInfo_st__subresource__miptail
+    CUarrayMapInfo_st__memHandle
     CUmemLocation_st
-    CUmemLocation_st__bindgen_ty_1
-    CUmemLocation_st__bindgen_ty_1__bindgen_ty_1
+    CUmemLocation_st__anonymous1
+    CUmemLocation_st__localized
     CUmemAllocationProp_st
-    CUmemAllocationProp_st__bindgen_ty_1
+    CUmemAllocationProp_st__allocFlags
     CUmulticastObjectProp_st
     CUmemAccessDesc_st
     CUgraphExecUpdateResultInfo_st
@@ -1727,23 +1751,23 @@ records! {
     CUoffset3D_st
     CUextent3D_st
     CUmemcpy3DOperand_st
-    CUmemcpy3DOperand_st__bindgen_ty_1
-    CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_1
-    CUmemcpy3DOperand_st__bindgen_ty_1__bindgen_ty_2
+    CUmemcpy3DOperand_st__op
+    CUmemcpy3DOperand_st__op__ptr
+    CUmemcpy3DOperand_st__op__array
     CUDA_MEMCPY3D_BATCH_OP_st
     CUDA_MEM_ALLOC_NODE_PARAMS_v1_st
     CUDA_MEM_ALLOC_NODE_PARAMS_v2_st
     CUDA_MEM_FREE_NODE_PARAMS_st
     CUDA_CHILD_GRAPH_NODE_PARAMS_st
     CUDA_EVENT_RECORD_NODE_PARAMS_st
-    CUDA_EVENT_RECORD_NODE_PARAMS_st__bindgen_ty_1
+    CUDA_EVENT_RECORD_NODE_PARAMS_st__anonymous1
     CUDA_EVENT_WAIT_NODE_PARAMS_st
     CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st
-    CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1
+    CUDA_MEMCPY_BATCH_NODE_PARAMS_V1_st__anonymous1
     CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st
-    CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__bindgen_ty_1
+    CUDA_FABRIC_CPY_BATCH_NODE_PARAMS_V1_st__anonymous1
     CUgraphNodeParams_st
-    CUgraphNodeParams_st__bindgen_ty_1
+    CUgraphNodeParams_st__anonymous1
     CUcheckpointCustomStoragePerDeviceData_st
     CUcheckpointCustomStorageInfo_st
     CUcheckpointLockArgs_st
@@ -1755,20 +1779,20 @@ records! {
     CUcliqueInfo_st
     CUlogicalEndpointFabricHandle_st
     CUlogicalEndpointProp_struct
-    CUlogicalEndpointProp_struct__bindgen_ty_1
-    CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1
-    CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2
+    CUlogicalEndpointProp_struct__anonymous1
+    CUlogicalEndpointProp_struct__unicast
+    CUlogicalEndpointProp_struct__multicast
     CUfabricCpyOperand_st
-    CUfabricCpyOperand_st__bindgen_ty_1
-    CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_1
-    CUfabricCpyOperand_st__bindgen_ty_1__bindgen_ty_2
+    CUfabricCpyOperand_st__op
+    CUfabricCpyOperand_st__op__ptr
+    CUfabricCpyOperand_st__op__le
     CUDA_FABRIC_COPY_BATCH_OP_st
     CUdevSmResource_st
     CUdevWorkqueueConfigResource_st
     CUdevWorkqueueResource_st
     CU_DEV_SM_RESOURCE_GROUP_PARAMS_st
     CUdevResource_st
-    CUdevResource_st__bindgen_ty_1
+    CUdevResource_st__anonymous1
     CUDA_MEMCPY2D_v1_st
     CUDA_MEMCPY3D_v1_st
     CUDA_ARRAY_DESCRIPTOR_v1_st
@@ -1804,7 +1828,7 @@ anonymous_members! {
     }
     CUmemLocation_st.anonymous1 {
         with_id id: c_int,
-        with_localized localized: CUmemLocation_st__bindgen_ty_1__bindgen_ty_1,
+        with_localized localized: CUmemLocation_st__localized,
     }
     CUDA_EVENT_RECORD_NODE_PARAMS_st.anonymous1 {
         with_ctx ctx: CUcontext,
@@ -1838,8 +1862,8 @@ anonymous_members! {
         with_asBytes asBytes: [c_char; 232usize],
     }
     CUlogicalEndpointProp_struct.anonymous1 {
-        with_unicast unicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_1,
-        with_multicast multicast: CUlogicalEndpointProp_struct__bindgen_ty_1__bindgen_ty_2,
+        with_unicast unicast: CUlogicalEndpointProp_struct__unicast,
+        with_multicast multicast: CUlogicalEndpointProp_struct__multicast,
     }
     CUdevResource_st.anonymous1 {
         with_sm sm: CUdevSmResource,

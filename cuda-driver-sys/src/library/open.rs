@@ -2,6 +2,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::Library;
 use super::default::Beaten;
 use super::error::{LoadError, REENTRANT};
 use super::interposer::Interposed;
@@ -9,13 +10,11 @@ use super::interposer::Interposed;
 use super::object::Object;
 #[cfg(feature = "loader")]
 use super::search;
-use super::source::{Kind, Options, Source};
+use super::source::{Kind, Options, Resolver, Source};
 use super::whence::Whence;
-use super::{Library, Resolver};
 use crate::Function;
 
 /// What functions come from.
-#[derive(Debug)]
 pub(crate) enum Origin {
     #[cfg(feature = "loader")]
     Object(Object),
@@ -70,7 +69,7 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
         }
         #[cfg(not(feature = "loader"))]
         Kind::Nowhere => return Err(LoadError::nowhere()),
-        Kind::Resolver { name, resolver } => {
+        Kind::Resolver { resolver, .. } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
                 return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));

@@ -13,7 +13,7 @@ const PER_THREAD: cuuint64_t = 2;
 /// Whether a function is one of the two that hand functions out by name.
 pub(crate) fn is_asked_by(function: Function) -> bool {
     function == Function::cuGetProcAddress_v2
-        || function == crate::legacy::Function::cuGetProcAddress
+        || function == crate::legacy::function::cuGetProcAddress
 }
 
 /// What the inline wrapper of `cuda.h` does in a per-thread program: unless the caller asks for one kind of default

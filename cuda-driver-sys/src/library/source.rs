@@ -2,20 +2,22 @@
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
+use std::borrow::Cow;
 #[cfg(feature = "loader")]
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::Library;
 use super::interposer::{Faithful, Interposer};
 
 /// Gives the address of an exported function, or null if there is none of that name.
-pub type Resolver = fn(&CStr) -> *const c_void;
+pub(crate) type Resolver = Arc<dyn Fn(&CStr) -> *const c_void + Send + Sync>;
 
 /// Where a driver comes from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Source(pub(crate) Kind);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Kind {
     #[cfg(feature = "loader")]
     Search,
@@ -28,7 +30,7 @@ pub(crate) enum Kind {
     #[cfg(not(feature = "loader"))]
     Nowhere,
     Resolver {
-        name: &'static str,
+        name: Cow<'static, str>,
         resolver: Resolver,
     },
     Library(&'static Library),
@@ -42,8 +44,9 @@ impl Source {
     ///    whether a process is one. A Windows program that runs elevated heeds it;
     /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll` in the system folder, and nothing
     ///    else;
-    /// 3. the folders of WSL (`/usr/lib/wsl/lib`), of NixOS (`/run/opengl-driver/lib`), of Jetson boards (`/usr/lib/aarch64-linux-gnu/tegra` and
-    ///    `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`, `/usr/lib/<target>`).
+    /// 3. on Linux the folders of WSL (`/usr/lib/wsl/lib`), of NixOS (`/run/opengl-driver/lib`), of Jetson boards
+    ///    (`/usr/lib/aarch64-linux-gnu/tegra` and `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`,
+    ///    `/usr/lib/<target>`).
     ///
     /// The stub library of a CUDA toolkit is no driver and is passed over.
     #[inline]
@@ -96,13 +99,32 @@ impl Source {
         return Self(Kind::Nowhere);
     }
 
-    /// Functions that a resolver names, for instance those of a driver that is linked into the program. `name` says
-    /// in messages what they belong to.
+    /// Functions that a resolver names, for instance those of a driver that is linked into the program, or that another
+    /// loader opened. It is given a symbol, `cuMemAlloc_v2`, and answers with its address, or null if there is none of that
+    /// name. `name` says in messages what they belong to.
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use std::ffi::{CStr, CString, c_void};
+    /// use std::ptr;
+    ///
+    /// use cuda_driver_sys::library::Source;
+    ///
+    /// /// The functions of a plug-in, by name, as addresses.
+    /// unsafe fn of_plugin(plugin: &str, table: HashMap<CString, usize>) -> Source {
+    ///     let resolver = move |symbol: &CStr| match table.get(symbol) {
+    ///         Some(address) => *address as *const c_void,
+    ///         None => ptr::null(),
+    ///     };
+    ///     // SAFETY: the caller vouches for the table.
+    ///     unsafe { Source::resolver(format!("the plug-in {plugin}"), resolver) }
+    /// }
+    /// ```
     ///
     /// The resolver is called when a function is first used, on the thread that uses it, perhaps on two at once, and
     /// whenever a function that it did not find is used or asked for again. Calls that it makes itself to functions of
     /// the same library which were never called before fail. A panic goes on through the call; while the library is opened,
-    /// it is its end.
+    /// it is its end. It is kept for good, as the library is.
     ///
     /// # Safety
     /// What the resolver returns for a symbol is null or, for the rest of the process, a function of the type that
@@ -110,8 +132,14 @@ impl Source {
     /// Where pointers are not of 64 bits, the type is that of these bindings.
     #[inline]
     #[must_use]
-    pub const unsafe fn resolver(name: &'static str, resolver: Resolver) -> Self {
-        Self(Kind::Resolver { name, resolver })
+    pub unsafe fn resolver(
+        name: impl Into<Cow<'static, str>>,
+        resolver: impl Fn(&CStr) -> *const c_void + Send + Sync + 'static,
+    ) -> Self {
+        Self(Kind::Resolver {
+            name: name.into(),
+            resolver: Arc::new(resolver),
+        })
     }
 
     /// The driver of another library, with options of one's own: the other's interposers and its per-thread option
@@ -142,6 +170,13 @@ impl fmt::Display for Source {
                 None => f.write_str("the driver of the default library"),
             },
         }
+    }
+}
+
+impl fmt::Debug for Source {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Source({self})")
     }
 }
 

@@ -12,6 +12,9 @@ use crate::{Result, check};
 ///
 /// [`cuCheckpointOperationComplete`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointOperationComplete`, since CUDA 13.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
 #[doc(alias = "cuCheckpointOperationComplete")]
@@ -28,6 +31,9 @@ pub unsafe fn checkpoint_operation_complete(
 /// Moves a locked process's device memory to the host.
 ///
 /// [`cuCheckpointProcessCheckpoint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessCheckpoint`, since CUDA 12.8.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Handles and addresses in `args` must be valid, or null where the driver allows it.
@@ -47,6 +53,9 @@ pub unsafe fn checkpoint_process_checkpoint(
 ///
 /// [`cuCheckpointProcessGetRestoreThreadId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetRestoreThreadId`, since CUDA 12.8.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pid` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessGetRestoreThreadId")]
@@ -64,6 +73,9 @@ pub unsafe fn checkpoint_process_get_restore_thread_id(pid: i32) -> Result<i32> 
 ///
 /// [`cuCheckpointProcessGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessGetState`, since CUDA 12.8.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pid` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCheckpointProcessGetState")]
@@ -80,6 +92,9 @@ pub unsafe fn checkpoint_process_get_state(pid: i32) -> Result<sys::CUprocessSta
 /// Stops a process from making further calls.
 ///
 /// [`cuCheckpointProcessLock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessLock`, since CUDA 12.8.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_NOT_READY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.
@@ -99,6 +114,9 @@ pub unsafe fn checkpoint_process_lock(
 ///
 /// [`cuCheckpointProcessRestore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessRestore`, since CUDA 12.8.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// Handles and addresses in `args` must be valid, or null where the driver allows it.
 #[doc(alias = "cuCheckpointProcessRestore")]
@@ -116,6 +134,9 @@ pub unsafe fn checkpoint_process_restore(
 /// Lets a process make calls again.
 ///
 /// [`cuCheckpointProcessUnlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CHECKPOINT.html) in C; the export `cuCheckpointProcessUnlock`, since CUDA 12.8.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pid` and `args` must be what the manual allows; the driver refuses most of what is not.

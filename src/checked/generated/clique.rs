@@ -11,6 +11,9 @@ use crate::{Result, check};
 ///
 /// [`cuDeviceGetCliqueCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueCount`, since CUDA 13.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetCliqueCount")]
@@ -27,6 +30,9 @@ pub unsafe fn device_get_clique_count(dev: sys::CUdevice) -> Result<usize> {
 /// Gives the cliques of the fabric that a device is in, as many as there is room for.
 ///
 /// [`cuDeviceGetCliqueInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetCliqueInfo`, since CUDA 13.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -47,6 +53,9 @@ pub unsafe fn device_get_clique_info(
 /// Gives the identifier of the fabric's cluster that a device is in.
 ///
 /// [`cuDeviceGetFabricClusterUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CLIQUE.html) in C; the export `cuDeviceGetFabricClusterUuid`, since CUDA 13.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.

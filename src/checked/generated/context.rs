@@ -13,6 +13,12 @@ use crate::{Result, check};
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v2`, since CUDA 3.2.
+/// CUDA replaced it by [`ctx_create_v4`](crate::checked::ctx_create_v4).
+///
+/// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -33,6 +39,12 @@ pub unsafe fn ctx_create(flags: u32, dev: sys::CUdevice) -> Result<sys::CUcontex
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuCtxCreate_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v3`, since CUDA 11.4.
+/// CUDA replaced it by [`ctx_create_v4`](crate::checked::ctx_create_v4).
+///
+/// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `params_array`, `flags` and `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -66,8 +78,13 @@ pub unsafe fn ctx_create_v3(
 ///
 /// [`cuCtxCreate_v4`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxCreate_v4`, since CUDA 12.5.
 ///
+/// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// Handles and addresses in `ctx_create_params` must be valid, or null where the driver allows it.
+/// Handles and addresses in `ctx_create_params` must be valid, and at most one of the two kinds of contexts that it can ask for may be named.
 #[doc(alias = "cuCtxCreate_v4")]
 #[inline]
 #[track_caller]
@@ -94,6 +111,9 @@ pub unsafe fn ctx_create_v4(
 ///
 /// [`cuCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxDestroy_v2`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
 /// Nothing that was made in it may be used again, and it must not stay current on another thread: the driver crashes on what is gone.
@@ -110,6 +130,9 @@ pub unsafe fn ctx_destroy(ctx: sys::CUcontext) -> Result<()> {
 /// Gives the API version that a context was made with; null means the current one.
 ///
 /// [`cuCtxGetApiVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetApiVersion`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
@@ -128,6 +151,9 @@ pub unsafe fn ctx_get_api_version(ctx: sys::CUcontext) -> Result<u32> {
 ///
 /// [`cuCtxGetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCacheConfig`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetCacheConfig")]
@@ -143,7 +169,12 @@ pub unsafe fn ctx_get_cache_config() -> Result<sys::CUfunc_cache> {
 
 /// Gives the calling thread's current context, or null.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuCtxGetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetCurrent`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED` and `CUDA_ERROR_NOT_INITIALIZED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
@@ -162,6 +193,9 @@ pub unsafe fn ctx_get_current() -> Result<sys::CUcontext> {
 ///
 /// [`cuCtxGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetDevice")]
@@ -178,6 +212,9 @@ pub unsafe fn ctx_get_device() -> Result<sys::CUdevice> {
 /// Gives the device of a context.
 ///
 /// [`cuCtxGetDevice_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetDevice_v2`, since CUDA 13.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
@@ -196,8 +233,12 @@ pub unsafe fn ctx_get_device_v2(ctx: sys::CUcontext) -> Result<sys::CUdevice> {
 ///
 /// [`cuCtxGetExecAffinity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetExecAffinity`, since CUDA 11.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `type_` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetExecAffinity")]
 #[inline]
 #[track_caller]
@@ -214,6 +255,11 @@ pub unsafe fn ctx_get_exec_affinity(
 /// Gives the flags of the current context.
 ///
 /// [`cuCtxGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetFlags`, since CUDA 7.0.
+///
+/// What it gives holds bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
@@ -232,6 +278,9 @@ pub unsafe fn ctx_get_flags() -> Result<u32> {
 ///
 /// [`cuCtxGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetId`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_CONTEXT_IS_DESTROYED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
 #[doc(alias = "cuCtxGetId")]
@@ -249,8 +298,12 @@ pub unsafe fn ctx_get_id(ctx: sys::CUcontext) -> Result<u64> {
 ///
 /// [`cuCtxGetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetLimit`, since CUDA 3.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNSUPPORTED_LIMIT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `limit` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxGetLimit")]
 #[inline]
 #[track_caller]
@@ -274,6 +327,11 @@ pub struct CtxGetStreamPriorityRange {
 /// Gives the least and the greatest stream priority; a smaller number runs first.
 ///
 /// [`cuCtxGetStreamPriorityRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxGetStreamPriorityRange`, since CUDA 5.5.
+///
+/// C may pass null for `least_priority` and `greatest_priority`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
@@ -301,10 +359,15 @@ pub unsafe fn ctx_get_stream_priority_range() -> Result<CtxGetStreamPriorityRang
 
 /// Pops the calling thread's current context; the one below becomes current.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPopCurrent_v2`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxPopCurrent")]
 #[doc(alias = "cuCtxPopCurrent_v2")]
 #[inline]
@@ -320,6 +383,9 @@ pub unsafe fn ctx_pop_current() -> Result<sys::CUcontext> {
 /// Pushes a context onto the calling thread's stack: it becomes the current one.
 ///
 /// [`cuCtxPushCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPushCurrent_v2`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
@@ -337,6 +403,9 @@ pub unsafe fn ctx_push_current(ctx: sys::CUcontext) -> Result<()> {
 ///
 /// [`cuCtxRecordEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxRecordEvent`, since CUDA 12.5.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuCtxRecordEvent")]
@@ -351,6 +420,9 @@ pub unsafe fn ctx_record_event(ctx: sys::CUcontext, event: sys::CUevent) -> Resu
 /// Makes all persisting lines of the L2 cache normal ones again.
 ///
 /// [`cuCtxResetPersistingL2Cache`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxResetPersistingL2Cache`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
@@ -367,8 +439,12 @@ pub unsafe fn ctx_reset_persisting_l2_cache() -> Result<()> {
 ///
 /// [`cuCtxSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetCacheConfig`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `config` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxSetCacheConfig")]
 #[inline]
 #[track_caller]
@@ -382,8 +458,12 @@ pub unsafe fn ctx_set_cache_config(config: sys::CUfunc_cache) -> Result<()> {
 ///
 /// [`cuCtxSetCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetCurrent`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
+/// The context that was current must be live, too: the driver ends the process on one that is gone.
 #[doc(alias = "cuCtxSetCurrent")]
 #[inline]
 #[track_caller]
@@ -397,8 +477,14 @@ pub unsafe fn ctx_set_current(ctx: sys::CUcontext) -> Result<()> {
 ///
 /// [`cuCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetFlags`, since CUDA 12.1.
 ///
+/// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxSetFlags")]
 #[inline]
 #[track_caller]
@@ -412,8 +498,12 @@ pub unsafe fn ctx_set_flags(flags: u32) -> Result<()> {
 ///
 /// [`cuCtxSetLimit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSetLimit`, since CUDA 3.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_UNSUPPORTED_LIMIT`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `limit` and `value` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxSetLimit")]
 #[inline]
 #[track_caller]
@@ -426,6 +516,9 @@ pub unsafe fn ctx_set_limit(limit: sys::CUlimit, value: usize) -> Result<()> {
 /// Waits until all work of the current context is done.
 ///
 /// [`cuCtxSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize`, since CUDA 2.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
@@ -442,6 +535,9 @@ pub unsafe fn ctx_synchronize() -> Result<()> {
 ///
 /// [`cuCtxSynchronize_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxSynchronize_v2`, since CUDA 13.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
 #[doc(alias = "cuCtxSynchronize_v2")]
@@ -456,6 +552,9 @@ pub unsafe fn ctx_synchronize_v2(ctx: sys::CUcontext) -> Result<()> {
 /// Makes all future work of a context wait for an event.
 ///
 /// [`cuCtxWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxWaitEvent`, since CUDA 12.5.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` and `event` must be live, or null where the driver allows it.
@@ -478,6 +577,10 @@ pub(super) mod legacy {
     /// Destroys a context, as drivers before CUDA 4.0 did: it must be floating or current here.
     ///
     /// [`cuCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxDestroy`, since CUDA 2.0.
+    /// CUDA replaced it by [`ctx_destroy`](crate::checked::ctx_destroy).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `ctx` must be live, and must not be used again.
@@ -488,15 +591,21 @@ pub(super) mod legacy {
     pub unsafe fn ctx_destroy(ctx: sys::CUcontext) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxDestroy(ctx) };
-        check(status, sys::legacy::Function::cuCtxDestroy)
+        check(status, sys::legacy::function::cuCtxDestroy)
     }
 
     /// Pops the current context, as drivers before CUDA 4.0 did.
     ///
+    /// What it gives is not the caller's to destroy.
+    ///
     /// [`cuCtxPopCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPopCurrent`, since CUDA 2.0.
+    /// CUDA replaced it by [`ctx_pop_current`](crate::checked::ctx_pop_current).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
     ///
     /// # Safety
-    /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
+    /// The context that is current must be live: the driver crashes on one that is gone.
     #[doc(alias = "cuCtxPopCurrent")]
     #[inline]
     #[track_caller]
@@ -505,12 +614,16 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxPopCurrent(pctx.as_mut_ptr()) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pctx, status, sys::legacy::Function::cuCtxPopCurrent) }
+        unsafe { given(pctx, status, sys::legacy::function::cuCtxPopCurrent) }
     }
 
     /// Pushes a floating context as the calling thread's current one, as drivers before CUDA 4.0 did.
     ///
     /// [`cuCtxPushCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html) in C; the export `cuCtxPushCurrent`, since CUDA 2.0.
+    /// CUDA replaced it by [`ctx_push_current`](crate::checked::ctx_push_current).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `ctx` must be live, or null where the driver allows it.
@@ -520,6 +633,6 @@ pub(super) mod legacy {
     pub unsafe fn ctx_push_current(ctx: sys::CUcontext) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuCtxPushCurrent(ctx) };
-        check(status, sys::legacy::Function::cuCtxPushCurrent)
+        check(status, sys::legacy::function::cuCtxPushCurrent)
     }
 }

@@ -12,9 +12,16 @@ use crate::{Result, check};
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuCtxAttach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxAttach`, since CUDA 2.0.
+/// Deprecated by CUDA.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxAttach")]
 #[inline]
 #[track_caller]
@@ -29,10 +36,14 @@ pub unsafe fn ctx_attach(flags: u32) -> Result<sys::CUcontext> {
 /// Gives back one use of the current context; the last one destroys it.
 ///
 /// [`cuCtxDetach`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxDetach`, since CUDA 2.0.
+/// Deprecated by CUDA.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// `ctx` must be live, and must not be used again.
-/// After the last use, nothing that was made in it may be used again.
+/// `ctx` must be live; the call gives back one use of it, and after the last one it must not be used again.
+/// After the last use, nothing that was made in the context may be used again.
 #[doc(alias = "cuCtxDetach")]
 #[inline]
 #[track_caller]
@@ -45,6 +56,10 @@ pub unsafe fn ctx_detach(ctx: sys::CUcontext) -> Result<()> {
 /// Gives the width of the shared memory banks in the current context.
 ///
 /// [`cuCtxGetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxGetSharedMemConfig`, since CUDA 4.2.
+/// Deprecated by CUDA.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
@@ -62,9 +77,14 @@ pub unsafe fn ctx_get_shared_mem_config() -> Result<sys::CUsharedconfig> {
 /// Sets the width of the shared memory banks in the current context.
 ///
 /// [`cuCtxSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX__DEPRECATED.html) in C; the export `cuCtxSetSharedMemConfig`, since CUDA 4.2.
+/// Deprecated by CUDA.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `config` must be what the manual allows; the driver refuses most of what is not.
+/// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuCtxSetSharedMemConfig")]
 #[inline]
 #[track_caller]

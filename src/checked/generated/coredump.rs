@@ -5,13 +5,16 @@ use core::ffi::{c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{filled_to, given, zeroed};
+use super::super::give::{filled_to, given, slice, zeroed};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
 /// Unregisters a function that is called when a core dump is done.
 ///
 /// [`cuCoredumpDeregisterCompleteCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpDeregisterCompleteCallback`, since CUDA 13.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `callback` must be live, and must not be used again.
@@ -30,6 +33,9 @@ pub unsafe fn coredump_deregister_complete_callback(
 ///
 /// [`cuCoredumpDeregisterStartCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpDeregisterStartCallback`, since CUDA 13.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `callback` must be live, and must not be used again.
 #[doc(alias = "cuCoredumpDeregisterStartCallback")]
@@ -47,6 +53,9 @@ pub unsafe fn coredump_deregister_start_callback(
 ///
 /// [`cuCoredumpGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttribute`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `attrib` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCoredumpGetAttribute")]
@@ -57,7 +66,7 @@ pub unsafe fn coredump_get_attribute(attrib: sys::CUcoredumpSettings) -> Result<
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuCoredumpGetAttribute(attrib, ptr::null_mut(), &raw mut size) };
     check(status, Function::cuCoredumpGetAttribute)?;
-    let mut value = zeroed::<u8>(size);
+    let mut value = zeroed::<u8>(size, Function::cuCoredumpGetAttribute)?;
     if size > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe { sys::cuCoredumpGetAttribute(attrib, value.as_mut_ptr().cast::<c_void>(), &raw mut size) };
@@ -71,6 +80,9 @@ pub unsafe fn coredump_get_attribute(attrib: sys::CUcoredumpSettings) -> Result<
 ///
 /// [`cuCoredumpGetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpGetAttributeGlobal`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `attrib` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuCoredumpGetAttributeGlobal")]
@@ -81,7 +93,7 @@ pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> 
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuCoredumpGetAttributeGlobal(attrib, ptr::null_mut(), &raw mut size) };
     check(status, Function::cuCoredumpGetAttributeGlobal)?;
-    let mut value = zeroed::<u8>(size);
+    let mut value = zeroed::<u8>(size, Function::cuCoredumpGetAttributeGlobal)?;
     if size > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -102,6 +114,11 @@ pub unsafe fn coredump_get_attribute_global(attrib: sys::CUcoredumpSettings) -> 
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuCoredumpRegisterCompleteCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpRegisterCompleteCallback`, since CUDA 13.2.
+///
+/// C may pass null for `callback_out`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `callback` must not unwind, and `user_data` must be what it expects until it is unregistered.
@@ -125,6 +142,11 @@ pub unsafe fn coredump_register_complete_callback(
 ///
 /// [`cuCoredumpRegisterStartCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpRegisterStartCallback`, since CUDA 13.2.
 ///
+/// C may pass null for `callback_out`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `callback` must not unwind, and `user_data` must be what it expects until it is unregistered.
 #[doc(alias = "cuCoredumpRegisterStartCallback")]
@@ -141,12 +163,15 @@ pub unsafe fn coredump_register_start_callback(
     unsafe { given(callback_out, status, Function::cuCoredumpRegisterStartCallback) }
 }
 
-/// Sets a setting of the current context's core dumps.
+/// Sets a setting of the current context's core dumps; with an empty slice, only gives the size in bytes that it expects.
 ///
 /// [`cuCoredumpSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpSetAttribute`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_CONTEXT_IS_DESTROYED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `attrib` and `value` must be what the manual allows; the driver refuses most of what is not.
+/// `value` must be of the setting's kind. Generation flags must not be mixed with the older switches for the same.
 #[doc(alias = "cuCoredumpSetAttribute")]
 #[inline]
 #[track_caller]
@@ -159,7 +184,7 @@ pub unsafe fn coredump_set_attribute<T>(
     let status = unsafe {
         sys::cuCoredumpSetAttribute(
             attrib,
-            value.as_ptr().cast::<c_void>().cast_mut(),
+            slice(value).cast::<c_void>().cast_mut(),
             &raw mut size,
         )
     };
@@ -167,12 +192,15 @@ pub unsafe fn coredump_set_attribute<T>(
     Ok(size)
 }
 
-/// Sets a setting of the core dumps of all contexts.
+/// Sets a setting of the core dumps of all contexts; with an empty slice, only gives the size in bytes that it expects.
 ///
 /// [`cuCoredumpSetAttributeGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html) in C; the export `cuCoredumpSetAttributeGlobal`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `attrib` and `value` must be what the manual allows; the driver refuses most of what is not.
+/// `value` must be of the setting's kind. Generation flags must not be mixed with the older switches for the same.
 #[doc(alias = "cuCoredumpSetAttributeGlobal")]
 #[inline]
 #[track_caller]
@@ -185,7 +213,7 @@ pub unsafe fn coredump_set_attribute_global<T>(
     let status = unsafe {
         sys::cuCoredumpSetAttributeGlobal(
             attrib,
-            value.as_ptr().cast::<c_void>().cast_mut(),
+            slice(value).cast::<c_void>().cast_mut(),
             &raw mut size,
         )
     };

@@ -12,6 +12,9 @@ use crate::{Result, check};
 ///
 /// [`cuDeviceGet`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGet`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ordinal` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGet")]
@@ -28,6 +31,9 @@ pub unsafe fn device_get(ordinal: i32) -> Result<sys::CUdevice> {
 /// Gives one property of a device.
 ///
 /// [`cuDeviceGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetAttribute`, since CUDA 2.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `attrib` and `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -49,6 +55,9 @@ pub unsafe fn device_get_attribute(
 ///
 /// [`cuDeviceGetCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetCount`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuDeviceGetCount")]
@@ -64,7 +73,12 @@ pub unsafe fn device_get_count() -> Result<i32> {
 
 /// Gives the pool that a device was born with.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuDeviceGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetDefaultMemPool`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -82,6 +96,9 @@ pub unsafe fn device_get_default_mem_pool(dev: sys::CUdevice) -> Result<sys::CUm
 /// Says whether a device knows a kind of execution affinity.
 ///
 /// [`cuDeviceGetExecAffinitySupport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetExecAffinitySupport`, since CUDA 11.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `type_` and `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -103,6 +120,9 @@ pub unsafe fn device_get_exec_affinity_support(
 ///
 /// [`cuDeviceGetHostAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetHostAtomicCapabilities`, since CUDA 13.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `operations` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetHostAtomicCapabilities")]
@@ -113,7 +133,7 @@ pub unsafe fn device_get_host_atomic_capabilities(
     dev: sys::CUdevice,
 ) -> Result<Vec<u32>> {
     let count: u32 = count(operations.len(), Function::cuDeviceGetHostAtomicCapabilities)?;
-    let mut capabilities = zeroed::<u32>(count as usize);
+    let mut capabilities = zeroed::<u32>(count as usize, Function::cuDeviceGetHostAtomicCapabilities)?;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuDeviceGetHostAtomicCapabilities(
@@ -140,6 +160,9 @@ pub struct DeviceGetLuid {
 /// Gives a device's locally unique identifier and node mask, as Windows knows them.
 ///
 /// [`cuDeviceGetLuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetLuid`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -168,7 +191,12 @@ pub unsafe fn device_get_luid(dev: sys::CUdevice) -> Result<DeviceGetLuid> {
 
 /// Gives the pool that stream-ordered allocations on a device come from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuDeviceGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetMemPool`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -186,6 +214,9 @@ pub unsafe fn device_get_mem_pool(dev: sys::CUdevice) -> Result<sys::CUmemoryPoo
 /// Gives a device's name.
 ///
 /// [`cuDeviceGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetName`, since CUDA 2.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -205,6 +236,11 @@ pub unsafe fn device_get_name(dev: sys::CUdevice) -> Result<String> {
 ///
 /// [`cuDeviceGetNvSciSyncAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetNvSciSyncAttributes`, since CUDA 10.2.
 ///
+/// `flags` takes bits of [`CUDA_NVSCISYNC_ATTR_SIGNAL`](crate::sys::CUDA_NVSCISYNC_ATTR_SIGNAL) and [`CUDA_NVSCISYNC_ATTR_WAIT`](crate::sys::CUDA_NVSCISYNC_ATTR_WAIT).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `nv_sci_sync_attr_list` must be what the manual asks for.
 #[doc(alias = "cuDeviceGetNvSciSyncAttributes")]
@@ -223,6 +259,9 @@ pub unsafe fn device_get_nv_sci_sync_attributes(
 /// Gives the most elements that a one-dimensional texture over linear memory may have.
 ///
 /// [`cuDeviceGetTexture1DLinearMaxWidth`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetTexture1DLinearMaxWidth`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `format`, `num_channels` and `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -251,6 +290,10 @@ pub unsafe fn device_get_texture_1d_linear_max_width(
 /// Gives a device's 16-byte identifier; with MIG, that of the whole device.
 ///
 /// [`cuDeviceGetUuid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid`, since CUDA 9.2.
+/// CUDA replaced it by [`device_get_uuid_v2`](crate::checked::device_get_uuid_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -269,6 +312,9 @@ pub unsafe fn device_get_uuid(dev: sys::CUdevice) -> Result<sys::CUuuid> {
 ///
 /// [`cuDeviceGetUuid_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceGetUuid_v2`, since CUDA 11.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetUuid_v2")]
@@ -286,6 +332,9 @@ pub unsafe fn device_get_uuid_v2(dev: sys::CUdevice) -> Result<sys::CUuuid> {
 ///
 /// [`cuDeviceSetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceSetMemPool`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
 #[doc(alias = "cuDeviceSetMemPool")]
@@ -300,6 +349,9 @@ pub unsafe fn device_set_mem_pool(dev: sys::CUdevice, pool: sys::CUmemoryPool) -
 /// Gives a device's memory, in bytes.
 ///
 /// [`cuDeviceTotalMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuDeviceTotalMem_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -318,6 +370,9 @@ pub unsafe fn device_total_mem(dev: sys::CUdevice) -> Result<usize> {
 /// Makes writes that came by GPUDirect RDMA visible.
 ///
 /// [`cuFlushGPUDirectRDMAWrites`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html) in C; the export `cuFlushGPUDirectRDMAWrites`, since CUDA 11.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `target` and `scope` must be what the manual allows; the driver refuses most of what is not.

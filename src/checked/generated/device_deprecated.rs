@@ -19,6 +19,10 @@ pub struct DeviceComputeCapability {
 /// Gives a device's compute capability.
 ///
 /// [`cuDeviceComputeCapability`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceComputeCapability`, since CUDA 2.0.
+/// Deprecated by CUDA; [`device_get_attribute`](crate::checked::device_get_attribute) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -42,6 +46,10 @@ pub unsafe fn device_compute_capability(dev: sys::CUdevice) -> Result<DeviceComp
 /// Gives the oldest set of device properties.
 ///
 /// [`cuDeviceGetProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE__DEPRECATED.html) in C; the export `cuDeviceGetProperties`, since CUDA 2.0.
+/// Deprecated by CUDA; [`device_get_attribute`](crate::checked::device_get_attribute) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.

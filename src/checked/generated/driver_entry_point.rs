@@ -12,7 +12,12 @@ use crate::{Result, check};
 
 /// Gives one of the driver's private function tables, which the manual does not describe.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuGetExportTable`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetExportTable`, since CUDA 3.0.
+///
+/// # Errors
+/// The manual names no codes.
 ///
 /// # Safety
 /// `export_table_id` must be what the manual allows; the driver refuses most of what is not.
@@ -36,9 +41,19 @@ pub struct GetProcAddress {
     pub symbol_status: sys::CUdriverProcAddressQueryResult,
 }
 
-/// Finds a function of the driver by its base name and CUDA version; null and a status say why there is none. A version above the driver's own is an error.
+/// Finds a function of the driver by its base name and CUDA version; null and a status say why there is none. Newer drivers refuse a version above their own.
+///
+/// `pfn` is not the caller's to destroy.
 ///
 /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress_v2`, since CUDA 12.0.
+/// On drivers before that the older export `cuGetProcAddress` is called, which they have since CUDA 11.3. It gives no status; what the driver exports tells what that would be.
+///
+/// `flags` takes bits of [`CUdriverProcAddress_flags`](crate::sys::CUdriverProcAddress_flags).
+///
+/// C may pass null for `symbol_status`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -88,7 +103,15 @@ pub(super) mod legacy {
 
     /// Finds a function of the driver by its base name and CUDA version, in the form of CUDA 11.3.
     ///
+    /// What it gives is not the caller's to destroy.
+    ///
     /// [`cuGetProcAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DRIVER__ENTRY__POINT.html) in C; the export `cuGetProcAddress`, since CUDA 11.3.
+    /// CUDA replaced it by [`get_proc_address`](crate::checked::get_proc_address).
+    ///
+    /// `flags` takes bits of [`CUdriverProcAddress_flags`](crate::sys::CUdriverProcAddress_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `symbol`, `cuda_version` and `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -104,6 +127,6 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGetProcAddress(symbol.as_ptr(), pfn.as_mut_ptr(), cuda_version, flags) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pfn, status, sys::legacy::Function::cuGetProcAddress) }
+        unsafe { given(pfn, status, sys::legacy::function::cuGetProcAddress) }
     }
 }

@@ -11,6 +11,9 @@ use crate::{Result, check};
 ///
 /// [`cuGetErrorName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html) in C; the export `cuGetErrorName`, since CUDA 6.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `error` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGetErrorName")]
@@ -28,6 +31,9 @@ pub unsafe fn get_error_name(error: sys::CUresult) -> Result<String> {
 /// Gives the driver's one-line description of a result code.
 ///
 /// [`cuGetErrorString`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html) in C; the export `cuGetErrorString`, since CUDA 6.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `error` must be what the manual allows; the driver refuses most of what is not.

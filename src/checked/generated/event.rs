@@ -13,6 +13,11 @@ use crate::{Result, check};
 ///
 /// [`cuEventCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventCreate`, since CUDA 2.0.
 ///
+/// `flags` takes bits of [`CUevent_flags`](crate::sys::CUevent_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuEventCreate")]
@@ -30,6 +35,9 @@ pub unsafe fn event_create(flags: u32) -> Result<sys::CUevent> {
 ///
 /// [`cuEventDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventDestroy_v2`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `event` must be live, and must not be used again.
 #[doc(alias = "cuEventDestroy")]
@@ -42,9 +50,13 @@ pub unsafe fn event_destroy(event: sys::CUevent) -> Result<()> {
     check(status, Function::cuEventDestroy_v2)
 }
 
-/// Gives the time between two recorded events, in milliseconds, to about half a microsecond.
+/// Gives the time between two recorded events, in milliseconds, to about half a microsecond; what went wrong on the way is reported too.
 ///
 /// [`cuEventElapsedTime`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventElapsedTime`, since CUDA 2.0.
+/// CUDA replaced it by [`event_elapsed_time_v2`](crate::checked::event_elapsed_time_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `start` and `end` must be live, or null where the driver allows it.
@@ -59,9 +71,12 @@ pub unsafe fn event_elapsed_time(start: sys::CUevent, end: sys::CUevent) -> Resu
     unsafe { given(milliseconds, status, Function::cuEventElapsedTime) }
 }
 
-/// Gives the time between two recorded events, in milliseconds, to about half a microsecond.
+/// Gives the time between two recorded events, in milliseconds, to about half a microsecond; it need not report the errors of work that is not done.
 ///
 /// [`cuEventElapsedTime_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventElapsedTime_v2`, since CUDA 12.8.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_READY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `start` and `end` must be live, or null where the driver allows it.
@@ -80,6 +95,9 @@ pub unsafe fn event_elapsed_time_v2(start: sys::CUevent, end: sys::CUevent) -> R
 ///
 /// [`cuEventQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventQuery`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_READY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuEventQuery")]
@@ -95,6 +113,9 @@ pub unsafe fn event_query(event: sys::CUevent) -> Result<()> {
 ///
 /// [`cuEventRecord`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventRecord`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `event` and `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuEventRecord")]
@@ -109,6 +130,11 @@ pub unsafe fn event_record(event: sys::CUevent, stream: sys::CUstream) -> Result
 /// Records into an event the work that a stream has at this moment, with flags.
 ///
 /// [`cuEventRecordWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventRecordWithFlags`, since CUDA 11.1.
+///
+/// `flags` takes bits of [`CUevent_record_flags`](crate::sys::CUevent_record_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `event` and `stream` must be live, or null where the driver allows it.
@@ -129,6 +155,9 @@ pub unsafe fn event_record_with_flags(
 ///
 /// [`cuEventSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventSynchronize`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuEventSynchronize")]
@@ -147,6 +176,10 @@ pub(super) mod legacy {
     /// Destroys an event, as drivers before CUDA 4.0 did.
     ///
     /// [`cuEventDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html) in C; the export `cuEventDestroy`, since CUDA 2.0.
+    /// CUDA replaced it by [`event_destroy`](crate::checked::event_destroy).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `event` must be live, and must not be used again.
@@ -156,6 +189,6 @@ pub(super) mod legacy {
     pub unsafe fn event_destroy(event: sys::CUevent) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuEventDestroy(event) };
-        check(status, sys::legacy::Function::cuEventDestroy)
+        check(status, sys::legacy::function::cuEventDestroy)
     }
 }

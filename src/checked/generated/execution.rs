@@ -13,6 +13,9 @@ use crate::{Result, check};
 ///
 /// [`cuFuncGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetAttribute`, since CUDA 2.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_FUNCTION_NOT_LOADED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncGetAttribute")]
@@ -31,10 +34,16 @@ pub unsafe fn func_get_attribute(
 
 /// Gives the module that a kernel came from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuFuncGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetModule`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// A module that the CUDA runtime loaded must not be unloaded.
 #[doc(alias = "cuFuncGetModule")]
 #[inline]
 #[track_caller]
@@ -49,6 +58,9 @@ pub unsafe fn func_get_module(func: sys::CUfunction) -> Result<sys::CUmodule> {
 /// Gives a kernel's name.
 ///
 /// [`cuFuncGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetName`, since CUDA 12.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -67,6 +79,9 @@ pub unsafe fn func_get_name(func: sys::CUfunction) -> Result<String> {
 /// Counts the parameters of a kernel.
 ///
 /// [`cuFuncGetParamCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetParamCount`, since CUDA 13.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -93,6 +108,11 @@ pub struct FuncGetParamInfo {
 /// Gives the offset and the size, in bytes, of a kernel's parameter.
 ///
 /// [`cuFuncGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncGetParamInfo`, since CUDA 12.4.
+///
+/// C may pass null for `param_size`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -127,6 +147,9 @@ pub unsafe fn func_get_param_info(
 ///
 /// [`cuFuncIsLoaded`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncIsLoaded`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `function` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncIsLoaded")]
@@ -144,6 +167,9 @@ pub unsafe fn func_is_loaded(function: sys::CUfunction) -> Result<sys::CUfunctio
 ///
 /// [`cuFuncLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncLoad`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `function` must be live, or null where the driver allows it.
 #[doc(alias = "cuFuncLoad")]
@@ -159,8 +185,12 @@ pub unsafe fn func_load(function: sys::CUfunction) -> Result<()> {
 ///
 /// [`cuFuncSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncSetAttribute`, since CUDA 9.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `attrib` must not be below 0: the driver crashes on that.
 #[doc(alias = "cuFuncSetAttribute")]
 #[inline]
 #[track_caller]
@@ -177,6 +207,9 @@ pub unsafe fn func_set_attribute(
 /// Sets how a kernel likes to share memory between L1 cache and shared memory.
 ///
 /// [`cuFuncSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuFuncSetCacheConfig`, since CUDA 3.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -195,6 +228,9 @@ pub unsafe fn func_set_cache_config(
 /// Queues a kernel whose blocks run all at once and may wait for each other.
 ///
 /// [`cuLaunchCooperativeKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchCooperativeKernel`, since CUDA 9.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `f` and `stream` must be live, or null where the driver allows it.
@@ -237,9 +273,12 @@ pub unsafe fn launch_cooperative_kernel(
 ///
 /// [`cuLaunchHostFunc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchHostFunc`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `function` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `function` must not unwind, nor wait for work of the driver, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuLaunchHostFunc")]
 #[inline]
 #[track_caller]
@@ -257,9 +296,14 @@ pub unsafe fn launch_host_func(
 ///
 /// [`cuLaunchHostFunc_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchHostFunc_v2`, since CUDA 13.1.
 ///
+/// `sync_mode` takes a value of [`CUhostTaskSyncMode`](crate::sys::CUhostTaskSyncMode).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `function` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `function` must not unwind, nor wait for work of the driver, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuLaunchHostFunc_v2")]
 #[inline]
 #[track_caller]
@@ -278,9 +322,12 @@ pub unsafe fn launch_host_func_v2(
 ///
 /// [`cuLaunchKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchKernel`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `f` and `stream` must be live, or null where the driver allows it.
-/// Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled; what the kernel then touches is the caller's promise.
+/// Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled, `extra` with a size that is there; what the kernel then touches is the caller's promise.
 #[doc(alias = "cuLaunchKernel")]
 #[allow(clippy::too_many_arguments)]
 #[inline]
@@ -321,9 +368,12 @@ pub unsafe fn launch_kernel(
 ///
 /// [`cuLaunchKernelEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html) in C; the export `cuLaunchKernelEx`, since CUDA 11.6.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `f` must be live, or null where the driver allows it.
-/// What `config` points to must be there. Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled; what the kernel then touches is the caller's promise.
+/// What `config` points to must be there. Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled, `extra` with a size that is there; what the kernel then touches is the caller's promise.
 #[doc(alias = "cuLaunchKernelEx")]
 #[inline]
 #[track_caller]

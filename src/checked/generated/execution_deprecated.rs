@@ -10,9 +10,14 @@ use crate::{Result, check};
 /// Sets the block size that the oldest way of launching uses.
 ///
 /// [`cuFuncSetBlockShape`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetBlockShape`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// A kernel of a library must not be passed as a function: the driver crashes on that.
 #[doc(alias = "cuFuncSetBlockShape")]
 #[inline]
 #[track_caller]
@@ -25,6 +30,10 @@ pub unsafe fn func_set_block_shape(func: sys::CUfunction, x: i32, y: i32, z: i32
 /// Sets the width of the shared memory banks for a kernel.
 ///
 /// [`cuFuncSetSharedMemConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetSharedMemConfig`, since CUDA 4.2.
+/// Deprecated by CUDA.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -43,9 +52,14 @@ pub unsafe fn func_set_shared_mem_config(
 /// Sets the dynamic shared memory, in bytes, that the oldest way of launching uses.
 ///
 /// [`cuFuncSetSharedSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuFuncSetSharedSize`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// A kernel of a library must not be passed as a function: the driver crashes on that.
 #[doc(alias = "cuFuncSetSharedSize")]
 #[inline]
 #[track_caller]
@@ -58,6 +72,10 @@ pub unsafe fn func_set_shared_size(func: sys::CUfunction, bytes: u32) -> Result<
 /// Launches a kernel as one block, the oldest way.
 ///
 /// [`cuLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunch`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `f` must be live, or null where the driver allows it.
@@ -74,6 +92,12 @@ pub unsafe fn launch(f: sys::CUfunction) -> Result<()> {
 /// Queues cooperating kernels on several devices.
 ///
 /// [`cuLaunchCooperativeKernelMultiDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunchCooperativeKernelMultiDevice`, since CUDA 9.0.
+/// Deprecated by CUDA.
+///
+/// `flags` takes bits of [`CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC`](crate::sys::CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC) and [`CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC`](crate::sys::CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Each entry must describe its kernel's parameters as it was compiled; what the kernels then touch is the caller's promise.
@@ -99,6 +123,10 @@ pub unsafe fn launch_cooperative_kernel_multi_device(
 /// Launches a kernel as a grid, the oldest way.
 ///
 /// [`cuLaunchGrid`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunchGrid`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `f` must be live, or null where the driver allows it.
@@ -115,6 +143,10 @@ pub unsafe fn launch_grid(f: sys::CUfunction, grid_width: i32, grid_height: i32)
 /// Queues a kernel as a grid in a stream, the oldest way.
 ///
 /// [`cuLaunchGridAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuLaunchGridAsync`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `f` and `stream` must be live, or null where the driver allows it.
@@ -136,9 +168,14 @@ pub unsafe fn launch_grid_async(
 /// Sets the size, in bytes, of the parameters that the oldest way of launching uses.
 ///
 /// [`cuParamSetSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetSize`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// A kernel of a library must not be passed as a function: the driver crashes on that.
 #[doc(alias = "cuParamSetSize")]
 #[inline]
 #[track_caller]
@@ -151,6 +188,10 @@ pub unsafe fn param_set_size(func: sys::CUfunction, numbytes: u32) -> Result<()>
 /// Adds a texture reference to a kernel's parameters.
 ///
 /// [`cuParamSetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetTexRef`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` and `tex_ref` must be live, or null where the driver allows it.
@@ -170,9 +211,14 @@ pub unsafe fn param_set_tex_ref(
 /// Sets a 32-bit floating-point parameter for the oldest way of launching.
 ///
 /// [`cuParamSetf`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetf`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `offset` must not be below 0: the driver crashes on that.
 #[doc(alias = "cuParamSetf")]
 #[inline]
 #[track_caller]
@@ -185,9 +231,14 @@ pub unsafe fn param_setf(func: sys::CUfunction, offset: i32, value: f32) -> Resu
 /// Sets a 32-bit integer parameter for the oldest way of launching.
 ///
 /// [`cuParamSeti`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSeti`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `offset` must not be below 0: the driver crashes on that.
 #[doc(alias = "cuParamSeti")]
 #[inline]
 #[track_caller]
@@ -200,9 +251,14 @@ pub unsafe fn param_seti(func: sys::CUfunction, offset: i32, value: u32) -> Resu
 /// Sets a range of parameter bytes for the oldest way of launching.
 ///
 /// [`cuParamSetv`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC__DEPRECATED.html) in C; the export `cuParamSetv`, since CUDA 2.0.
+/// Deprecated by CUDA; [`launch_kernel`](crate::checked::launch_kernel) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
+/// `offset` must not be below 0: the driver crashes on that.
 #[doc(alias = "cuParamSetv")]
 #[inline]
 #[track_caller]

@@ -12,6 +12,9 @@ use crate::{Result, check};
 ///
 /// [`cuDestroyExternalMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuDestroyExternalMemory`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ext_mem` must be live, and must not be used again.
 /// What was mapped from it must be gone.
@@ -28,8 +31,12 @@ pub unsafe fn destroy_external_memory(ext_mem: sys::CUexternalMemory) -> Result<
 ///
 /// [`cuDestroyExternalSemaphore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuDestroyExternalSemaphore`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ext_sem` must be live, and must not be used again.
+/// All signals and waits that were queued with it must be done.
 #[doc(alias = "cuDestroyExternalSemaphore")]
 #[inline]
 #[track_caller]
@@ -44,6 +51,9 @@ pub unsafe fn destroy_external_semaphore(ext_sem: sys::CUexternalSemaphore) -> R
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuExternalMemoryGetMappedBuffer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuExternalMemoryGetMappedBuffer`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ext_mem` must be live, or null where the driver allows it.
@@ -73,6 +83,9 @@ pub unsafe fn external_memory_get_mapped_buffer(
 ///
 /// [`cuExternalMemoryGetMappedMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuExternalMemoryGetMappedMipmappedArray`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ext_mem` must be live, or null where the driver allows it.
 #[doc(alias = "cuExternalMemoryGetMappedMipmappedArray")]
@@ -101,8 +114,11 @@ pub unsafe fn external_memory_get_mapped_mipmapped_array(
 ///
 /// [`cuImportExternalMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuImportExternalMemory`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OPERATING_SYSTEM`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// The description must name a live handle of the kind that it says.
+/// The description must name a live handle of the kind that it says. A file descriptor is the driver's afterwards: it must not be used or closed again.
 #[doc(alias = "cuImportExternalMemory")]
 #[inline]
 #[track_caller]
@@ -122,8 +138,11 @@ pub unsafe fn import_external_memory(
 ///
 /// [`cuImportExternalSemaphore`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuImportExternalSemaphore`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OPERATING_SYSTEM`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// The description must name a live handle of the kind that it says.
+/// The description must name a live handle of the kind that it says. A file descriptor is the driver's afterwards: it must not be used or closed again.
 #[doc(alias = "cuImportExternalSemaphore")]
 #[inline]
 #[track_caller]
@@ -140,6 +159,9 @@ pub unsafe fn import_external_semaphore(
 /// Queues the signalling of semaphores of another API.
 ///
 /// [`cuSignalExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuSignalExternalSemaphoresAsync`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.
@@ -169,6 +191,9 @@ pub unsafe fn signal_external_semaphores_async(
 /// Queues the waiting for semaphores of another API.
 ///
 /// [`cuWaitExternalSemaphoresAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXTRES__INTEROP.html) in C; the export `cuWaitExternalSemaphoresAsync`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_TIMEOUT`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` and all of `ext_sem_array` must be live, or null where the driver allows it.

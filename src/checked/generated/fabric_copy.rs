@@ -9,9 +9,14 @@ use crate::{Result, check};
 ///
 /// [`cuFabricCpyBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__FABRIC__COPY.html) in C; the export `cuFabricCpyBatchAsync`, since CUDA 13.5.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// All ranges named must stay valid until the copies are done.
+/// All ranges named must stay valid until the copies are done. No copy may depend on another one of the batch. Logical endpoints must be complete on all sides.
 #[doc(alias = "cuFabricCpyBatchAsync")]
 #[inline]
 #[track_caller]

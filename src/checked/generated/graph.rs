@@ -14,6 +14,9 @@ use crate::{Result, check};
 ///
 /// [`cuDeviceGetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceGetGraphMemAttribute`, since CUDA 11.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `value` must be valid for a write of what the attribute is.
 #[doc(alias = "cuDeviceGetGraphMemAttribute")]
@@ -33,6 +36,9 @@ pub unsafe fn device_get_graph_mem_attribute(
 ///
 /// [`cuDeviceGraphMemTrim`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceGraphMemTrim`, since CUDA 11.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `device` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGraphMemTrim")]
@@ -47,6 +53,9 @@ pub unsafe fn device_graph_mem_trim(device: sys::CUdevice) -> Result<()> {
 /// Resets a measure of the memory that a device's graphs use.
 ///
 /// [`cuDeviceSetGraphMemAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuDeviceSetGraphMemAttribute`, since CUDA 11.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `value` must point to what the attribute is.
@@ -65,7 +74,12 @@ pub unsafe fn device_set_graph_mem_attribute(
 
 /// Adds several waits and writes of words to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddBatchMemOpNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddBatchMemOpNode`, since CUDA 11.7.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -96,7 +110,12 @@ pub unsafe fn graph_add_batch_mem_op_node(
 
 /// Adds a copy of a graph to a graph as one node.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddChildGraphNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddChildGraphNode`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, `child_graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -127,6 +146,10 @@ pub unsafe fn graph_add_child_graph_node(
 /// Adds edges to a graph.
 ///
 /// [`cuGraphAddDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies`, since CUDA 10.0.
+/// CUDA replaced it by [`graph_add_dependencies_v2`](crate::checked::graph_add_dependencies_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
@@ -148,6 +171,9 @@ pub unsafe fn graph_add_dependencies(
 /// Adds edges to a graph, with their data.
 ///
 /// [`cuGraphAddDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddDependencies_v2`, since CUDA 12.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
@@ -180,7 +206,12 @@ pub unsafe fn graph_add_dependencies_v2(
 
 /// Adds a node that does nothing to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddEmptyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEmptyNode`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -208,7 +239,12 @@ pub unsafe fn graph_add_empty_node(
 
 /// Adds the recording of an event to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddEventRecordNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventRecordNode`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
@@ -238,7 +274,12 @@ pub unsafe fn graph_add_event_record_node(
 
 /// Adds the waiting for an event to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddEventWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddEventWaitNode`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, `event` and all of `dependencies` must be live, or null where the driver allows it.
@@ -268,7 +309,12 @@ pub unsafe fn graph_add_event_wait_node(
 
 /// Adds the signalling of another API's semaphores to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddExternalSemaphoresSignalNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresSignalNode`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -299,7 +345,12 @@ pub unsafe fn graph_add_external_semaphores_signal_node(
 
 /// Adds the waiting for another API's semaphores to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddExternalSemaphoresWaitNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddExternalSemaphoresWaitNode`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -330,7 +381,12 @@ pub unsafe fn graph_add_external_semaphores_wait_node(
 
 /// Adds a call of a host function to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddHostNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddHostNode`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -361,7 +417,13 @@ pub unsafe fn graph_add_host_node(
 
 /// Adds a kernel to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode_v2`, since CUDA 12.0.
+/// On drivers before that the older export `cuGraphAddKernelNode` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`: parameters where one is not null are refused with `CUDA_ERROR_NOT_SUPPORTED`.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -400,7 +462,12 @@ pub unsafe fn graph_add_kernel_node(
 
 /// Adds an allocation to a graph; its address comes back in the parameters.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddMemAllocNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemAllocNode`, since CUDA 11.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -431,7 +498,12 @@ pub unsafe fn graph_add_mem_alloc_node(
 
 /// Adds the freeing of memory to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddMemFreeNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemFreeNode`, since CUDA 11.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -462,7 +534,12 @@ pub unsafe fn graph_add_mem_free_node(
 
 /// Adds a copy to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddMemcpyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemcpyNode`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
@@ -495,7 +572,12 @@ pub unsafe fn graph_add_memcpy_node(
 
 /// Adds the setting of memory to a graph.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddMemsetNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddMemsetNode`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, `ctx` and all of `dependencies` must be live, or null where the driver allows it.
@@ -528,7 +610,13 @@ pub unsafe fn graph_add_memset_node(
 
 /// Adds a node of any kind to a graph; what it makes comes back in the parameters.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode`, since CUDA 12.2.
+/// CUDA replaced it by [`graph_add_node_v2`](crate::checked::graph_add_node_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -559,7 +647,12 @@ pub unsafe fn graph_add_node(
 
 /// Adds a node of any kind to a graph, with the data of its edges; what it makes comes back in the parameters.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddNode_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v2`, since CUDA 12.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -595,7 +688,12 @@ pub unsafe fn graph_add_node_v2(
 
 /// Adds a node of any kind to a graph, in the form of CUDA 13.4; what it makes comes back in the parameters.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphAddNode_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddNode_v3`, since CUDA 13.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -633,6 +731,9 @@ pub unsafe fn graph_add_node_v3(
 ///
 /// [`cuGraphBatchMemOpNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphBatchMemOpNodeGetParams`, since CUDA 11.7.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphBatchMemOpNodeGetParams")]
@@ -652,6 +753,9 @@ pub unsafe fn graph_batch_mem_op_node_get_params(
 ///
 /// [`cuGraphBatchMemOpNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphBatchMemOpNodeSetParams`, since CUDA 11.7.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
@@ -669,7 +773,12 @@ pub unsafe fn graph_batch_mem_op_node_set_params(
 
 /// Gives the graph inside a node; it belongs to the node.
 ///
+/// What it gives belongs to `node`, and goes with it.
+///
 /// [`cuGraphChildGraphNodeGetGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphChildGraphNodeGetGraph`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -690,6 +799,9 @@ pub unsafe fn graph_child_graph_node_get_graph(node: sys::CUgraphNode) -> Result
 ///
 /// [`cuGraphClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphClone`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `original_graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphClone")]
@@ -705,7 +817,14 @@ pub unsafe fn graph_clone(original_graph: sys::CUgraph) -> Result<sys::CUgraph> 
 
 /// Makes the handle by which kernels decide what a conditional node does.
 ///
+/// What it gives belongs to `graph`, and goes with it.
+///
 /// [`cuGraphConditionalHandleCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphConditionalHandleCreate`, since CUDA 12.3.
+///
+/// `flags` takes bits of [`CU_GRAPH_COND_ASSIGN_DEFAULT`](crate::sys::CU_GRAPH_COND_ASSIGN_DEFAULT).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` and `ctx` must be live, or null where the driver allows it.
@@ -739,6 +858,11 @@ pub unsafe fn graph_conditional_handle_create(
 ///
 /// [`cuGraphCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphCreate`, since CUDA 10.0.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuGraphCreate")]
@@ -756,6 +880,11 @@ pub unsafe fn graph_create(flags: u32) -> Result<sys::CUgraph> {
 ///
 /// [`cuGraphDebugDotPrint`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphDebugDotPrint`, since CUDA 11.3.
 ///
+/// `flags` takes bits of [`CUgraphDebugDot_flags`](crate::sys::CUgraphDebugDot_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OPERATING_SYSTEM`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphDebugDotPrint")]
@@ -770,6 +899,9 @@ pub unsafe fn graph_debug_dot_print(graph: sys::CUgraph, path: &CStr, flags: u32
 /// Destroys a graph and its nodes.
 ///
 /// [`cuGraphDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphDestroy`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` must be live, and must not be used again.
@@ -787,6 +919,9 @@ pub unsafe fn graph_destroy(graph: sys::CUgraph) -> Result<()> {
 ///
 /// [`cuGraphDestroyNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphDestroyNode`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, and must not be used again.
 #[doc(alias = "cuGraphDestroyNode")]
@@ -800,7 +935,12 @@ pub unsafe fn graph_destroy_node(node: sys::CUgraphNode) -> Result<()> {
 
 /// Gives the event of a recording node.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuGraphEventRecordNodeGetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventRecordNodeGetEvent`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -819,6 +959,9 @@ pub unsafe fn graph_event_record_node_get_event(node: sys::CUgraphNode) -> Resul
 ///
 /// [`cuGraphEventRecordNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventRecordNodeSetEvent`, since CUDA 11.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphEventRecordNodeSetEvent")]
@@ -835,7 +978,12 @@ pub unsafe fn graph_event_record_node_set_event(
 
 /// Gives the event of a waiting node.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuGraphEventWaitNodeGetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventWaitNodeGetEvent`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -854,6 +1002,9 @@ pub unsafe fn graph_event_wait_node_get_event(node: sys::CUgraphNode) -> Result<
 ///
 /// [`cuGraphEventWaitNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphEventWaitNodeSetEvent`, since CUDA 11.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphEventWaitNodeSetEvent")]
@@ -871,6 +1022,9 @@ pub unsafe fn graph_event_wait_node_set_event(
 /// Sets the parameters of a node of waits and writes in an instantiated graph.
 ///
 /// [`cuGraphExecBatchMemOpNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecBatchMemOpNodeSetParams`, since CUDA 11.7.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
@@ -892,6 +1046,9 @@ pub unsafe fn graph_exec_batch_mem_op_node_set_params(
 ///
 /// [`cuGraphExecChildGraphNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecChildGraphNodeSetParams`, since CUDA 11.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec`, `node` and `child_graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphExecChildGraphNodeSetParams")]
@@ -911,6 +1068,9 @@ pub unsafe fn graph_exec_child_graph_node_set_params(
 ///
 /// [`cuGraphExecDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecDestroy`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` must be live, and must not be used again.
 #[doc(alias = "cuGraphExecDestroy")]
@@ -925,6 +1085,9 @@ pub unsafe fn graph_exec_destroy(graph_exec: sys::CUgraphExec) -> Result<()> {
 /// Sets the event of a recording node in an instantiated graph.
 ///
 /// [`cuGraphExecEventRecordNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecEventRecordNodeSetEvent`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec`, `node` and `event` must be live, or null where the driver allows it.
@@ -945,6 +1108,9 @@ pub unsafe fn graph_exec_event_record_node_set_event(
 ///
 /// [`cuGraphExecEventWaitNodeSetEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecEventWaitNodeSetEvent`, since CUDA 11.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec`, `node` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphExecEventWaitNodeSetEvent")]
@@ -963,6 +1129,9 @@ pub unsafe fn graph_exec_event_wait_node_set_event(
 /// Sets a signalling node's parameters in an instantiated graph.
 ///
 /// [`cuGraphExecExternalSemaphoresSignalNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecExternalSemaphoresSignalNodeSetParams`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
@@ -990,6 +1159,9 @@ pub unsafe fn graph_exec_external_semaphores_signal_node_set_params(
 ///
 /// [`cuGraphExecExternalSemaphoresWaitNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecExternalSemaphoresWaitNodeSetParams`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
@@ -1016,6 +1188,11 @@ pub unsafe fn graph_exec_external_semaphores_wait_node_set_params(
 ///
 /// [`cuGraphExecGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecGetFlags`, since CUDA 12.0.
 ///
+/// What it gives holds bits of [`CUgraphInstantiate_flags`](crate::sys::CUgraphInstantiate_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphExecGetFlags")]
@@ -1033,6 +1210,9 @@ pub unsafe fn graph_exec_get_flags(graph_exec: sys::CUgraphExec) -> Result<u64> 
 ///
 /// [`cuGraphExecGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecGetId`, since CUDA 13.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphExecGetId")]
@@ -1049,6 +1229,9 @@ pub unsafe fn graph_exec_get_id(graph_exec: sys::CUgraphExec) -> Result<u32> {
 /// Sets a host node's parameters in an instantiated graph.
 ///
 /// [`cuGraphExecHostNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecHostNodeSetParams`, since CUDA 10.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
@@ -1069,10 +1252,14 @@ pub unsafe fn graph_exec_host_node_set_params(
 /// Sets a kernel node's parameters in an instantiated graph.
 ///
 /// [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecKernelNodeSetParams_v2`, since CUDA 12.0.
+/// On drivers before that the older export `cuGraphExecKernelNodeSetParams` is called, which they have since CUDA 10.1. It knows neither `kern` nor `ctx`: parameters where one is not null are refused with `CUDA_ERROR_NOT_SUPPORTED`.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
-/// The parameters must describe the kernel's as it was compiled.
+/// The parameters must describe the kernel's as it was compiled. A node that kernels may update must not be updated by one meanwhile.
 #[doc(alias = "cuGraphExecKernelNodeSetParams")]
 #[doc(alias = "cuGraphExecKernelNodeSetParams_v2")]
 #[inline]
@@ -1098,6 +1285,9 @@ pub unsafe fn graph_exec_kernel_node_set_params(
 ///
 /// [`cuGraphExecMemcpyNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecMemcpyNodeSetParams`, since CUDA 10.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec`, `node` and `ctx` must be live, or null where the driver allows it.
 /// The description must name memory that is valid whenever the graph runs.
@@ -1118,6 +1308,9 @@ pub unsafe fn graph_exec_memcpy_node_set_params(
 /// Sets a memory-setting node's parameters in an instantiated graph.
 ///
 /// [`cuGraphExecMemsetNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecMemsetNodeSetParams`, since CUDA 10.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec`, `node` and `ctx` must be live, or null where the driver allows it.
@@ -1140,6 +1333,9 @@ pub unsafe fn graph_exec_memset_node_set_params(
 ///
 /// [`cuGraphExecNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecNodeSetParams`, since CUDA 12.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
@@ -1159,6 +1355,10 @@ pub unsafe fn graph_exec_node_set_params(
 /// Brings an instantiated graph up to date with a graph of the same shape; on failure the result says why.
 ///
 /// [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecUpdate_v2`, since CUDA 12.0.
+/// On drivers before that the older export `cuGraphExecUpdate` is called, which they have since CUDA 10.2. It does not tell `errorFromNode`, which is null then.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph_exec` and `graph` must be live, or null where the driver allows it.
@@ -1188,6 +1388,9 @@ pub unsafe fn graph_exec_update(
 ///
 /// [`cuGraphExternalSemaphoresSignalNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresSignalNodeGetParams`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphExternalSemaphoresSignalNodeGetParams")]
@@ -1206,6 +1409,9 @@ pub unsafe fn graph_external_semaphores_signal_node_get_params(
 /// Sets a signalling node's parameters.
 ///
 /// [`cuGraphExternalSemaphoresSignalNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresSignalNodeSetParams`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1226,6 +1432,9 @@ pub unsafe fn graph_external_semaphores_signal_node_set_params(
 ///
 /// [`cuGraphExternalSemaphoresWaitNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresWaitNodeGetParams`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphExternalSemaphoresWaitNodeGetParams")]
@@ -1244,6 +1453,9 @@ pub unsafe fn graph_external_semaphores_wait_node_get_params(
 /// Sets a semaphore-waiting node's parameters.
 ///
 /// [`cuGraphExternalSemaphoresWaitNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresWaitNodeSetParams`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1272,6 +1484,10 @@ pub struct GraphGetEdges {
 /// Gives the edges of a graph, as the nodes where they begin and those where they end.
 ///
 /// [`cuGraphGetEdges`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetEdges`, since CUDA 10.0.
+/// CUDA replaced it by [`graph_get_edges_v2`](crate::checked::graph_get_edges_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
@@ -1283,8 +1499,8 @@ pub unsafe fn graph_get_edges(graph: sys::CUgraph) -> Result<GraphGetEdges> {
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuGraphGetEdges(graph, ptr::null_mut(), ptr::null_mut(), &raw mut num_edges) };
     check(status, Function::cuGraphGetEdges)?;
-    let mut from = zeroed::<sys::CUgraphNode>(num_edges);
-    let mut to = zeroed::<sys::CUgraphNode>(num_edges);
+    let mut from = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges)?;
+    let mut to = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges)?;
     if num_edges > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1320,6 +1536,11 @@ pub struct GraphGetEdgesV2 {
 ///
 /// [`cuGraphGetEdges_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetEdges_v2`, since CUDA 12.3.
 ///
+/// C may pass null for `edge_data`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphGetEdges_v2")]
@@ -1338,9 +1559,9 @@ pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2>
         )
     };
     check(status, Function::cuGraphGetEdges_v2)?;
-    let mut from = zeroed::<sys::CUgraphNode>(num_edges);
-    let mut to = zeroed::<sys::CUgraphNode>(num_edges);
-    let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_edges);
+    let mut from = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges_v2)?;
+    let mut to = zeroed::<sys::CUgraphNode>(num_edges, Function::cuGraphGetEdges_v2)?;
+    let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_edges, Function::cuGraphGetEdges_v2)?;
     if num_edges > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1368,6 +1589,9 @@ pub unsafe fn graph_get_edges_v2(graph: sys::CUgraph) -> Result<GraphGetEdgesV2>
 ///
 /// [`cuGraphGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetId`, since CUDA 13.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphGetId")]
@@ -1385,6 +1609,9 @@ pub unsafe fn graph_get_id(graph: sys::CUgraph) -> Result<u32> {
 ///
 /// [`cuGraphGetNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetNodes`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphGetNodes")]
@@ -1395,7 +1622,7 @@ pub unsafe fn graph_get_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNod
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &raw mut num_nodes) };
     check(status, Function::cuGraphGetNodes)?;
-    let mut nodes = zeroed::<sys::CUgraphNode>(num_nodes);
+    let mut nodes = zeroed::<sys::CUgraphNode>(num_nodes, Function::cuGraphGetNodes)?;
     if num_nodes > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1415,6 +1642,9 @@ pub unsafe fn graph_get_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgraphNod
 ///
 /// [`cuGraphGetRootNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphGetRootNodes`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphGetRootNodes")]
@@ -1425,7 +1655,7 @@ pub unsafe fn graph_get_root_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgra
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuGraphGetRootNodes(graph, ptr::null_mut(), &raw mut num_root_nodes) };
     check(status, Function::cuGraphGetRootNodes)?;
-    let mut root_nodes = zeroed::<sys::CUgraphNode>(num_root_nodes);
+    let mut root_nodes = zeroed::<sys::CUgraphNode>(num_root_nodes, Function::cuGraphGetRootNodes)?;
     if num_root_nodes > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1445,6 +1675,9 @@ pub unsafe fn graph_get_root_nodes(graph: sys::CUgraph) -> Result<Vec<sys::CUgra
 ///
 /// [`cuGraphHostNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphHostNodeGetParams`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphHostNodeGetParams")]
@@ -1463,6 +1696,9 @@ pub unsafe fn graph_host_node_get_params(
 /// Sets a host node's parameters.
 ///
 /// [`cuGraphHostNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphHostNodeSetParams`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1484,6 +1720,11 @@ pub unsafe fn graph_host_node_set_params(
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuGraphInstantiateWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiateWithFlags`, since CUDA 11.4.
+///
+/// `flags` takes bits of [`CUgraphInstantiate_flags`](crate::sys::CUgraphInstantiate_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
@@ -1507,6 +1748,9 @@ pub unsafe fn graph_instantiate_with_flags(
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuGraphInstantiateWithParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiateWithParams`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
@@ -1536,6 +1780,10 @@ pub unsafe fn graph_instantiate_with_params(
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuGraphInstantiate_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiate_v2`, since CUDA 11.0.
+/// CUDA replaced it by [`graph_instantiate_with_flags`](crate::checked::graph_instantiate_with_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph` must be live, or null where the driver allows it.
@@ -1567,6 +1815,9 @@ pub unsafe fn graph_instantiate_v2(
 ///
 /// [`cuGraphKernelNodeCopyAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeCopyAttributes`, since CUDA 11.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst` and `src` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphKernelNodeCopyAttributes")]
@@ -1584,6 +1835,9 @@ pub unsafe fn graph_kernel_node_copy_attributes(
 /// Gives an attribute of a kernel node.
 ///
 /// [`cuGraphKernelNodeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetAttribute`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1604,6 +1858,10 @@ pub unsafe fn graph_kernel_node_get_attribute(
 /// Gives a kernel node's parameters; what they point to lives as long as the node.
 ///
 /// [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetParams_v2`, since CUDA 12.0.
+/// On drivers before that the older export `cuGraphKernelNodeGetParams` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`, which are null then.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1632,6 +1890,9 @@ pub unsafe fn graph_kernel_node_get_params(
 ///
 /// [`cuGraphKernelNodeSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeSetAttribute`, since CUDA 11.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 /// Handles and addresses in `value` must be valid whenever the graph runs, or null where the driver allows it.
@@ -1651,6 +1912,10 @@ pub unsafe fn graph_kernel_node_set_attribute(
 /// Sets a kernel node's parameters.
 ///
 /// [`cuGraphKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeSetParams_v2`, since CUDA 12.0.
+/// On drivers before that the older export `cuGraphKernelNodeSetParams` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`: parameters where one is not null are refused with `CUDA_ERROR_NOT_SUPPORTED`.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1679,6 +1944,9 @@ pub unsafe fn graph_kernel_node_set_params(
 ///
 /// [`cuGraphLaunch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphLaunch`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` and `stream` must be live, or null where the driver allows it.
 /// All that its nodes use must be there until the run is done, and be fit to be used as often as the graph runs.
@@ -1695,8 +1963,12 @@ pub unsafe fn graph_launch(graph: sys::CUgraphExec, stream: sys::CUstream) -> Re
 ///
 /// [`cuGraphMemAllocNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemAllocNodeGetParams`, since CUDA 11.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// What the parameters point to must not be changed.
 #[doc(alias = "cuGraphMemAllocNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -1712,7 +1984,12 @@ pub unsafe fn graph_mem_alloc_node_get_params(
 
 /// Gives the address that a freeing node frees.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuGraphMemFreeNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemFreeNodeGetParams`, since CUDA 11.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1731,6 +2008,9 @@ pub unsafe fn graph_mem_free_node_get_params(node: sys::CUgraphNode) -> Result<s
 ///
 /// [`cuGraphMemcpyNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemcpyNodeGetParams`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphMemcpyNodeGetParams")]
@@ -1747,6 +2027,9 @@ pub unsafe fn graph_memcpy_node_get_params(node: sys::CUgraphNode) -> Result<sys
 /// Sets a copy node's parameters.
 ///
 /// [`cuGraphMemcpyNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemcpyNodeSetParams`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1767,6 +2050,9 @@ pub unsafe fn graph_memcpy_node_set_params(
 ///
 /// [`cuGraphMemsetNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemsetNodeGetParams`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphMemsetNodeGetParams")]
@@ -1786,6 +2072,9 @@ pub unsafe fn graph_memset_node_get_params(
 ///
 /// [`cuGraphMemsetNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphMemsetNodeSetParams`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 /// Handles and addresses in `node_params` must be valid whenever the graph runs, or null where the driver allows it.
@@ -1803,7 +2092,12 @@ pub unsafe fn graph_memset_node_set_params(
 
 /// Finds a node's copy in a copied graph.
 ///
+/// What it gives belongs to `cloned_graph`, and goes with it.
+///
 /// [`cuGraphNodeFindInClone`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeFindInClone`, since CUDA 10.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `original_node` and `cloned_graph` must be live, or null where the driver allows it.
@@ -1823,7 +2117,12 @@ pub unsafe fn graph_node_find_in_clone(
 
 /// Gives the graph that a node is in.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuGraphNodeGetContainingGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetContainingGraph`, since CUDA 13.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1841,6 +2140,10 @@ pub unsafe fn graph_node_get_containing_graph(node: sys::CUgraphNode) -> Result<
 /// Gives the nodes that a node depends on.
 ///
 /// [`cuGraphNodeGetDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependencies`, since CUDA 10.0.
+/// CUDA replaced it by [`graph_node_get_dependencies_v2`](crate::checked::graph_node_get_dependencies_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1852,7 +2155,7 @@ pub unsafe fn graph_node_get_dependencies(node: sys::CUgraphNode) -> Result<Vec<
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuGraphNodeGetDependencies(node, ptr::null_mut(), &raw mut num_dependencies) };
     check(status, Function::cuGraphNodeGetDependencies)?;
-    let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies);
+    let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies, Function::cuGraphNodeGetDependencies)?;
     if num_dependencies > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1881,6 +2184,11 @@ pub struct GraphNodeGetDependenciesV2 {
 ///
 /// [`cuGraphNodeGetDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependencies_v2`, since CUDA 12.3.
 ///
+/// C may pass null for `edge_data`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphNodeGetDependencies_v2")]
@@ -1900,8 +2208,8 @@ pub unsafe fn graph_node_get_dependencies_v2(
         )
     };
     check(status, Function::cuGraphNodeGetDependencies_v2)?;
-    let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies);
-    let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependencies);
+    let mut dependencies = zeroed::<sys::CUgraphNode>(num_dependencies, Function::cuGraphNodeGetDependencies_v2)?;
+    let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependencies, Function::cuGraphNodeGetDependencies_v2)?;
     if num_dependencies > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1925,6 +2233,10 @@ pub unsafe fn graph_node_get_dependencies_v2(
 /// Gives the nodes that depend on a node.
 ///
 /// [`cuGraphNodeGetDependentNodes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependentNodes`, since CUDA 10.0.
+/// CUDA replaced it by [`graph_node_get_dependent_nodes_v2`](crate::checked::graph_node_get_dependent_nodes_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -1938,7 +2250,7 @@ pub unsafe fn graph_node_get_dependent_nodes(
     // SAFETY: as for the call itself; null arrays only ask how many there are.
     let status = unsafe { sys::cuGraphNodeGetDependentNodes(node, ptr::null_mut(), &raw mut num_dependent_nodes) };
     check(status, Function::cuGraphNodeGetDependentNodes)?;
-    let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes);
+    let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes)?;
     if num_dependent_nodes > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -1967,6 +2279,11 @@ pub struct GraphNodeGetDependentNodesV2 {
 ///
 /// [`cuGraphNodeGetDependentNodes_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetDependentNodes_v2`, since CUDA 12.3.
 ///
+/// C may pass null for `edge_data`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_LOSSY_QUERY`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphNodeGetDependentNodes_v2")]
@@ -1986,8 +2303,8 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
         )
     };
     check(status, Function::cuGraphNodeGetDependentNodes_v2)?;
-    let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes);
-    let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependent_nodes);
+    let mut dependent_nodes = zeroed::<sys::CUgraphNode>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes_v2)?;
+    let mut edge_data = zeroed::<sys::CUgraphEdgeData>(num_dependent_nodes, Function::cuGraphNodeGetDependentNodes_v2)?;
     if num_dependent_nodes > 0 {
         // SAFETY: the caller keeps the contract; the arrays are as long as the count says.
         let status = unsafe {
@@ -2012,6 +2329,9 @@ pub unsafe fn graph_node_get_dependent_nodes_v2(
 ///
 /// [`cuGraphNodeGetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetEnabled`, since CUDA 11.6.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphNodeGetEnabled")]
@@ -2032,6 +2352,9 @@ pub unsafe fn graph_node_get_enabled(
 ///
 /// [`cuGraphNodeGetLocalId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetLocalId`, since CUDA 13.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphNodeGetLocalId")]
@@ -2049,8 +2372,12 @@ pub unsafe fn graph_node_get_local_id(node: sys::CUgraphNode) -> Result<u32> {
 ///
 /// [`cuGraphNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetParams`, since CUDA 13.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
+/// What the parameters point to must not be changed.
 #[doc(alias = "cuGraphNodeGetParams")]
 #[inline]
 #[track_caller]
@@ -2065,6 +2392,9 @@ pub unsafe fn graph_node_get_params(node: sys::CUgraphNode) -> Result<sys::CUgra
 /// Gives the number by which tools know a node.
 ///
 /// [`cuGraphNodeGetToolsId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetToolsId`, since CUDA 13.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -2083,6 +2413,9 @@ pub unsafe fn graph_node_get_tools_id(node: sys::CUgraphNode) -> Result<u64> {
 ///
 /// [`cuGraphNodeGetType`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetType`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphNodeGetType")]
@@ -2096,28 +2429,35 @@ pub unsafe fn graph_node_get_type(node: sys::CUgraphNode) -> Result<sys::CUgraph
     unsafe { given(type_, status, Function::cuGraphNodeGetType) }
 }
 
-/// Says whether a node of an instantiated graph does its work.
+/// Sets whether a node of an instantiated graph does its work.
 ///
 /// [`cuGraphNodeSetEnabled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeSetEnabled`, since CUDA 11.6.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph_exec` and `node` must be live, or null where the driver allows it.
+/// A node that kernels may update must not be updated by one meanwhile.
 #[doc(alias = "cuGraphNodeSetEnabled")]
 #[inline]
 #[track_caller]
 pub unsafe fn graph_node_set_enabled(
     graph_exec: sys::CUgraphExec,
     node: sys::CUgraphNode,
-    is_enabled: u32,
+    is_enabled: bool,
 ) -> Result<()> {
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe { sys::cuGraphNodeSetEnabled(graph_exec, node, is_enabled) };
+    let status = unsafe { sys::cuGraphNodeSetEnabled(graph_exec, node, u32::from(is_enabled)) };
     check(status, Function::cuGraphNodeSetEnabled)
 }
 
 /// Sets the parameters of a node of any kind.
 ///
 /// [`cuGraphNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeSetParams`, since CUDA 12.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
@@ -2138,6 +2478,9 @@ pub unsafe fn graph_node_set_params(
 ///
 /// [`cuGraphNodeSetParams_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeSetParams_v2`, since CUDA 13.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `node` must be live, or null where the driver allows it.
 /// What the parameters point to must be what the kind of node asks for.
@@ -2157,8 +2500,12 @@ pub unsafe fn graph_node_set_params_v2(
 ///
 /// [`cuGraphReleaseUserObject`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphReleaseUserObject`, since CUDA 11.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` and `object` must be live, or null where the driver allows it.
+/// The graph must hold so many references to `object`.
 #[doc(alias = "cuGraphReleaseUserObject")]
 #[inline]
 #[track_caller]
@@ -2175,6 +2522,10 @@ pub unsafe fn graph_release_user_object(
 /// Removes edges from a graph.
 ///
 /// [`cuGraphRemoveDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies`, since CUDA 10.0.
+/// CUDA replaced it by [`graph_remove_dependencies_v2`](crate::checked::graph_remove_dependencies_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
@@ -2196,6 +2547,9 @@ pub unsafe fn graph_remove_dependencies(
 /// Removes edges from a graph, those with the same data.
 ///
 /// [`cuGraphRemoveDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRemoveDependencies_v2`, since CUDA 12.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `graph`, all of `from` and all of `to` must be live, or null where the driver allows it.
@@ -2230,8 +2584,14 @@ pub unsafe fn graph_remove_dependencies_v2(
 ///
 /// [`cuGraphRetainUserObject`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphRetainUserObject`, since CUDA 11.3.
 ///
+/// `flags` takes bits of [`CUuserObjectRetain_flags`](crate::sys::CUuserObjectRetain_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` and `object` must be live, or null where the driver allows it.
+/// References that are moved must be the caller's own.
 #[doc(alias = "cuGraphRetainUserObject")]
 #[inline]
 #[track_caller]
@@ -2250,6 +2610,9 @@ pub unsafe fn graph_retain_user_object(
 ///
 /// [`cuGraphUpload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphUpload`, since CUDA 11.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `graph` and `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphUpload")]
@@ -2266,6 +2629,11 @@ pub unsafe fn graph_upload(graph: sys::CUgraphExec, stream: sys::CUstream) -> Re
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuUserObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuUserObjectCreate`, since CUDA 11.3.
+///
+/// `flags` takes bits of [`CUuserObject_flags`](crate::sys::CUuserObject_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `destroy` must not unwind, must not call the driver, and `ptr` must be what it expects whenever the last reference goes.
@@ -2289,8 +2657,12 @@ pub unsafe fn user_object_create(
 ///
 /// [`cuUserObjectRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuUserObjectRelease`, since CUDA 11.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `object` must be live, or null where the driver allows it.
+/// So many references must be the caller's own; after the last one, `object` must not be used again.
 #[doc(alias = "cuUserObjectRelease")]
 #[inline]
 #[track_caller]
@@ -2303,6 +2675,9 @@ pub unsafe fn user_object_release(object: sys::CUuserObject, count: u32) -> Resu
 /// Counts more users of an object that graphs keep alive.
 ///
 /// [`cuUserObjectRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuUserObjectRetain`, since CUDA 11.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `object` must be live, or null where the driver allows it.
@@ -2326,7 +2701,13 @@ pub(super) mod legacy {
 
     /// Adds a kernel to a graph, in the form of CUDA 10.0.
     ///
+    /// What it gives belongs to `graph`, and goes with it.
+    ///
     /// [`cuGraphAddKernelNode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphAddKernelNode`, since CUDA 10.0.
+    /// CUDA replaced it by [`graph_add_kernel_node`](crate::checked::graph_add_kernel_node).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -2352,16 +2733,20 @@ pub(super) mod legacy {
             )
         };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(graph_node, status, sys::legacy::Function::cuGraphAddKernelNode) }
+        unsafe { given(graph_node, status, sys::legacy::function::cuGraphAddKernelNode) }
     }
 
     /// Sets a kernel node's parameters in an instantiated graph, in the form of CUDA 10.1.
     ///
     /// [`cuGraphExecKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecKernelNodeSetParams`, since CUDA 10.1.
+    /// CUDA replaced it by [`graph_exec_kernel_node_set_params`](crate::checked::graph_exec_kernel_node_set_params).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `graph_exec` and `node` must be live, or null where the driver allows it.
-    /// The parameters must describe the kernel's as it was compiled.
+    /// The parameters must describe the kernel's as it was compiled. A node that kernels may update must not be updated by one meanwhile.
     #[doc(alias = "cuGraphExecKernelNodeSetParams")]
     #[inline]
     #[track_caller]
@@ -2372,12 +2757,16 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphExecKernelNodeSetParams(graph_exec, node, ptr::from_ref(node_params)) };
-        check(status, sys::legacy::Function::cuGraphExecKernelNodeSetParams)
+        check(status, sys::legacy::function::cuGraphExecKernelNodeSetParams)
     }
 
     /// Brings an instantiated graph up to date with a graph of the same shape, in the form of CUDA 10.2; on failure the node and the result say why.
     ///
     /// [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecUpdate`, since CUDA 10.2.
+    /// CUDA replaced it by [`graph_exec_update`](crate::checked::graph_exec_update).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `graph_exec` and `graph` must be live, or null where the driver allows it.
@@ -2399,7 +2788,7 @@ pub(super) mod legacy {
                 ptr::from_mut(update_result),
             )
         };
-        check(status, sys::legacy::Function::cuGraphExecUpdate)
+        check(status, sys::legacy::function::cuGraphExecUpdate)
     }
 
     /// Makes a graph ready to run, in the form of CUDA 10.0; on failure the node and the log say why.
@@ -2407,6 +2796,10 @@ pub(super) mod legacy {
     /// What it gives is the caller's to destroy.
     ///
     /// [`cuGraphInstantiate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphInstantiate`, since CUDA 10.0.
+    /// CUDA replaced it by [`graph_instantiate_with_flags`](crate::checked::graph_instantiate_with_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `graph` must be live, or null where the driver allows it.
@@ -2431,12 +2824,16 @@ pub(super) mod legacy {
             )
         };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(graph_exec, status, sys::legacy::Function::cuGraphInstantiate) }
+        unsafe { given(graph_exec, status, sys::legacy::function::cuGraphInstantiate) }
     }
 
     /// Gives a kernel node's parameters, in the form of CUDA 10.0; what they point to lives as long as the node.
     ///
     /// [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetParams`, since CUDA 10.0.
+    /// CUDA replaced it by [`graph_kernel_node_get_params`](crate::checked::graph_kernel_node_get_params).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `node` must be live, or null where the driver allows it.
@@ -2450,12 +2847,16 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphKernelNodeGetParams(node, node_params.as_mut_ptr()) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(node_params, status, sys::legacy::Function::cuGraphKernelNodeGetParams) }
+        unsafe { given(node_params, status, sys::legacy::function::cuGraphKernelNodeGetParams) }
     }
 
     /// Sets a kernel node's parameters, in the form of CUDA 10.0.
     ///
     /// [`cuGraphKernelNodeSetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeSetParams`, since CUDA 10.0.
+    /// CUDA replaced it by [`graph_kernel_node_set_params`](crate::checked::graph_kernel_node_set_params).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `node` must be live, or null where the driver allows it.
@@ -2469,6 +2870,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphKernelNodeSetParams(node, ptr::from_ref(node_params)) };
-        check(status, sys::legacy::Function::cuGraphKernelNodeSetParams)
+        check(status, sys::legacy::function::cuGraphKernelNodeSetParams)
     }
 }

@@ -11,8 +11,12 @@ use crate::{Result, check};
 ///
 /// [`cuGraphicsMapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsMapResources`, since CUDA 3.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ALREADY_MAPPED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` and all of `resources` must be live, or null where the driver allows it.
+/// Graphics must not use the resources while they are mapped.
 #[doc(alias = "cuGraphicsMapResources")]
 #[inline]
 #[track_caller]
@@ -28,7 +32,12 @@ pub unsafe fn graphics_map_resources(
 
 /// Gives the mipmapped array of a mapped resource of a graphics API.
 ///
+/// What it gives belongs to `resource`, and goes with it.
+///
 /// [`cuGraphicsResourceGetMappedMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceGetMappedMipmappedArray`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `resource` must be live, or null where the driver allows it.
@@ -56,7 +65,12 @@ pub struct GraphicsResourceGetMappedPointer {
 
 /// Gives the address and the size, in bytes, of a mapped resource of a graphics API.
 ///
+/// `dev_ptr` belongs to `resource`, and goes with it.
+///
 /// [`cuGraphicsResourceGetMappedPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceGetMappedPointer_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_POINTER`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `resource` must be live, or null where the driver allows it.
@@ -90,6 +104,11 @@ pub unsafe fn graphics_resource_get_mapped_pointer(
 ///
 /// [`cuGraphicsResourceSetMapFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceSetMapFlags_v2`, since CUDA 6.5.
 ///
+/// `flags` takes bits of [`CUgraphicsMapResourceFlags`](crate::sys::CUgraphicsMapResourceFlags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_ALREADY_MAPPED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `resource` must be live, or null where the driver allows it.
 #[doc(alias = "cuGraphicsResourceSetMapFlags")]
@@ -107,7 +126,12 @@ pub unsafe fn graphics_resource_set_map_flags(
 
 /// Gives the array of one part of a mapped resource of a graphics API.
 ///
+/// What it gives belongs to `resource`, and goes with it.
+///
 /// [`cuGraphicsSubResourceGetMappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsSubResourceGetMappedArray`, since CUDA 3.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_NOT_MAPPED_AS_ARRAY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `resource` must be live, or null where the driver allows it.
@@ -137,6 +161,9 @@ pub unsafe fn graphics_sub_resource_get_mapped_array(
 ///
 /// [`cuGraphicsUnmapResources`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsUnmapResources`, since CUDA 3.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_MAPPED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` and all of `resources` must be live, or null where the driver allows it.
 /// Addresses and arrays that they were mapped to must not be used again.
@@ -157,6 +184,9 @@ pub unsafe fn graphics_unmap_resources(
 ///
 /// [`cuGraphicsUnregisterResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsUnregisterResource`, since CUDA 3.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `resource` must be live, and must not be used again.
 #[doc(alias = "cuGraphicsUnregisterResource")]
@@ -175,6 +205,12 @@ pub(super) mod legacy {
     /// Sets how a resource of a graphics API will be used, in the form of CUDA 3.0.
     ///
     /// [`cuGraphicsResourceSetMapFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html) in C; the export `cuGraphicsResourceSetMapFlags`, since CUDA 3.0.
+    /// CUDA replaced it by [`graphics_resource_set_map_flags`](crate::checked::graphics_resource_set_map_flags).
+    ///
+    /// `flags` takes bits of [`CUgraphicsMapResourceFlags`](crate::sys::CUgraphicsMapResourceFlags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_ALREADY_MAPPED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `resource` must be live, or null where the driver allows it.
@@ -187,6 +223,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuGraphicsResourceSetMapFlags(resource, flags) };
-        check(status, sys::legacy::Function::cuGraphicsResourceSetMapFlags)
+        check(status, sys::legacy::function::cuGraphicsResourceSetMapFlags)
     }
 }

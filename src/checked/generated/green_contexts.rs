@@ -10,10 +10,16 @@ use crate::{Result, check};
 
 /// Gives the context that belongs to a green context.
 ///
+/// What it gives belongs to `ctx`, and goes with it.
+///
 /// [`cuCtxFromGreenCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuCtxFromGreenCtx`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
+/// What it gives must not be destroyed: it goes with the green context.
 #[doc(alias = "cuCtxFromGreenCtx")]
 #[inline]
 #[track_caller]
@@ -28,6 +34,9 @@ pub unsafe fn ctx_from_green_ctx(ctx: sys::CUgreenCtx) -> Result<sys::CUcontext>
 /// Gives a context's resources of a kind.
 ///
 /// [`cuCtxGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuCtxGetDevResource`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
@@ -47,7 +56,12 @@ pub unsafe fn ctx_get_dev_resource(
 
 /// Puts resources together for the making of a green context.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuDevResourceGenerateDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevResourceGenerateDesc`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Handles and addresses in `resources` must be valid, or null where the driver allows it.
@@ -74,6 +88,13 @@ pub unsafe fn dev_resource_generate_desc(
 /// Splits multiprocessors into groups as asked, and gives what remains; without results it only fills in what is possible.
 ///
 /// [`cuDevSmResourceSplit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplit`, since CUDA 13.1.
+///
+/// `flags` must be 0.
+///
+/// C may pass null for `remainder`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Handles and addresses in `input` must be valid, or null where the driver allows it.
@@ -120,6 +141,13 @@ pub struct DevSmResourceSplitByCount {
 ///
 /// [`cuDevSmResourceSplitByCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDevSmResourceSplitByCount`, since CUDA 12.4.
 ///
+/// `flags` takes bits of [`CUdevSmResourceSplitByCount_flags`](crate::sys::CUdevSmResourceSplitByCount_flags).
+///
+/// C may pass null for `remainder`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// Handles and addresses in `input` must be valid, or null where the driver allows it.
 #[doc(alias = "cuDevSmResourceSplitByCount")]
@@ -156,6 +184,9 @@ pub unsafe fn dev_sm_resource_split_by_count(
 ///
 /// [`cuDeviceGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuDeviceGetDevResource`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `device` and `type_` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetDevResource")]
@@ -178,6 +209,11 @@ pub unsafe fn device_get_dev_resource(
 ///
 /// [`cuGreenCtxCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxCreate`, since CUDA 12.4.
 ///
+/// `flags` takes bits of [`CUgreenCtxCreate_flags`](crate::sys::CUgreenCtxCreate_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `desc` must be live, or null where the driver allows it.
 #[doc(alias = "cuGreenCtxCreate")]
@@ -199,6 +235,9 @@ pub unsafe fn green_ctx_create(
 ///
 /// [`cuGreenCtxDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxDestroy`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` must be live, and must not be used again.
 /// Nothing that was made in it may be used again.
@@ -214,6 +253,9 @@ pub unsafe fn green_ctx_destroy(ctx: sys::CUgreenCtx) -> Result<()> {
 /// Gives a green context's resources of a kind.
 ///
 /// [`cuGreenCtxGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxGetDevResource`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ctx` must be live, or null where the driver allows it.
@@ -235,6 +277,9 @@ pub unsafe fn green_ctx_get_dev_resource(
 ///
 /// [`cuGreenCtxGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxGetId`, since CUDA 12.9.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_CONTEXT_IS_DESTROYED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `green_ctx` must be live, or null where the driver allows it.
 #[doc(alias = "cuGreenCtxGetId")]
@@ -252,6 +297,9 @@ pub unsafe fn green_ctx_get_id(green_ctx: sys::CUgreenCtx) -> Result<u64> {
 ///
 /// [`cuGreenCtxRecordEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxRecordEvent`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuGreenCtxRecordEvent")]
@@ -268,6 +316,11 @@ pub unsafe fn green_ctx_record_event(ctx: sys::CUgreenCtx, event: sys::CUevent) 
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuGreenCtxStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxStreamCreate`, since CUDA 12.5.
+///
+/// `flags` takes bits of [`CUstream_flags`](crate::sys::CUstream_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `green_ctx` must be live, or null where the driver allows it.
@@ -290,6 +343,9 @@ pub unsafe fn green_ctx_stream_create(
 ///
 /// [`cuGreenCtxWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuGreenCtxWaitEvent`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ctx` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuGreenCtxWaitEvent")]
@@ -304,6 +360,9 @@ pub unsafe fn green_ctx_wait_event(ctx: sys::CUgreenCtx, event: sys::CUevent) ->
 /// Gives a stream's resources of a kind.
 ///
 /// [`cuStreamGetDevResource`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuStreamGetDevResource`, since CUDA 13.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_RESOURCE_TYPE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -323,7 +382,12 @@ pub unsafe fn stream_get_dev_resource(
 
 /// Gives the green context of a stream, or null.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuStreamGetGreenCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html) in C; the export `cuStreamGetGreenCtx`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.

@@ -4,9 +4,14 @@
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
-/// Initialises the driver in this process; every other call but the version query needs it first.
+/// Initialises the driver in this process; the others need it first, but for those that ask for the version, for a code's name or for a function's address.
 ///
 /// [`cuInit`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html) in C; the export `cuInit`, since CUDA 2.0.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_SYSTEM_DRIVER_MISMATCH` and `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.

@@ -13,6 +13,9 @@ use crate::{Result, check};
 ///
 /// [`cuKernelGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetAttribute`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
 #[doc(alias = "cuKernelGetAttribute")]
@@ -32,7 +35,12 @@ pub unsafe fn kernel_get_attribute(
 
 /// Gives the function that a kernel has in the current context.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuKernelGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetFunction`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
@@ -49,7 +57,12 @@ pub unsafe fn kernel_get_function(kernel: sys::CUkernel) -> Result<sys::CUfuncti
 
 /// Gives the library that a kernel came from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuKernelGetLibrary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetLibrary`, since CUDA 12.5.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
@@ -68,6 +81,9 @@ pub unsafe fn kernel_get_library(kernel: sys::CUkernel) -> Result<sys::CUlibrary
 ///
 /// [`cuKernelGetName`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetName`, since CUDA 12.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuKernelGetName")]
@@ -85,6 +101,9 @@ pub unsafe fn kernel_get_name(func: sys::CUkernel) -> Result<String> {
 /// Counts the parameters of a kernel.
 ///
 /// [`cuKernelGetParamCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetParamCount`, since CUDA 13.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
@@ -111,6 +130,11 @@ pub struct KernelGetParamInfo {
 /// Gives the offset and the size, in bytes, of a kernel's parameter.
 ///
 /// [`cuKernelGetParamInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelGetParamInfo`, since CUDA 12.4.
+///
+/// C may pass null for `param_size`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
@@ -145,8 +169,12 @@ pub unsafe fn kernel_get_param_info(
 ///
 /// [`cuKernelSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelSetAttribute`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
+/// `attrib` must not be below 0: the driver crashes on that.
 #[doc(alias = "cuKernelSetAttribute")]
 #[inline]
 #[track_caller]
@@ -164,6 +192,9 @@ pub unsafe fn kernel_set_attribute(
 /// Sets how a kernel on a device likes to share memory between L1 cache and shared memory.
 ///
 /// [`cuKernelSetCacheConfig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuKernelSetCacheConfig`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `kernel` must be live, or null where the driver allows it.
@@ -184,6 +215,9 @@ pub unsafe fn kernel_set_cache_config(
 ///
 /// [`cuLibraryEnumerateKernels`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryEnumerateKernels`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
 #[doc(alias = "cuLibraryEnumerateKernels")]
@@ -193,7 +227,7 @@ pub unsafe fn library_enumerate_kernels(
     num_kernels: u32,
     library: sys::CUlibrary,
 ) -> Result<Vec<sys::CUkernel>> {
-    let mut kernels = zeroed::<sys::CUkernel>(num_kernels as usize);
+    let mut kernels = zeroed::<sys::CUkernel>(num_kernels as usize, Function::cuLibraryEnumerateKernels)?;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuLibraryEnumerateKernels(
@@ -218,7 +252,14 @@ pub struct LibraryGetGlobal {
 
 /// Finds a variable of a library by its name: its address in the current context, and its size in bytes.
 ///
+/// `dptr` belongs to `library`, and goes with it.
+///
 /// [`cuLibraryGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetGlobal`, since CUDA 12.0.
+///
+/// C may pass null for `dptr` and `bytes`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
@@ -241,7 +282,12 @@ pub unsafe fn library_get_global(library: sys::CUlibrary, name: &CStr) -> Result
 
 /// Finds a kernel in a library by its name.
 ///
+/// What it gives belongs to `library`, and goes with it.
+///
 /// [`cuLibraryGetKernel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetKernel`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
@@ -259,6 +305,9 @@ pub unsafe fn library_get_kernel(library: sys::CUlibrary, name: &CStr) -> Result
 /// Counts the kernels of a library.
 ///
 /// [`cuLibraryGetKernelCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetKernelCount`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
@@ -284,7 +333,14 @@ pub struct LibraryGetManaged {
 
 /// Finds a managed variable of a library by its name: its address, and its size in bytes.
 ///
+/// `dptr` belongs to `library`, and goes with it.
+///
 /// [`cuLibraryGetManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetManaged`, since CUDA 12.0.
+///
+/// C may pass null for `dptr` and `bytes`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
@@ -310,7 +366,12 @@ pub unsafe fn library_get_managed(
 
 /// Gives the module that a library has in the current context.
 ///
+/// What it gives belongs to `library`, and goes with it.
+///
 /// [`cuLibraryGetModule`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetModule`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
@@ -327,7 +388,12 @@ pub unsafe fn library_get_module(library: sys::CUlibrary) -> Result<sys::CUmodul
 
 /// Finds a function of a library that host and devices call by one address.
 ///
+/// What it gives belongs to `library`, and goes with it.
+///
 /// [`cuLibraryGetUnifiedFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryGetUnifiedFunction`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, or null where the driver allows it.
@@ -351,8 +417,11 @@ pub unsafe fn library_get_unified_function(
 ///
 /// [`cuLibraryLoadData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryLoadData`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `code` must point to a whole image; its end is found from its own content. Each option's value must be of that option's kind.
+/// `code` must point to a whole image, undamaged; its end is found from its own content. Where an option says that it is preserved, it must live until the library is unloaded. Each option's value must be of that option's kind; a block of 0 threads crashes the driver. A table of functions must not be null.
 #[doc(alias = "cuLibraryLoadData")]
 #[inline]
 #[track_caller]
@@ -391,8 +460,11 @@ pub unsafe fn library_load_data(
 ///
 /// [`cuLibraryLoadFromFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryLoadFromFile`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// Each option's value must be of that option's kind.
+/// The file must be whole and undamaged: the driver crashes on a binary that was cut off. Each option's value must be of that option's kind; a block of 0 threads crashes the driver. A table of functions must not be null.
 #[doc(alias = "cuLibraryLoadFromFile")]
 #[inline]
 #[track_caller]
@@ -428,6 +500,9 @@ pub unsafe fn library_load_from_file(
 /// Unloads a library; its kernels and variables go with it.
 ///
 /// [`cuLibraryUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LIBRARY.html) in C; the export `cuLibraryUnload`, since CUDA 12.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `library` must be live, and must not be used again.

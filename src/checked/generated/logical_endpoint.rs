@@ -13,6 +13,9 @@ use crate::{Result, check};
 ///
 /// [`cuLogicalEndpointAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointAddDevice`, since CUDA 13.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `le_id` and `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointAddDevice")]
@@ -30,6 +33,11 @@ pub unsafe fn logical_endpoint_add_device(
 /// Binds mapped memory to a range of a logical endpoint.
 ///
 /// [`cuLogicalEndpointBindAddr`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointBindAddr`, since CUDA 13.3.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ptr` must be valid for `size` bytes until it is unbound.
@@ -52,6 +60,11 @@ pub unsafe fn logical_endpoint_bind_addr(
 /// Binds memory to a range of a logical endpoint.
 ///
 /// [`cuLogicalEndpointBindMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointBindMem`, since CUDA 13.3.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mem_handle` must be live, or null where the driver allows it.
@@ -76,6 +89,9 @@ pub unsafe fn logical_endpoint_bind_mem(
 ///
 /// [`cuLogicalEndpointCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointCreate`, since CUDA 13.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `le_id` and `prop` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointCreate")]
@@ -94,6 +110,9 @@ pub unsafe fn logical_endpoint_create(
 ///
 /// [`cuLogicalEndpointDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointDestroy`, since CUDA 13.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `le_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointDestroy")]
@@ -108,6 +127,9 @@ pub unsafe fn logical_endpoint_destroy(le_id: sys::CUlogicalEndpointId) -> Resul
 /// Makes a handle by which another process can use a logical endpoint.
 ///
 /// [`cuLogicalEndpointExport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointExport`, since CUDA 13.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must be valid for a write of what the kind of handle is.
@@ -136,6 +158,9 @@ pub struct LogicalEndpointGetLimits {
 /// Gives the unit of bindings and the greatest size, in bytes, of a logical endpoint.
 ///
 /// [`cuLogicalEndpointGetLimits`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointGetLimits`, since CUDA 13.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `prop` must be what the manual allows; the driver refuses most of what is not.
@@ -168,6 +193,9 @@ pub unsafe fn logical_endpoint_get_limits(
 ///
 /// [`cuLogicalEndpointIdRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointIdRelease`, since CUDA 13.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `base_le_id` and `count` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointIdRelease")]
@@ -186,6 +214,9 @@ pub unsafe fn logical_endpoint_id_release(
 ///
 /// [`cuLogicalEndpointIdReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointIdReserve`, since CUDA 13.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `count` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointIdReserve")]
@@ -202,6 +233,9 @@ pub unsafe fn logical_endpoint_id_reserve(count: u32) -> Result<sys::CUlogicalEn
 /// Takes a logical endpoint of another process by a handle.
 ///
 /// [`cuLogicalEndpointImport`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointImport`, since CUDA 13.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must point to what the kind of handle is.
@@ -222,6 +256,9 @@ pub unsafe fn logical_endpoint_import(
 ///
 /// [`cuLogicalEndpointQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointQuery`, since CUDA 13.3.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `le_id` and `count` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogicalEndpointQuery")]
@@ -238,6 +275,9 @@ pub unsafe fn logical_endpoint_query(le_id: sys::CUlogicalEndpointId, count: u32
 /// Ends the binding of memory to a range of a logical endpoint.
 ///
 /// [`cuLogicalEndpointUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGICAL__ENDPOINT.html) in C; the export `cuLogicalEndpointUnbind`, since CUDA 13.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `le_id`, `dev`, `offset` and `size` must be what the manual allows; the driver refuses most of what is not.

@@ -13,6 +13,11 @@ use crate::{Result, check};
 ///
 /// [`cuLogsCurrent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsCurrent`, since CUDA 12.9.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuLogsCurrent")]
@@ -29,6 +34,11 @@ pub unsafe fn logs_current(flags: u32) -> Result<sys::CUlogIterator> {
 /// Writes the driver's log since a mark to a file, and moves the mark to its end.
 ///
 /// [`cuLogsDumpToFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToFile`, since CUDA 12.9.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `path_to_file` and `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -54,6 +64,11 @@ pub unsafe fn logs_dump_to_file(
 /// Writes the driver's log since a mark to a buffer, gives its length without the zero byte, and moves the mark.
 ///
 /// [`cuLogsDumpToMemory`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsDumpToMemory`, since CUDA 12.9.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -85,6 +100,11 @@ pub unsafe fn logs_dump_to_memory(
 ///
 /// [`cuLogsRegisterCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsRegisterCallback`, since CUDA 12.9.
 ///
+/// C may pass null for `callback`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `callback_func` must not unwind, and `user_data` must be what it expects until it is unregistered.
 #[doc(alias = "cuLogsRegisterCallback")]
@@ -104,6 +124,9 @@ pub unsafe fn logs_register_callback(
 /// Unregisters a function that is given the driver's log.
 ///
 /// [`cuLogsUnregisterCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html) in C; the export `cuLogsUnregisterCallback`, since CUDA 12.9.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `callback` must be live, and must not be used again.

@@ -15,6 +15,9 @@ use crate::{Result, check};
 ///
 /// [`cuMemAllocAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemAllocAsync`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuMemAllocAsync")]
@@ -33,6 +36,9 @@ pub unsafe fn mem_alloc_async(bytesize: usize, stream: sys::CUstream) -> Result<
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuMemAllocFromPoolAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemAllocFromPoolAsync`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pool` and `stream` must be live, or null where the driver allows it.
@@ -55,6 +61,9 @@ pub unsafe fn mem_alloc_from_pool_async(
 ///
 /// [`cuMemFreeAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemFreeAsync`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `dptr` must be live, and must not be used again.
@@ -69,7 +78,12 @@ pub unsafe fn mem_free_async(dptr: sys::CUdeviceptr, stream: sys::CUstream) -> R
 
 /// Gives the pool that a place was born with.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuMemGetDefaultMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetDefaultMemPool`, since CUDA 13.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
@@ -89,7 +103,12 @@ pub unsafe fn mem_get_default_mem_pool(
 
 /// Gives the pool that allocations at a place come from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuMemGetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemGetMemPool`, since CUDA 13.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `location` and `type_` must be what the manual allows; the driver refuses most of what is not.
@@ -113,6 +132,9 @@ pub unsafe fn mem_get_mem_pool(
 ///
 /// [`cuMemPoolCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolCreate`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// Handles and addresses in `pool_props` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemPoolCreate")]
@@ -130,6 +152,9 @@ pub unsafe fn mem_pool_create(pool_props: &sys::CUmemPoolProps) -> Result<sys::C
 ///
 /// [`cuMemPoolDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolDestroy`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pool` must be live, and must not be used again.
 #[doc(alias = "cuMemPoolDestroy")]
@@ -144,6 +169,9 @@ pub unsafe fn mem_pool_destroy(pool: sys::CUmemoryPool) -> Result<()> {
 /// Gives what another process needs to use an allocation of a shared pool.
 ///
 /// [`cuMemPoolExportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportPointer`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `ptr` must be an allocation of a pool that can be shared.
@@ -163,6 +191,11 @@ pub unsafe fn mem_pool_export_pointer(
 /// Makes a handle by which another process can use a pool.
 ///
 /// [`cuMemPoolExportToShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolExportToShareableHandle`, since CUDA 11.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
@@ -185,6 +218,9 @@ pub unsafe fn mem_pool_export_to_shareable_handle(
 ///
 /// [`cuMemPoolGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolGetAccess`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names no codes.
+///
 /// # Safety
 /// `mem_pool` must be live, or null where the driver allows it.
 #[doc(alias = "cuMemPoolGetAccess")]
@@ -204,6 +240,9 @@ pub unsafe fn mem_pool_get_access(
 /// Gives an attribute of a pool.
 ///
 /// [`cuMemPoolGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolGetAttribute`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
@@ -226,6 +265,11 @@ pub unsafe fn mem_pool_get_attribute(
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuMemPoolImportFromShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolImportFromShareableHandle`, since CUDA 11.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must be what the kind of handle is.
@@ -250,8 +294,12 @@ pub unsafe fn mem_pool_import_from_shareable_handle(
 ///
 /// [`cuMemPoolImportPointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolImportPointer`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
+/// The memory must be freed here before the process that shares it frees it, and must not be used before it is allocated there.
 #[doc(alias = "cuMemPoolImportPointer")]
 #[inline]
 #[track_caller]
@@ -266,9 +314,12 @@ pub unsafe fn mem_pool_import_pointer(
     unsafe { given(ptr, status, Function::cuMemPoolImportPointer) }
 }
 
-/// Says which devices may use a pool's memory.
+/// Sets which devices may read and write a pool's memory.
 ///
 /// [`cuMemPoolSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolSetAccess`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
@@ -288,6 +339,9 @@ pub unsafe fn mem_pool_set_access(
 /// Sets an attribute of a pool.
 ///
 /// [`cuMemPoolSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolSetAttribute`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
@@ -309,6 +363,9 @@ pub unsafe fn mem_pool_set_attribute(
 ///
 /// [`cuMemPoolTrimTo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemPoolTrimTo`, since CUDA 11.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.
 #[doc(alias = "cuMemPoolTrimTo")]
@@ -323,6 +380,9 @@ pub unsafe fn mem_pool_trim_to(pool: sys::CUmemoryPool, min_bytes_to_keep: usize
 /// Makes a pool the one that allocations at a place come from.
 ///
 /// [`cuMemSetMemPool`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html) in C; the export `cuMemSetMemPool`, since CUDA 13.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `pool` must be live, or null where the driver allows it.

@@ -15,6 +15,9 @@ use crate::{Result, check};
 ///
 /// [`cuArray3DCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArray3DCreate_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuArray3DCreate")]
@@ -34,6 +37,9 @@ pub unsafe fn array_3d_create(
 /// Gives the description of an array of up to three dimensions.
 ///
 /// [`cuArray3DGetDescriptor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArray3DGetDescriptor_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `array` must be live, or null where the driver allows it.
@@ -55,6 +61,9 @@ pub unsafe fn array_3d_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_A
 ///
 /// [`cuArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayCreate_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `allocate_array` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuArrayCreate")]
@@ -73,6 +82,9 @@ pub unsafe fn array_create(allocate_array: &sys::CUDA_ARRAY_DESCRIPTOR) -> Resul
 ///
 /// [`cuArrayDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayDestroy`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ARRAY_IS_MAPPED` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `array` must be live, and must not be used again.
 #[doc(alias = "cuArrayDestroy")]
@@ -87,6 +99,9 @@ pub unsafe fn array_destroy(array: sys::CUarray) -> Result<()> {
 /// Gives the description of a one- or two-dimensional array.
 ///
 /// [`cuArrayGetDescriptor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetDescriptor_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `array` must be live, or null where the driver allows it.
@@ -106,6 +121,9 @@ pub unsafe fn array_get_descriptor(array: sys::CUarray) -> Result<sys::CUDA_ARRA
 ///
 /// [`cuArrayGetMemoryRequirements`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetMemoryRequirements`, since CUDA 11.6.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `array` must be live, or null where the driver allows it.
 #[doc(alias = "cuArrayGetMemoryRequirements")]
@@ -124,7 +142,12 @@ pub unsafe fn array_get_memory_requirements(
 
 /// Gives one plane of an array of several.
 ///
+/// What it gives belongs to `array`, and goes with it.
+///
 /// [`cuArrayGetPlane`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetPlane`, since CUDA 11.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `array` must be live, or null where the driver allows it.
@@ -142,6 +165,9 @@ pub unsafe fn array_get_plane(array: sys::CUarray, plane_idx: u32) -> Result<sys
 /// Gives how a sparse array is laid out.
 ///
 /// [`cuArrayGetSparseProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuArrayGetSparseProperties`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `array` must be live, or null where the driver allows it.
@@ -162,6 +188,9 @@ pub unsafe fn array_get_sparse_properties(
 ///
 /// [`cuDeviceGetByPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetByPCIBusId`, since CUDA 4.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `pci_bus_id` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetByPCIBusId")]
@@ -178,6 +207,9 @@ pub unsafe fn device_get_by_pci_bus_id(pci_bus_id: &CStr) -> Result<sys::CUdevic
 /// Gives a device's place on the PCI bus, as domain:bus:device.function.
 ///
 /// [`cuDeviceGetPCIBusId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceGetPCIBusId`, since CUDA 4.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
@@ -198,6 +230,9 @@ pub unsafe fn device_get_pci_bus_id(dev: sys::CUdevice) -> Result<String> {
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuDeviceRegisterAsyncNotification`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceRegisterAsyncNotification`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `callback_func` must not unwind, and `user_data` must be what it expects until it is unregistered.
@@ -227,6 +262,9 @@ pub unsafe fn device_register_async_notification(
 ///
 /// [`cuDeviceUnregisterAsyncNotification`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuDeviceUnregisterAsyncNotification`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `callback` must be live, and must not be used again.
 #[doc(alias = "cuDeviceUnregisterAsyncNotification")]
@@ -245,6 +283,9 @@ pub unsafe fn device_unregister_async_notification(
 ///
 /// [`cuIpcCloseMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcCloseMemHandle`, since CUDA 4.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dptr` must be live, and must not be used again.
 #[doc(alias = "cuIpcCloseMemHandle")]
@@ -260,8 +301,12 @@ pub unsafe fn ipc_close_mem_handle(dptr: sys::CUdeviceptr) -> Result<()> {
 ///
 /// [`cuIpcGetEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetEventHandle`, since CUDA 4.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_MAP_FAILED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `event` must be live, or null where the driver allows it.
+/// No process may use what it opens with the handle after the event is destroyed here.
 #[doc(alias = "cuIpcGetEventHandle")]
 #[inline]
 #[track_caller]
@@ -277,8 +322,11 @@ pub unsafe fn ipc_get_event_handle(event: sys::CUevent) -> Result<sys::CUipcEven
 ///
 /// [`cuIpcGetMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcGetMemHandle`, since CUDA 4.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_MAP_FAILED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `dptr` must lie in an allocation of device memory.
+/// `dptr` must lie in an allocation of device memory, which must not be freed before every process that opens it has closed it.
 #[doc(alias = "cuIpcGetMemHandle")]
 #[inline]
 #[track_caller]
@@ -296,8 +344,11 @@ pub unsafe fn ipc_get_mem_handle(dptr: sys::CUdeviceptr) -> Result<sys::CUipcMem
 ///
 /// [`cuIpcOpenEventHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenEventHandle`, since CUDA 4.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `handle` must be what the manual allows; the driver refuses most of what is not.
+/// `handle` must be one that a driver made. The event must not be used after the process that shares it has destroyed it.
 #[doc(alias = "cuIpcOpenEventHandle")]
 #[inline]
 #[track_caller]
@@ -315,8 +366,13 @@ pub unsafe fn ipc_open_event_handle(handle: sys::CUipcEventHandle) -> Result<sys
 ///
 /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle_v2`, since CUDA 11.0.
 ///
+/// `flags` takes bits of [`CUipcMem_flags`](crate::sys::CUipcMem_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `handle` and `flags` must be what the manual allows; the driver refuses most of what is not.
+/// `handle` must be one that a driver made. The process that shares the memory must not free it before it is closed here.
 #[doc(alias = "cuIpcOpenMemHandle")]
 #[doc(alias = "cuIpcOpenMemHandle_v2")]
 #[inline]
@@ -338,6 +394,9 @@ pub unsafe fn ipc_open_mem_handle(
 ///
 /// [`cuMemAllocHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocHost_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `bytesize` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAllocHost")]
@@ -357,6 +416,11 @@ pub unsafe fn mem_alloc_host(bytesize: usize) -> Result<*mut c_void> {
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuMemAllocManaged`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocManaged`, since CUDA 6.0.
+///
+/// `flags` takes bits of [`CUmemAttach_flags`](crate::sys::CUmemAttach_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -382,9 +446,12 @@ pub struct MemAllocPitch {
 
 /// Allocates rows of device memory, padded so that each row starts well aligned; the pitch is in bytes.
 ///
-/// What it gives is the caller's to destroy.
+/// `dptr` is the caller's to destroy.
 ///
 /// [`cuMemAllocPitch`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAllocPitch_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `width_in_bytes`, `height` and `element_size_bytes` must be what the manual allows; the driver refuses most of what is not.
@@ -424,6 +491,9 @@ pub unsafe fn mem_alloc_pitch(
 ///
 /// [`cuMemAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemAlloc_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `bytesize` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemAlloc")]
@@ -442,6 +512,11 @@ pub unsafe fn mem_alloc(bytesize: usize) -> Result<sys::CUdeviceptr> {
 ///
 /// [`cuMemBatchDecompressAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemBatchDecompressAsync`, since CUDA 12.6.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// All ranges named must stay valid until the work is done.
@@ -451,7 +526,7 @@ pub unsafe fn mem_alloc(bytesize: usize) -> Result<sys::CUdeviceptr> {
 pub unsafe fn mem_batch_decompress_async(
     params_array: &[sys::CUmemDecompressParams],
     flags: u32,
-    error_index: &mut usize,
+    error_index: Option<&mut usize>,
     stream: sys::CUstream,
 ) -> Result<()> {
     let count = params_array.len();
@@ -461,7 +536,7 @@ pub unsafe fn mem_batch_decompress_async(
             slice(params_array).cast_mut(),
             count,
             flags,
-            ptr::from_mut(error_index),
+            error_index.map_or(ptr::null_mut(), ptr::from_mut),
             stream,
         )
     };
@@ -471,6 +546,9 @@ pub unsafe fn mem_batch_decompress_async(
 /// Frees page-locked host memory.
 ///
 /// [`cuMemFreeHost`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemFreeHost`, since CUDA 2.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `p` must come from an allocation of page-locked memory, and not be used again.
@@ -486,6 +564,9 @@ pub unsafe fn mem_free_host(p: *mut c_void) -> Result<()> {
 /// Frees device memory; null is allowed.
 ///
 /// [`cuMemFree`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemFree_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dptr` must be live, and must not be used again.
@@ -510,7 +591,14 @@ pub struct MemGetAddressRange {
 
 /// Gives the start and the size, in bytes, of the allocation that an address lies in.
 ///
+/// `base` is not the caller's to destroy.
+///
 /// [`cuMemGetAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetAddressRange_v2`, since CUDA 3.2.
+///
+/// C may pass null for `base` and `size`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_NOT_FOUND` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dptr` may be any address: the driver checks it.
@@ -535,6 +623,11 @@ pub unsafe fn mem_get_address_range(dptr: sys::CUdeviceptr) -> Result<MemGetAddr
 /// Makes a handle that other APIs can use for a range of device memory.
 ///
 /// [`cuMemGetHandleForAddressRange`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetHandleForAddressRange`, since CUDA 11.7.
+///
+/// `flags` takes bits of [`CUmemRangeFlags`](crate::sys::CUmemRangeFlags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must be valid for a write of what the kind of handle is.
@@ -566,6 +659,9 @@ pub struct MemGetInfo {
 ///
 /// [`cuMemGetInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemGetInfo_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The context that is current must be live: the driver crashes on one that is gone.
 #[doc(alias = "cuMemGetInfo")]
@@ -592,6 +688,11 @@ pub unsafe fn mem_get_info() -> Result<MemGetInfo> {
 ///
 /// [`cuMemHostAlloc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostAlloc`, since CUDA 2.2.
 ///
+/// `flags` takes bits of [`CU_MEMHOSTALLOC_PORTABLE`](crate::sys::CU_MEMHOSTALLOC_PORTABLE), [`CU_MEMHOSTALLOC_DEVICEMAP`](crate::sys::CU_MEMHOSTALLOC_DEVICEMAP) and [`CU_MEMHOSTALLOC_WRITECOMBINED`](crate::sys::CU_MEMHOSTALLOC_WRITECOMBINED).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `bytesize` and `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMemHostAlloc")]
@@ -607,7 +708,14 @@ pub unsafe fn mem_host_alloc(bytesize: usize, flags: u32) -> Result<*mut c_void>
 
 /// Gives the address by which the device knows mapped host memory.
 ///
+/// What it gives belongs to `p`, and goes with it.
+///
 /// [`cuMemHostGetDevicePointer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostGetDevicePointer_v2`, since CUDA 3.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `p` must lie in page-locked or registered host memory.
@@ -627,6 +735,11 @@ pub unsafe fn mem_host_get_device_pointer(p: *mut c_void, flags: u32) -> Result<
 ///
 /// [`cuMemHostGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostGetFlags`, since CUDA 2.3.
 ///
+/// What it gives holds bits of [`CU_MEMHOSTALLOC_PORTABLE`](crate::sys::CU_MEMHOSTALLOC_PORTABLE), [`CU_MEMHOSTALLOC_DEVICEMAP`](crate::sys::CU_MEMHOSTALLOC_DEVICEMAP) and [`CU_MEMHOSTALLOC_WRITECOMBINED`](crate::sys::CU_MEMHOSTALLOC_WRITECOMBINED).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `p` must lie in page-locked host memory.
 #[doc(alias = "cuMemHostGetFlags")]
@@ -644,6 +757,11 @@ pub unsafe fn mem_host_get_flags(p: *mut c_void) -> Result<u32> {
 ///
 /// [`cuMemHostRegister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostRegister_v2`, since CUDA 6.5.
 ///
+/// `flags` takes bits of [`CU_MEMHOSTREGISTER_PORTABLE`](crate::sys::CU_MEMHOSTREGISTER_PORTABLE), [`CU_MEMHOSTREGISTER_DEVICEMAP`](crate::sys::CU_MEMHOSTREGISTER_DEVICEMAP), [`CU_MEMHOSTREGISTER_IOMEMORY`](crate::sys::CU_MEMHOSTREGISTER_IOMEMORY) and [`CU_MEMHOSTREGISTER_READ_ONLY`](crate::sys::CU_MEMHOSTREGISTER_READ_ONLY).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `p` must be valid for `bytesize` bytes until it is unregistered.
 #[doc(alias = "cuMemHostRegister")]
@@ -660,6 +778,9 @@ pub unsafe fn mem_host_register(p: *mut c_void, bytesize: usize, flags: u32) -> 
 ///
 /// [`cuMemHostUnregister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostUnregister`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `p` must be the start of registered memory that no work uses any more.
 #[doc(alias = "cuMemHostUnregister")]
@@ -674,6 +795,9 @@ pub unsafe fn mem_host_unregister(p: *mut c_void) -> Result<()> {
 /// Copies bytes between addresses of any kind, which the driver tells apart itself.
 ///
 /// [`cuMemcpy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Both ranges must be valid for the copy.
@@ -694,6 +818,9 @@ pub unsafe fn memcpy(
 ///
 /// [`cuMemcpy2DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy2DAsync_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// The description must name memory that stays valid until the copy is done.
@@ -711,6 +838,9 @@ pub unsafe fn memcpy_2d_async(copy: &sys::CUDA_MEMCPY2D, stream: sys::CUstream) 
 ///
 /// [`cuMemcpy2DUnaligned`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy2DUnaligned_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The description must name memory that is valid for the copy.
 #[doc(alias = "cuMemcpy2DUnaligned")]
@@ -726,6 +856,9 @@ pub unsafe fn memcpy_2d_unaligned(copy: &sys::CUDA_MEMCPY2D) -> Result<()> {
 /// Copies a rectangle.
 ///
 /// [`cuMemcpy2D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy2D_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The description must name memory that is valid for the copy.
@@ -743,6 +876,9 @@ pub unsafe fn memcpy_2d(copy: &sys::CUDA_MEMCPY2D) -> Result<()> {
 ///
 /// [`cuMemcpy3DAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DAsync_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// The description must name memory that stays valid until the copy is done.
@@ -759,10 +895,16 @@ pub unsafe fn memcpy_3d_async(copy: &sys::CUDA_MEMCPY3D, stream: sys::CUstream) 
 /// Queues many copies of boxes at once; on failure the index says which one was wrong.
 ///
 /// [`cuMemcpy3DBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DBatchAsync`, since CUDA 12.8.
+/// CUDA replaced it by [`memcpy_3d_batch_async_v2`](crate::checked::memcpy_3d_batch_async_v2).
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// The descriptions must name memory that stays valid until the copies are done.
+/// The descriptions must name memory that stays valid until the copies are done. No copy may depend on another one of the batch.
 #[doc(alias = "cuMemcpy3DBatchAsync")]
 #[inline]
 #[track_caller]
@@ -790,9 +932,14 @@ pub unsafe fn memcpy_3d_batch_async(
 ///
 /// [`cuMemcpy3DBatchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DBatchAsync_v2`, since CUDA 13.0.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// The descriptions must name memory that stays valid until the copies are done.
+/// The descriptions must name memory that stays valid until the copies are done. No copy may depend on another one of the batch.
 #[doc(alias = "cuMemcpy3DBatchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -811,6 +958,9 @@ pub unsafe fn memcpy_3d_batch_async_v2(
 ///
 /// [`cuMemcpy3DPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DPeer`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The description must name memory that is valid for the copy.
 #[doc(alias = "cuMemcpy3DPeer")]
@@ -825,6 +975,9 @@ pub unsafe fn memcpy_3d_peer(copy: &sys::CUDA_MEMCPY3D_PEER) -> Result<()> {
 /// Queues a copy of a box between two contexts.
 ///
 /// [`cuMemcpy3DPeerAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DPeerAsync`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -844,6 +997,11 @@ pub unsafe fn memcpy_3d_peer_async(
 /// Queues a copy of a box with attributes.
 ///
 /// [`cuMemcpy3DWithAttributesAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3DWithAttributesAsync`, since CUDA 13.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -865,6 +1023,9 @@ pub unsafe fn memcpy_3d_with_attributes_async(
 ///
 /// [`cuMemcpy3D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpy3D_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The description must name memory that is valid for the copy.
 #[doc(alias = "cuMemcpy3D")]
@@ -880,6 +1041,9 @@ pub unsafe fn memcpy_3d(copy: &sys::CUDA_MEMCPY3D) -> Result<()> {
 /// Queues a copy of bytes between addresses of any kind.
 ///
 /// [`cuMemcpyAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAsync`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -901,6 +1065,9 @@ pub unsafe fn memcpy_async(
 /// Copies bytes between arrays.
 ///
 /// [`cuMemcpyAtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoA_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dst_array` and `src_array` must be live, or null where the driver allows it.
@@ -924,6 +1091,9 @@ pub unsafe fn memcpy_atoa(
 ///
 /// [`cuMemcpyAtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoD_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `src_array` must be live, or null where the driver allows it.
 /// `dst_device` must be valid for all that the call reads or writes there.
@@ -945,6 +1115,9 @@ pub unsafe fn memcpy_atod(
 /// Queues a copy from an array into a slice of the host.
 ///
 /// [`cuMemcpyAtoHAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoHAsync_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `src_array` and `stream` must be live, or null where the driver allows it.
@@ -978,6 +1151,9 @@ pub unsafe fn memcpy_atoh_async<T>(
 ///
 /// [`cuMemcpyAtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyAtoH_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `src_array` must be live, or null where the driver allows it.
 /// The bytes that come into `dst_host` must be values of its type.
@@ -1006,10 +1182,14 @@ pub unsafe fn memcpy_atoh<T>(
 /// Queues many copies at once; on failure the index says which one was wrong.
 ///
 /// [`cuMemcpyBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyBatchAsync`, since CUDA 12.8.
+/// CUDA replaced it by [`memcpy_batch_async_v2`](crate::checked::memcpy_batch_async_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// All ranges must stay valid until the copies are done.
+/// All ranges must stay valid until the copies are done. No copy may depend on another one of the batch.
 #[doc(alias = "cuMemcpyBatchAsync")]
 #[inline]
 #[track_caller]
@@ -1048,9 +1228,12 @@ pub unsafe fn memcpy_batch_async(
 ///
 /// [`cuMemcpyBatchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyBatchAsync_v2`, since CUDA 13.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// All ranges must stay valid until the copies are done.
+/// All ranges must stay valid until the copies are done. No copy may depend on another one of the batch.
 #[doc(alias = "cuMemcpyBatchAsync_v2")]
 #[inline]
 #[track_caller]
@@ -1087,6 +1270,9 @@ pub unsafe fn memcpy_batch_async_v2(
 ///
 /// [`cuMemcpyDtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoA_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_array` must be live, or null where the driver allows it.
 /// `src_device` must be valid for all that the call reads or writes there.
@@ -1108,6 +1294,9 @@ pub unsafe fn memcpy_dtoa(
 /// Queues a copy of bytes between device memory.
 ///
 /// [`cuMemcpyDtoDAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoDAsync_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1131,6 +1320,9 @@ pub unsafe fn memcpy_dtod_async(
 ///
 /// [`cuMemcpyDtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoD_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` and `src_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyDtoD")]
@@ -1150,6 +1342,9 @@ pub unsafe fn memcpy_dtod(
 /// Queues a copy of device memory into a slice of the host.
 ///
 /// [`cuMemcpyDtoHAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoHAsync_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1181,6 +1376,9 @@ pub unsafe fn memcpy_dtoh_async<T>(
 ///
 /// [`cuMemcpyDtoH`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyDtoH_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `src_device` must be valid for all that the call reads or writes there.
 /// The bytes that come into `dst_host` must be values of its type.
@@ -1198,6 +1396,9 @@ pub unsafe fn memcpy_dtoh<T>(dst_host: &mut [T], src_device: sys::CUdeviceptr) -
 /// Queues a copy of a slice from the host to an array.
 ///
 /// [`cuMemcpyHtoAAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoAAsync_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dst_array` and `stream` must be live, or null where the driver allows it.
@@ -1230,6 +1431,9 @@ pub unsafe fn memcpy_htoa_async<T>(
 ///
 /// [`cuMemcpyHtoA`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoA_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_array` must be live, or null where the driver allows it.
 #[doc(alias = "cuMemcpyHtoA")]
@@ -1257,6 +1461,9 @@ pub unsafe fn memcpy_htoa<T>(
 /// Queues a copy of a slice from the host to device memory.
 ///
 /// [`cuMemcpyHtoDAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoDAsync_v2`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1287,6 +1494,9 @@ pub unsafe fn memcpy_htod_async<T>(
 ///
 /// [`cuMemcpyHtoD`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyHtoD_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemcpyHtoD")]
@@ -1303,6 +1513,9 @@ pub unsafe fn memcpy_htod<T>(dst_device: sys::CUdeviceptr, src_host: &[T]) -> Re
 /// Copies bytes between device memory of two contexts.
 ///
 /// [`cuMemcpyPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyPeer`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dst_context` and `src_context` must be live, or null where the driver allows it.
@@ -1325,6 +1538,9 @@ pub unsafe fn memcpy_peer(
 /// Queues a copy of bytes between device memory of two contexts.
 ///
 /// [`cuMemcpyPeerAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyPeerAsync`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dst_context`, `src_context` and `stream` must be live, or null where the driver allows it.
@@ -1358,6 +1574,9 @@ pub unsafe fn memcpy_peer_async(
 ///
 /// [`cuMemcpyWithAttributesAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemcpyWithAttributesAsync`, since CUDA 13.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// Both ranges must stay valid until the copy is done.
@@ -1380,6 +1599,9 @@ pub unsafe fn memcpy_with_attributes_async(
 ///
 /// [`cuMemsetD16Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD16Async`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `dst_device` must be valid for all that the call reads or writes there, until that is done.
@@ -1401,6 +1623,9 @@ pub unsafe fn memset_d16_async(
 ///
 /// [`cuMemsetD16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD16_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD16")]
@@ -1416,6 +1641,9 @@ pub unsafe fn memset_d16(dst_device: sys::CUdeviceptr, us: u16, n: usize) -> Res
 /// Queues the setting of a rectangle of 16-bit units; the pitch is in bytes.
 ///
 /// [`cuMemsetD2D16Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D16Async`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1440,6 +1668,9 @@ pub unsafe fn memset_d2d16_async(
 ///
 /// [`cuMemsetD2D16`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D16_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD2D16")]
@@ -1461,6 +1692,9 @@ pub unsafe fn memset_d2d16(
 /// Queues the setting of a rectangle of 32-bit units; the pitch is in bytes.
 ///
 /// [`cuMemsetD2D32Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D32Async`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1485,6 +1719,9 @@ pub unsafe fn memset_d2d32_async(
 ///
 /// [`cuMemsetD2D32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D32_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD2D32")]
@@ -1506,6 +1743,9 @@ pub unsafe fn memset_d2d32(
 /// Queues the setting of a rectangle of bytes; the pitch is in bytes.
 ///
 /// [`cuMemsetD2D8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D8Async`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1530,6 +1770,9 @@ pub unsafe fn memset_d2d8_async(
 ///
 /// [`cuMemsetD2D8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD2D8_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD2D8")]
@@ -1552,6 +1795,9 @@ pub unsafe fn memset_d2d8(
 ///
 /// [`cuMemsetD32Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD32Async`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `dst_device` must be valid for all that the call reads or writes there, until that is done.
@@ -1573,6 +1819,9 @@ pub unsafe fn memset_d32_async(
 ///
 /// [`cuMemsetD32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD32_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD32")]
@@ -1588,6 +1837,9 @@ pub unsafe fn memset_d32(dst_device: sys::CUdeviceptr, ui: u32, n: usize) -> Res
 /// Queues the setting of so many bytes of device memory.
 ///
 /// [`cuMemsetD8Async`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD8Async`, since CUDA 3.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -1610,6 +1862,9 @@ pub unsafe fn memset_d8_async(
 ///
 /// [`cuMemsetD8`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemsetD8_v2`, since CUDA 3.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_device` must be valid for all that the call reads or writes there.
 #[doc(alias = "cuMemsetD8")]
@@ -1627,6 +1882,9 @@ pub unsafe fn memset_d8(dst_device: sys::CUdeviceptr, uc: u8, n: usize) -> Resul
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuMipmappedArrayCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayCreate`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mipmapped_array_desc` and `num_mipmap_levels` must be what the manual allows; the driver refuses most of what is not.
@@ -1654,6 +1912,9 @@ pub unsafe fn mipmapped_array_create(
 ///
 /// [`cuMipmappedArrayDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayDestroy`, since CUDA 5.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_ARRAY_IS_MAPPED` and `CUDA_ERROR_CONTEXT_IS_DESTROYED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `mipmapped_array` must be live, and must not be used again.
 /// Its levels must not be used again.
@@ -1668,7 +1929,12 @@ pub unsafe fn mipmapped_array_destroy(mipmapped_array: sys::CUmipmappedArray) ->
 
 /// Gives one level of a mipmapped array.
 ///
+/// What it gives belongs to `mipmapped_array`, and goes with it.
+///
 /// [`cuMipmappedArrayGetLevel`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayGetLevel`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mipmapped_array` must be live, or null where the driver allows it.
@@ -1689,6 +1955,9 @@ pub unsafe fn mipmapped_array_get_level(
 /// Gives the memory that a mipmapped array needs on a device.
 ///
 /// [`cuMipmappedArrayGetMemoryRequirements`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayGetMemoryRequirements`, since CUDA 11.6.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mipmap` must be live, or null where the driver allows it.
@@ -1715,6 +1984,9 @@ pub unsafe fn mipmapped_array_get_memory_requirements(
 /// Gives how a sparse mipmapped array is laid out.
 ///
 /// [`cuMipmappedArrayGetSparseProperties`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMipmappedArrayGetSparseProperties`, since CUDA 11.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mipmap` must be live, or null where the driver allows it.
@@ -1744,9 +2016,15 @@ pub(super) mod legacy {
     /// What it gives is the caller's to destroy.
     ///
     /// [`cuIpcOpenMemHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuIpcOpenMemHandle`, since CUDA 4.1.
+    /// CUDA replaced it by [`ipc_open_mem_handle`](crate::checked::ipc_open_mem_handle).
+    ///
+    /// `flags` takes bits of [`CUipcMem_flags`](crate::sys::CUipcMem_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_MAP_FAILED`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_TOO_MANY_PEERS` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
-    /// `handle` and `flags` must be what the manual allows; the driver refuses most of what is not.
+    /// `handle` must be one that a driver made. The process that shares the memory must not free it before it is closed here.
     #[doc(alias = "cuIpcOpenMemHandle")]
     #[inline]
     #[track_caller]
@@ -1758,12 +2036,18 @@ pub(super) mod legacy {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuIpcOpenMemHandle(pdptr.as_mut_ptr(), handle, flags) };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(pdptr, status, sys::legacy::Function::cuIpcOpenMemHandle) }
+        unsafe { given(pdptr, status, sys::legacy::function::cuIpcOpenMemHandle) }
     }
 
     /// Page-locks host memory, in the form of CUDA 4.0.
     ///
     /// [`cuMemHostRegister`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html) in C; the export `cuMemHostRegister`, since CUDA 4.0.
+    /// CUDA replaced it by [`mem_host_register`](crate::checked::mem_host_register).
+    ///
+    /// `flags` takes bits of [`CU_MEMHOSTREGISTER_PORTABLE`](crate::sys::CU_MEMHOSTREGISTER_PORTABLE), [`CU_MEMHOSTREGISTER_DEVICEMAP`](crate::sys::CU_MEMHOSTREGISTER_DEVICEMAP), [`CU_MEMHOSTREGISTER_IOMEMORY`](crate::sys::CU_MEMHOSTREGISTER_IOMEMORY) and [`CU_MEMHOSTREGISTER_READ_ONLY`](crate::sys::CU_MEMHOSTREGISTER_READ_ONLY).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `p` must be valid for `bytesize` bytes until it is unregistered.
@@ -1773,6 +2057,6 @@ pub(super) mod legacy {
     pub unsafe fn mem_host_register(p: *mut c_void, bytesize: usize, flags: u32) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuMemHostRegister(p, bytesize, flags) };
-        check(status, sys::legacy::Function::cuMemHostRegister)
+        check(status, sys::legacy::function::cuMemHostRegister)
     }
 }

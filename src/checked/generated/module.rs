@@ -13,9 +13,12 @@ use crate::{Result, check};
 ///
 /// [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddData_v2`, since CUDA 6.5.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
-/// PTX in `data` must end in a zero byte. Each option's value must be of that option's kind.
+/// `data` must be whole and undamaged; PTX in it must end in a zero byte. Each option's value must be of that option's kind.
 #[doc(alias = "cuLinkAddData")]
 #[doc(alias = "cuLinkAddData_v2")]
 #[inline]
@@ -51,9 +54,12 @@ pub unsafe fn link_add_data<T>(
 ///
 /// [`cuLinkAddFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddFile_v2`, since CUDA 6.5.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
-/// Each option's value must be of that option's kind.
+/// The file must be whole and undamaged: the driver crashes on a binary that was cut off. Each option's value must be of that option's kind.
 #[doc(alias = "cuLinkAddFile")]
 #[doc(alias = "cuLinkAddFile_v2")]
 #[inline]
@@ -92,7 +98,14 @@ pub struct LinkComplete {
 
 /// Links what was added; the image belongs to the linker and lives as long as it does.
 ///
+/// `cubin` belongs to `state`, and goes with it.
+///
 /// [`cuLinkComplete`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkComplete`, since CUDA 5.5.
+///
+/// C may pass null for `size`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `state` must be live, or null where the driver allows it.
@@ -119,8 +132,11 @@ pub unsafe fn link_complete(state: sys::CUlinkState) -> Result<LinkComplete> {
 ///
 /// [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkCreate_v2`, since CUDA 6.5.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// The arrays, and the buffers that they name, are kept by the linker, which writes the values and the buffers: they must live until it is destroyed, and not be touched before.
+/// The arrays, and the buffers that they name, are kept by the linker, which writes the values and the buffers: they must live until it is destroyed, and not be touched before. Each option's value must be of that option's kind; a block of 0 threads crashes the driver.
 #[doc(alias = "cuLinkCreate")]
 #[doc(alias = "cuLinkCreate_v2")]
 #[inline]
@@ -149,6 +165,9 @@ pub unsafe fn link_create(
 ///
 /// [`cuLinkDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkDestroy`, since CUDA 5.5.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `state` must be live, and must not be used again.
 /// The image that it made must not be used again.
@@ -165,6 +184,9 @@ pub unsafe fn link_destroy(state: sys::CUlinkState) -> Result<()> {
 ///
 /// [`cuModuleEnumerateFunctions`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleEnumerateFunctions`, since CUDA 12.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `module` must be live, or null where the driver allows it.
 #[doc(alias = "cuModuleEnumerateFunctions")]
@@ -174,7 +196,7 @@ pub unsafe fn module_enumerate_functions(
     num_functions: u32,
     module: sys::CUmodule,
 ) -> Result<Vec<sys::CUfunction>> {
-    let mut functions = zeroed::<sys::CUfunction>(num_functions as usize);
+    let mut functions = zeroed::<sys::CUfunction>(num_functions as usize, Function::cuModuleEnumerateFunctions)?;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuModuleEnumerateFunctions(
@@ -190,7 +212,12 @@ pub unsafe fn module_enumerate_functions(
 
 /// Finds a kernel in a module by its name.
 ///
+/// What it gives belongs to `module`, and goes with it.
+///
 /// [`cuModuleGetFunction`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunction`, since CUDA 2.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `module` must be live, or null where the driver allows it.
@@ -208,6 +235,9 @@ pub unsafe fn module_get_function(module: sys::CUmodule, name: &CStr) -> Result<
 /// Counts the kernels of a module.
 ///
 /// [`cuModuleGetFunctionCount`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetFunctionCount`, since CUDA 12.4.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `module` must be live, or null where the driver allows it.
@@ -233,7 +263,14 @@ pub struct ModuleGetGlobal {
 
 /// Finds a variable of a module by its name: its address, and its size in bytes.
 ///
+/// `dptr` belongs to `module`, and goes with it.
+///
 /// [`cuModuleGetGlobal`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetGlobal_v2`, since CUDA 3.2.
+///
+/// C may pass null for `dptr` and `bytes`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `module` must be live, or null where the driver allows it.
@@ -259,6 +296,9 @@ pub unsafe fn module_get_global(module: sys::CUmodule, name: &CStr) -> Result<Mo
 ///
 /// [`cuModuleGetLoadingMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleGetLoadingMode`, since CUDA 11.7.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuModuleGetLoadingMode")]
@@ -278,8 +318,11 @@ pub unsafe fn module_get_loading_mode() -> Result<sys::CUmoduleLoadingMode> {
 ///
 /// [`cuModuleLoad`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoad`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `fname` must be what the manual allows; the driver refuses most of what is not.
+/// The file must be whole and undamaged: the driver crashes on a binary that was cut off.
 #[doc(alias = "cuModuleLoad")]
 #[inline]
 #[track_caller]
@@ -297,8 +340,11 @@ pub unsafe fn module_load(fname: &CStr) -> Result<sys::CUmodule> {
 ///
 /// [`cuModuleLoadData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadData`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `image` must point to a whole image; its end is found from its own content.
+/// `image` must point to a whole image, undamaged: its end is found from its own content, and the driver crashes on one that was cut off.
 #[doc(alias = "cuModuleLoadData")]
 #[inline]
 #[track_caller]
@@ -316,8 +362,11 @@ pub unsafe fn module_load_data(image: *const c_void) -> Result<sys::CUmodule> {
 ///
 /// [`cuModuleLoadDataEx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadDataEx`, since CUDA 2.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `image` must point to a whole image; its end is found from its own content. Each option's value must be of that option's kind; buffers named there are written to.
+/// `image` must point to a whole image, undamaged; its end is found from its own content. Each option's value must be of that option's kind; a block of 0 threads crashes the driver. Buffers named there are written to.
 #[doc(alias = "cuModuleLoadDataEx")]
 #[inline]
 #[track_caller]
@@ -349,8 +398,11 @@ pub unsafe fn module_load_data_ex(
 ///
 /// [`cuModuleLoadFatBinary`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleLoadFatBinary`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_NOT_FOUND`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `fat_cubin` must point to a whole fat binary; its end is found from its own content.
+/// `fat_cubin` must point to a whole fat binary, undamaged: its end is found from its own content, and the driver crashes on one that was cut off.
 #[doc(alias = "cuModuleLoadFatBinary")]
 #[inline]
 #[track_caller]
@@ -365,6 +417,9 @@ pub unsafe fn module_load_fat_binary(fat_cubin: *const c_void) -> Result<sys::CU
 /// Unloads a module; its functions and variables go with it.
 ///
 /// [`cuModuleUnload`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuModuleUnload`, since CUDA 2.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_PERMITTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `module` must be live, and must not be used again.
@@ -390,10 +445,14 @@ pub(super) mod legacy {
     /// Adds an input from memory to a linker, in the form of CUDA 5.5.
     ///
     /// [`cuLinkAddData`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddData`, since CUDA 5.5.
+    /// CUDA replaced it by [`link_add_data`](crate::checked::link_add_data).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `state` must be live, or null where the driver allows it.
-    /// PTX in `data` must end in a zero byte. Each option's value must be of that option's kind.
+    /// `data` must be whole and undamaged; PTX in it must end in a zero byte. Each option's value must be of that option's kind.
     #[doc(alias = "cuLinkAddData")]
     #[inline]
     #[track_caller]
@@ -406,8 +465,8 @@ pub(super) mod legacy {
         option_values: &mut [*mut c_void],
     ) -> Result<()> {
         let size = size_of_val(data);
-        same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkAddData)?;
-        let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkAddData)?;
+        same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkAddData)?;
+        let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkAddData)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
             sys::legacy::cuLinkAddData(
@@ -421,16 +480,20 @@ pub(super) mod legacy {
                 slice_mut(option_values),
             )
         };
-        check(status, sys::legacy::Function::cuLinkAddData)
+        check(status, sys::legacy::function::cuLinkAddData)
     }
 
     /// Adds an input from a file to a linker, in the form of CUDA 5.5.
     ///
     /// [`cuLinkAddFile`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkAddFile`, since CUDA 5.5.
+    /// CUDA replaced it by [`link_add_file`](crate::checked::link_add_file).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_FILE_NOT_FOUND`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_NO_BINARY_FOR_GPU`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `state` must be live, or null where the driver allows it.
-    /// Each option's value must be of that option's kind.
+    /// The file must be whole and undamaged: the driver crashes on a binary that was cut off. Each option's value must be of that option's kind.
     #[doc(alias = "cuLinkAddFile")]
     #[inline]
     #[track_caller]
@@ -441,8 +504,8 @@ pub(super) mod legacy {
         options: &[sys::CUjit_option],
         option_values: &mut [*mut c_void],
     ) -> Result<()> {
-        same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkAddFile)?;
-        let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkAddFile)?;
+        same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkAddFile)?;
+        let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkAddFile)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
             sys::legacy::cuLinkAddFile(
@@ -454,7 +517,7 @@ pub(super) mod legacy {
                 slice_mut(option_values),
             )
         };
-        check(status, sys::legacy::Function::cuLinkAddFile)
+        check(status, sys::legacy::function::cuLinkAddFile)
     }
 
     /// Starts a linker, in the form of CUDA 5.5.
@@ -462,9 +525,13 @@ pub(super) mod legacy {
     /// What it gives is the caller's to destroy.
     ///
     /// [`cuLinkCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html) in C; the export `cuLinkCreate`, since CUDA 5.5.
+    /// CUDA replaced it by [`link_create`](crate::checked::link_create).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`; errors of earlier work may come out, too.
     ///
     /// # Safety
-    /// The arrays are kept by the linker, which writes the values: they must live until it is destroyed, and not be touched before.
+    /// The arrays are kept by the linker, which writes the values: they must live until it is destroyed, and not be touched before. Each option's value must be of that option's kind; a block of 0 threads crashes the driver.
     #[doc(alias = "cuLinkCreate")]
     #[inline]
     #[track_caller]
@@ -472,8 +539,8 @@ pub(super) mod legacy {
         options: &[sys::CUjit_option],
         option_values: &mut [*mut c_void],
     ) -> Result<sys::CUlinkState> {
-        same_length(option_values.len(), options.len(), sys::legacy::Function::cuLinkCreate)?;
-        let num_options: u32 = count(options.len(), sys::legacy::Function::cuLinkCreate)?;
+        same_length(option_values.len(), options.len(), sys::legacy::function::cuLinkCreate)?;
+        let num_options: u32 = count(options.len(), sys::legacy::function::cuLinkCreate)?;
         let mut state_out = MaybeUninit::<sys::CUlinkState>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe {
@@ -485,6 +552,6 @@ pub(super) mod legacy {
             )
         };
         // SAFETY: zeroed before the call, which gives a value where it succeeds.
-        unsafe { given(state_out, status, sys::legacy::Function::cuLinkCreate) }
+        unsafe { given(state_out, status, sys::legacy::function::cuLinkCreate) }
     }
 }

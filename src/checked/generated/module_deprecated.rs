@@ -10,7 +10,13 @@ use crate::Result;
 
 /// Finds a surface reference in a module by its name.
 ///
+/// What it gives belongs to `module`, and goes with it.
+///
 /// [`cuModuleGetSurfRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html) in C; the export `cuModuleGetSurfRef`, since CUDA 3.0.
+/// Deprecated by CUDA; [`surf_object_create`](crate::checked::surf_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `module` must be live, or null where the driver allows it.
@@ -27,7 +33,13 @@ pub unsafe fn module_get_surf_ref(module: sys::CUmodule, name: &CStr) -> Result<
 
 /// Finds a texture reference in a module by its name.
 ///
+/// What it gives belongs to `module`, and goes with it.
+///
 /// [`cuModuleGetTexRef`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE__DEPRECATED.html) in C; the export `cuModuleGetTexRef`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_FOUND`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `module` must be live, or null where the driver allows it.

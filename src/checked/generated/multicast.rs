@@ -12,6 +12,9 @@ use crate::{Result, check};
 ///
 /// [`cuMulticastAddDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastAddDevice`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
 #[doc(alias = "cuMulticastAddDevice")]
@@ -29,6 +32,11 @@ pub unsafe fn multicast_add_device(
 /// Binds mapped memory to a range of a multicast object.
 ///
 /// [`cuMulticastBindAddr`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindAddr`, since CUDA 12.1.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
@@ -51,6 +59,11 @@ pub unsafe fn multicast_bind_addr(
 /// Binds mapped memory of a device to a range of a multicast object.
 ///
 /// [`cuMulticastBindAddr_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindAddr_v2`, since CUDA 13.1.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
@@ -75,6 +88,11 @@ pub unsafe fn multicast_bind_addr_v2(
 ///
 /// [`cuMulticastBindMem`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindMem`, since CUDA 12.1.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `mc_handle` and `mem_handle` must be live, or null where the driver allows it.
 #[doc(alias = "cuMulticastBindMem")]
@@ -96,6 +114,11 @@ pub unsafe fn multicast_bind_mem(
 /// Binds memory of a device to a range of a multicast object.
 ///
 /// [`cuMulticastBindMem_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastBindMem_v2`, since CUDA 13.1.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_SYSTEM_NOT_READY`, `CUDA_ERROR_ILLEGAL_STATE` and `CUDA_ERROR_MULTICAST_RESOURCE_FULL`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `mc_handle` and `mem_handle` must be live, or null where the driver allows it.
@@ -132,6 +155,9 @@ pub unsafe fn multicast_bind_mem_v2(
 ///
 /// [`cuMulticastCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastCreate`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `prop` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuMulticastCreate")]
@@ -150,6 +176,9 @@ pub unsafe fn multicast_create(
 /// Gives the unit, in bytes, that sizes and offsets of a multicast object are multiples of.
 ///
 /// [`cuMulticastGetGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastGetGranularity`, since CUDA 12.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `prop` and `option` must be what the manual allows; the driver refuses most of what is not.
@@ -171,8 +200,12 @@ pub unsafe fn multicast_get_granularity(
 ///
 /// [`cuMulticastUnbind`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MULTICAST.html) in C; the export `cuMulticastUnbind`, since CUDA 12.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `mc_handle` must be live, or null where the driver allows it.
+/// The offset and the size must be those of a range that was bound.
 #[doc(alias = "cuMulticastUnbind")]
 #[inline]
 #[track_caller]

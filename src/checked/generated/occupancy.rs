@@ -12,6 +12,9 @@ use crate::{Result, check};
 ///
 /// [`cuOccupancyAvailableDynamicSMemPerBlock`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyAvailableDynamicSMemPerBlock`, since CUDA 10.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuOccupancyAvailableDynamicSMemPerBlock")]
@@ -40,6 +43,9 @@ pub unsafe fn occupancy_available_dynamic_smem_per_block(
 ///
 /// [`cuOccupancyMaxActiveBlocksPerMultiprocessor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxActiveBlocksPerMultiprocessor`, since CUDA 6.5.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
 #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
@@ -67,6 +73,11 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor(
 /// Computes how many blocks of a kernel fit on a multiprocessor at once, with flags.
 ///
 /// [`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`, since CUDA 7.0.
+///
+/// `flags` takes bits of [`CUoccupancy_flags`](crate::sys::CUoccupancy_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -98,6 +109,9 @@ pub unsafe fn occupancy_max_active_blocks_per_multiprocessor_with_flags(
 ///
 /// [`cuOccupancyMaxActiveClusters`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxActiveClusters`, since CUDA 11.7.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_CLUSTER_SIZE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
 /// Handles and addresses in `config` must be valid, or null where the driver allows it.
@@ -127,6 +141,9 @@ pub struct OccupancyMaxPotentialBlockSize {
 /// Computes the block size that keeps a device busiest with a kernel, and the grid that this takes.
 ///
 /// [`cuOccupancyMaxPotentialBlockSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxPotentialBlockSize`, since CUDA 6.5.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
@@ -175,6 +192,11 @@ pub struct OccupancyMaxPotentialBlockSizeWithFlags {
 ///
 /// [`cuOccupancyMaxPotentialBlockSizeWithFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxPotentialBlockSizeWithFlags`, since CUDA 7.0.
 ///
+/// `flags` takes bits of [`CUoccupancy_flags`](crate::sys::CUoccupancy_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.
 /// `block_size_to_dynamic_smem_size` must not unwind.
@@ -214,6 +236,9 @@ pub unsafe fn occupancy_max_potential_block_size_with_flags(
 /// Computes the largest cluster that a launch may have.
 ///
 /// [`cuOccupancyMaxPotentialClusterSize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html) in C; the export `cuOccupancyMaxPotentialClusterSize`, since CUDA 11.7.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `func` must be live, or null where the driver allows it.

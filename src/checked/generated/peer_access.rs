@@ -11,6 +11,9 @@ use crate::{Result, check};
 ///
 /// [`cuCtxDisablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuCtxDisablePeerAccess`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_PEER_ACCESS_NOT_ENABLED` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `peer_context` must be live, or null where the driver allows it.
 #[doc(alias = "cuCtxDisablePeerAccess")]
@@ -26,6 +29,11 @@ pub unsafe fn ctx_disable_peer_access(peer_context: sys::CUcontext) -> Result<()
 ///
 /// [`cuCtxEnablePeerAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuCtxEnablePeerAccess`, since CUDA 4.0.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED`, `CUDA_ERROR_TOO_MANY_PEERS`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_PEER_ACCESS_UNSUPPORTED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `peer_context` must be live, or null where the driver allows it.
 #[doc(alias = "cuCtxEnablePeerAccess")]
@@ -40,6 +48,9 @@ pub unsafe fn ctx_enable_peer_access(peer_context: sys::CUcontext, flags: u32) -
 /// Says whether a device can reach another's memory.
 ///
 /// [`cuDeviceCanAccessPeer`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceCanAccessPeer`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` and `peer_dev` must be what the manual allows; the driver refuses most of what is not.
@@ -58,6 +69,9 @@ pub unsafe fn device_can_access_peer(dev: sys::CUdevice, peer_dev: sys::CUdevice
 ///
 /// [`cuDeviceGetP2PAtomicCapabilities`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceGetP2PAtomicCapabilities`, since CUDA 13.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `operations`, `src_device` and `dst_device` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDeviceGetP2PAtomicCapabilities")]
@@ -69,7 +83,7 @@ pub unsafe fn device_get_p2p_atomic_capabilities(
     dst_device: sys::CUdevice,
 ) -> Result<Vec<u32>> {
     let count: u32 = count(operations.len(), Function::cuDeviceGetP2PAtomicCapabilities)?;
-    let mut capabilities = zeroed::<u32>(count as usize);
+    let mut capabilities = zeroed::<u32>(count as usize, Function::cuDeviceGetP2PAtomicCapabilities)?;
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
     let status = unsafe {
         sys::cuDeviceGetP2PAtomicCapabilities(
@@ -88,6 +102,9 @@ pub unsafe fn device_get_p2p_atomic_capabilities(
 /// Gives one property of the link between two devices.
 ///
 /// [`cuDeviceGetP2PAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PEER__ACCESS.html) in C; the export `cuDeviceGetP2PAttribute`, since CUDA 8.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `attrib`, `src_device` and `dst_device` must be what the manual allows; the driver refuses most of what is not.

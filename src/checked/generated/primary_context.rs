@@ -20,6 +20,11 @@ pub struct DevicePrimaryCtxGetState {
 ///
 /// [`cuDevicePrimaryCtxGetState`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxGetState`, since CUDA 7.0.
 ///
+/// `flags` holds bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDevicePrimaryCtxGetState")]
@@ -42,6 +47,9 @@ pub unsafe fn device_primary_ctx_get_state(dev: sys::CUdevice) -> Result<DeviceP
 ///
 /// [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRelease_v2`, since CUDA 11.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The use must be one that was retained. After the last one, nothing that was made in the context may be used again.
 #[doc(alias = "cuDevicePrimaryCtxRelease")]
@@ -57,6 +65,9 @@ pub unsafe fn device_primary_ctx_release(dev: sys::CUdevice) -> Result<()> {
 /// Destroys everything in a device's primary context, whoever uses it.
 ///
 /// [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxReset_v2`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Nothing that anyone in the process made in the primary context may be used again: the driver crashes on what is gone.
@@ -76,6 +87,9 @@ pub unsafe fn device_primary_ctx_reset(dev: sys::CUdevice) -> Result<()> {
 ///
 /// [`cuDevicePrimaryCtxRetain`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRetain`, since CUDA 7.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_UNKNOWN`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dev` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuDevicePrimaryCtxRetain")]
@@ -92,6 +106,11 @@ pub unsafe fn device_primary_ctx_retain(dev: sys::CUdevice) -> Result<sys::CUcon
 /// Sets the flags of a device's primary context, in use or not.
 ///
 /// [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxSetFlags_v2`, since CUDA 11.0.
+///
+/// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `dev` and `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -112,6 +131,10 @@ pub(super) mod legacy {
     /// Gives back one use of a device's primary context; the last one destroys it.
     ///
     /// [`cuDevicePrimaryCtxRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxRelease`, since CUDA 7.0.
+    /// CUDA replaced it by [`device_primary_ctx_release`](crate::checked::device_primary_ctx_release).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_CONTEXT`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// The use must be one that was retained. After the last one, nothing that was made in the context may be used again.
@@ -121,12 +144,16 @@ pub(super) mod legacy {
     pub unsafe fn device_primary_ctx_release(dev: sys::CUdevice) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxRelease(dev) };
-        check(status, sys::legacy::Function::cuDevicePrimaryCtxRelease)
+        check(status, sys::legacy::function::cuDevicePrimaryCtxRelease)
     }
 
     /// Destroys everything in a device's primary context, whoever uses it.
     ///
     /// [`cuDevicePrimaryCtxReset`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxReset`, since CUDA 7.0.
+    /// CUDA replaced it by [`device_primary_ctx_reset`](crate::checked::device_primary_ctx_reset).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// Nothing that anyone in the process made in the primary context may be used again: the driver crashes on what is gone.
@@ -136,12 +163,18 @@ pub(super) mod legacy {
     pub unsafe fn device_primary_ctx_reset(dev: sys::CUdevice) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxReset(dev) };
-        check(status, sys::legacy::Function::cuDevicePrimaryCtxReset)
+        check(status, sys::legacy::function::cuDevicePrimaryCtxReset)
     }
 
     /// Sets the flags that a device's primary context is made with; refused while it is in use.
     ///
     /// [`cuDevicePrimaryCtxSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html) in C; the export `cuDevicePrimaryCtxSetFlags`, since CUDA 7.0.
+    /// CUDA replaced it by [`device_primary_ctx_set_flags`](crate::checked::device_primary_ctx_set_flags).
+    ///
+    /// `flags` takes bits of [`CUctx_flags`](crate::sys::CUctx_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `dev` and `flags` must be what the manual allows; the driver refuses most of what is not.
@@ -151,6 +184,6 @@ pub(super) mod legacy {
     pub unsafe fn device_primary_ctx_set_flags(dev: sys::CUdevice, flags: u32) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuDevicePrimaryCtxSetFlags(dev, flags) };
-        check(status, sys::legacy::Function::cuDevicePrimaryCtxSetFlags)
+        check(status, sys::legacy::function::cuDevicePrimaryCtxSetFlags)
     }
 }

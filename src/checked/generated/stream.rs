@@ -13,9 +13,14 @@ use crate::{Result, check};
 ///
 /// [`cuStreamAddCallback`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamAddCallback`, since CUDA 5.0.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `callback` must not unwind, and `user_data` must be what it expects when the stream gets there.
+/// `callback` must not unwind, nor wait for work of the driver, and `user_data` must be what it expects when the stream gets there.
 #[doc(alias = "cuStreamAddCallback")]
 #[inline]
 #[track_caller]
@@ -34,9 +39,14 @@ pub unsafe fn stream_add_callback(
 ///
 /// [`cuStreamAttachMemAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamAttachMemAsync`, since CUDA 6.0.
 ///
+/// `flags` takes bits of [`CUmemAttach_flags`](crate::sys::CUmemAttach_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// `dptr` must be the start of managed memory.
+/// `dptr` must be the start of managed memory, and `flags` one of the three that there are: the driver crashes on 0.
 #[doc(alias = "cuStreamAttachMemAsync")]
 #[inline]
 #[track_caller]
@@ -55,9 +65,12 @@ pub unsafe fn stream_attach_mem_async(
 ///
 /// [`cuStreamBeginCaptureToCig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCaptureToCig`, since CUDA 13.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_NOT_SUPPORTED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// Handles and addresses in `stream_cig_capture_params` must be valid, or null where the driver allows it.
+/// What the parameters name must be there, and be of the device of the stream's context.
 #[doc(alias = "cuStreamBeginCaptureToCig")]
 #[inline]
 #[track_caller]
@@ -78,6 +91,9 @@ pub unsafe fn stream_begin_capture_to_cig(
 /// Starts to capture a stream into a graph that exists.
 ///
 /// [`cuStreamBeginCaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCaptureToGraph`, since CUDA 12.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream`, `graph` and all of `dependencies` must be live, or null where the driver allows it.
@@ -113,6 +129,9 @@ pub unsafe fn stream_begin_capture_to_graph(
 ///
 /// [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCapture_v2`, since CUDA 10.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamBeginCapture")]
@@ -131,6 +150,9 @@ pub unsafe fn stream_begin_capture(
 /// Starts to capture a stream again over a graph that was captured before.
 ///
 /// [`cuStreamBeginRecaptureToGraph`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginRecaptureToGraph`, since CUDA 13.3.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` and `graph` must be live, or null where the driver allows it.
@@ -154,6 +176,9 @@ pub unsafe fn stream_begin_recapture_to_graph(
 ///
 /// [`cuStreamCopyAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCopyAttributes`, since CUDA 11.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `dst_stream` and `src_stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamCopyAttributes")]
@@ -174,6 +199,11 @@ pub unsafe fn stream_copy_attributes(
 ///
 /// [`cuStreamCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCreate`, since CUDA 2.0.
 ///
+/// `flags` takes bits of [`CUstream_flags`](crate::sys::CUstream_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `flags` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuStreamCreate")]
@@ -193,6 +223,11 @@ pub unsafe fn stream_create(flags: u32) -> Result<sys::CUstream> {
 ///
 /// [`cuStreamCreateWithPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamCreateWithPriority`, since CUDA 5.5.
 ///
+/// `flags` takes bits of [`CUstream_flags`](crate::sys::CUstream_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_EXTERNAL_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `flags` and `priority` must be what the manual allows; the driver refuses most of what is not.
 #[doc(alias = "cuStreamCreateWithPriority")]
@@ -209,6 +244,9 @@ pub unsafe fn stream_create_with_priority(flags: u32, priority: i32) -> Result<s
 /// Destroys a stream; work that it still has is finished first, without waiting here.
 ///
 /// [`cuStreamDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamDestroy_v2`, since CUDA 4.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, and must not be used again.
@@ -228,6 +266,9 @@ pub unsafe fn stream_destroy(stream: sys::CUstream) -> Result<()> {
 ///
 /// [`cuStreamEndCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamEndCapture`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamEndCapture")]
@@ -245,6 +286,9 @@ pub unsafe fn stream_end_capture(stream: sys::CUstream) -> Result<sys::CUgraph> 
 ///
 /// [`cuStreamEndCaptureToCig`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamEndCaptureToCig`, since CUDA 13.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamEndCaptureToCig")]
@@ -259,6 +303,9 @@ pub unsafe fn stream_end_capture_to_cig(stream: sys::CUstream) -> Result<()> {
 /// Gives an attribute of a stream.
 ///
 /// [`cuStreamGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetAttribute`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -291,7 +338,15 @@ pub struct StreamGetCaptureInfo {
 
 /// Gives the state of a stream's capture, and the nodes that the next one will depend on.
 ///
+/// `graph` is not the caller's to destroy.
+///
 /// [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo_v2`, since CUDA 11.3.
+/// CUDA replaced it by [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3).
+///
+/// C may pass null for `id`, `graph` and `dependencies`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -347,7 +402,14 @@ pub struct StreamGetCaptureInfoV3 {
 
 /// Gives the state of a stream's capture, and the nodes that the next one will depend on, with the data of these edges.
 ///
+/// `graph` is not the caller's to destroy.
+///
 /// [`cuStreamGetCaptureInfo_v3`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo_v3`, since CUDA 12.3.
+///
+/// C may pass null for `id`, `graph`, `dependencies` and `edge_data`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -391,7 +453,12 @@ pub unsafe fn stream_get_capture_info_v3(stream: sys::CUstream) -> Result<Stream
 
 /// Gives the context of a stream.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuStreamGetCtx`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCtx`, since CUDA 9.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -417,7 +484,12 @@ pub struct StreamGetCtxV2 {
 
 /// Gives the context of a stream, and its green context if it has one.
 ///
+/// `ctx` is not the caller's to destroy. `green_ctx` is not the caller's to destroy.
+///
 /// [`cuStreamGetCtx_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCtx_v2`, since CUDA 12.5.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -442,6 +514,9 @@ pub unsafe fn stream_get_ctx_v2(stream: sys::CUstream) -> Result<StreamGetCtxV2>
 ///
 /// [`cuStreamGetDevice`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetDevice`, since CUDA 12.8.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamGetDevice")]
@@ -458,6 +533,11 @@ pub unsafe fn stream_get_device(stream: sys::CUstream) -> Result<sys::CUdevice> 
 /// Gives the flags that a stream was made with.
 ///
 /// [`cuStreamGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetFlags`, since CUDA 5.5.
+///
+/// What it gives holds bits of [`CUstream_flags`](crate::sys::CUstream_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -476,6 +556,9 @@ pub unsafe fn stream_get_flags(stream: sys::CUstream) -> Result<u32> {
 ///
 /// [`cuStreamGetId`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetId`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamGetId")]
@@ -492,6 +575,9 @@ pub unsafe fn stream_get_id(stream: sys::CUstream) -> Result<u64> {
 /// Gives a stream's priority.
 ///
 /// [`cuStreamGetPriority`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetPriority`, since CUDA 5.5.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_OUT_OF_MEMORY`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -510,6 +596,9 @@ pub unsafe fn stream_get_priority(stream: sys::CUstream) -> Result<i32> {
 ///
 /// [`cuStreamIsCapturing`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamIsCapturing`, since CUDA 10.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamIsCapturing")]
@@ -527,6 +616,9 @@ pub unsafe fn stream_is_capturing(stream: sys::CUstream) -> Result<sys::CUstream
 ///
 /// [`cuStreamQuery`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamQuery`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE` and `CUDA_ERROR_NOT_READY`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamQuery")]
@@ -541,6 +633,9 @@ pub unsafe fn stream_query(stream: sys::CUstream) -> Result<()> {
 /// Sets an attribute of a stream.
 ///
 /// [`cuStreamSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamSetAttribute`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -562,6 +657,9 @@ pub unsafe fn stream_set_attribute(
 ///
 /// [`cuStreamSynchronize`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamSynchronize`, since CUDA 2.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamSynchronize")]
@@ -576,6 +674,12 @@ pub unsafe fn stream_synchronize(stream: sys::CUstream) -> Result<()> {
 /// Changes what the next captured node of a stream depends on.
 ///
 /// [`cuStreamUpdateCaptureDependencies`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamUpdateCaptureDependencies`, since CUDA 11.3.
+/// CUDA replaced it by [`stream_update_capture_dependencies_v2`](crate::checked::stream_update_capture_dependencies_v2).
+///
+/// `flags` takes a value of [`CUstreamUpdateCaptureDependencies_flags`](crate::sys::CUstreamUpdateCaptureDependencies_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` and all of `dependencies` must be live, or null where the driver allows it.
@@ -603,6 +707,11 @@ pub unsafe fn stream_update_capture_dependencies(
 /// Changes what the next captured node of a stream depends on, with edge data.
 ///
 /// [`cuStreamUpdateCaptureDependencies_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamUpdateCaptureDependencies_v2`, since CUDA 12.3.
+///
+/// `flags` takes a value of [`CUstreamUpdateCaptureDependencies_flags`](crate::sys::CUstreamUpdateCaptureDependencies_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` and all of `dependencies` must be live, or null where the driver allows it.
@@ -636,6 +745,11 @@ pub unsafe fn stream_update_capture_dependencies_v2(
 ///
 /// [`cuStreamWaitEvent`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamWaitEvent`, since CUDA 3.2.
 ///
+/// `flags` takes bits of [`CUevent_wait_flags`](crate::sys::CUevent_wait_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` and `event` must be live, or null where the driver allows it.
 #[doc(alias = "cuStreamWaitEvent")]
@@ -654,6 +768,9 @@ pub unsafe fn stream_wait_event(
 /// Swaps the calling thread's capture mode with the given one.
 ///
 /// [`cuThreadExchangeStreamCaptureMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuThreadExchangeStreamCaptureMode`, since CUDA 10.1.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
@@ -677,6 +794,10 @@ pub(super) mod legacy {
     /// Starts to capture a stream into a graph, in the form of CUDA 10.0.
     ///
     /// [`cuStreamBeginCapture`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamBeginCapture`, since CUDA 10.0.
+    /// CUDA replaced it by [`stream_begin_capture`](crate::checked::stream_begin_capture).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -686,12 +807,16 @@ pub(super) mod legacy {
     pub unsafe fn stream_begin_capture(stream: sys::CUstream) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamBeginCapture(stream) };
-        check(status, sys::legacy::Function::cuStreamBeginCapture)
+        check(status, sys::legacy::function::cuStreamBeginCapture)
     }
 
     /// Destroys a stream, as drivers before CUDA 4.0 did.
     ///
     /// [`cuStreamDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamDestroy`, since CUDA 2.0.
+    /// CUDA replaced it by [`stream_destroy`](crate::checked::stream_destroy).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, and must not be used again.
@@ -701,7 +826,7 @@ pub(super) mod legacy {
     pub unsafe fn stream_destroy(stream: sys::CUstream) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamDestroy(stream) };
-        check(status, sys::legacy::Function::cuStreamDestroy)
+        check(status, sys::legacy::function::cuStreamDestroy)
     }
 
     /// What [`stream_get_capture_info`](crate::checked::legacy::stream_get_capture_info) gives.
@@ -716,6 +841,12 @@ pub(super) mod legacy {
     /// Gives the state of a stream's capture, in the form of CUDA 10.1.
     ///
     /// [`cuStreamGetCaptureInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html) in C; the export `cuStreamGetCaptureInfo`, since CUDA 10.1.
+    /// CUDA replaced it by [`stream_get_capture_info_v3`](crate::checked::stream_get_capture_info_v3).
+    ///
+    /// C may pass null for `id`; this call always asks.
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT` and `CUDA_ERROR_LOSSY_QUERY`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -727,7 +858,7 @@ pub(super) mod legacy {
         let mut id = MaybeUninit::<u64>::zeroed();
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamGetCaptureInfo(stream, capture_status.as_mut_ptr(), id.as_mut_ptr()) };
-        check(status, sys::legacy::Function::cuStreamGetCaptureInfo)?;
+        check(status, sys::legacy::function::cuStreamGetCaptureInfo)?;
         Ok(StreamGetCaptureInfo {
             // SAFETY: zeroed before the call, and the call succeeded.
             capture_status: unsafe { capture_status.assume_init() },

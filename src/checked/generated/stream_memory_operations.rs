@@ -9,6 +9,11 @@ use crate::{Result, check};
 ///
 /// [`cuStreamBatchMemOp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamBatchMemOp_v2`, since CUDA 11.7.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// Handles and addresses in `param_array` must be valid until that is done, or null where the driver allows it.
@@ -30,6 +35,11 @@ pub unsafe fn stream_batch_mem_op(
 /// Makes a stream wait for a 32-bit word of memory.
 ///
 /// [`cuStreamWaitValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue32_v2`, since CUDA 11.7.
+///
+/// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -53,6 +63,11 @@ pub unsafe fn stream_wait_value32(
 ///
 /// [`cuStreamWaitValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue64_v2`, since CUDA 11.7.
 ///
+/// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `addr` must be valid for all that the call reads or writes there, until that is done.
@@ -75,6 +90,11 @@ pub unsafe fn stream_wait_value64(
 ///
 /// [`cuStreamWriteValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue32_v2`, since CUDA 11.7.
 ///
+/// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// `addr` must be valid for all that the call reads or writes there, until that is done.
@@ -96,6 +116,11 @@ pub unsafe fn stream_write_value32(
 /// Queues the writing of a 64-bit word of memory.
 ///
 /// [`cuStreamWriteValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue64_v2`, since CUDA 11.7.
+///
+/// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -123,6 +148,12 @@ pub(super) mod legacy {
     /// Queues several waits and writes of words, in the form that needs a module parameter.
     ///
     /// [`cuStreamBatchMemOp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamBatchMemOp`, since CUDA 8.0.
+    /// CUDA replaced it by [`stream_batch_mem_op`](crate::checked::stream_batch_mem_op).
+    ///
+    /// `flags` must be 0.
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -135,15 +166,21 @@ pub(super) mod legacy {
         param_array: &[sys::CUstreamBatchMemOpParams],
         flags: u32,
     ) -> Result<()> {
-        let count: u32 = count(param_array.len(), sys::legacy::Function::cuStreamBatchMemOp)?;
+        let count: u32 = count(param_array.len(), sys::legacy::function::cuStreamBatchMemOp)?;
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamBatchMemOp(stream, count, slice(param_array).cast_mut(), flags) };
-        check(status, sys::legacy::Function::cuStreamBatchMemOp)
+        check(status, sys::legacy::function::cuStreamBatchMemOp)
     }
 
     /// Makes a stream wait for a 32-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWaitValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue32`, since CUDA 8.0.
+    /// CUDA replaced it by [`stream_wait_value32`](crate::checked::stream_wait_value32).
+    ///
+    /// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -159,12 +196,18 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWaitValue32(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWaitValue32)
+        check(status, sys::legacy::function::cuStreamWaitValue32)
     }
 
     /// Makes a stream wait for a 64-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWaitValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWaitValue64`, since CUDA 9.0.
+    /// CUDA replaced it by [`stream_wait_value64`](crate::checked::stream_wait_value64).
+    ///
+    /// `flags` takes bits of [`CUstreamWaitValue_flags`](crate::sys::CUstreamWaitValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -180,12 +223,18 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWaitValue64(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWaitValue64)
+        check(status, sys::legacy::function::cuStreamWaitValue64)
     }
 
     /// Queues the writing of a 32-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWriteValue32`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue32`, since CUDA 8.0.
+    /// CUDA replaced it by [`stream_write_value32`](crate::checked::stream_write_value32).
+    ///
+    /// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -201,12 +250,18 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWriteValue32(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWriteValue32)
+        check(status, sys::legacy::function::cuStreamWriteValue32)
     }
 
     /// Queues the writing of a 64-bit word of memory, in the form that needs a module parameter.
     ///
     /// [`cuStreamWriteValue64`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEMOP.html) in C; the export `cuStreamWriteValue64`, since CUDA 9.0.
+    /// CUDA replaced it by [`stream_write_value64`](crate::checked::stream_write_value64).
+    ///
+    /// `flags` takes bits of [`CUstreamWriteValue_flags`](crate::sys::CUstreamWriteValue_flags).
+    ///
+    /// # Errors
+    /// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
     ///
     /// # Safety
     /// `stream` must be live, or null where the driver allows it.
@@ -222,6 +277,6 @@ pub(super) mod legacy {
     ) -> Result<()> {
         // SAFETY: the caller keeps the contract; what is passed besides is our own.
         let status = unsafe { sys::legacy::cuStreamWriteValue64(stream, addr, value, flags) };
-        check(status, sys::legacy::Function::cuStreamWriteValue64)
+        check(status, sys::legacy::function::cuStreamWriteValue64)
     }
 }

@@ -14,6 +14,9 @@ use crate::{Result, check};
 ///
 /// [`cuSurfObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html) in C; the export `cuSurfObjectCreate`, since CUDA 5.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The description must name an array that lives as long as the object.
 #[doc(alias = "cuSurfObjectCreate")]
@@ -31,6 +34,9 @@ pub unsafe fn surf_object_create(res_desc: &sys::CUDA_RESOURCE_DESC) -> Result<s
 ///
 /// [`cuSurfObjectDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html) in C; the export `cuSurfObjectDestroy`, since CUDA 5.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `surf_object` must be live, and must not be used again.
 #[doc(alias = "cuSurfObjectDestroy")]
@@ -45,6 +51,9 @@ pub unsafe fn surf_object_destroy(surf_object: sys::CUsurfObject) -> Result<()> 
 /// Gives the array that a surface object uses.
 ///
 /// [`cuSurfObjectGetResourceDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html) in C; the export `cuSurfObjectGetResourceDesc`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `surf_object` must be live, or null where the driver allows it.

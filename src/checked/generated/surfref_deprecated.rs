@@ -9,7 +9,13 @@ use crate::{Result, check};
 
 /// Gives the array that a surface reference uses.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuSurfRefGetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFREF__DEPRECATED.html) in C; the export `cuSurfRefGetArray`, since CUDA 3.0.
+/// Deprecated by CUDA; [`surf_object_get_resource_desc`](crate::checked::surf_object_get_resource_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `surf_ref` must be live, or null where the driver allows it.
@@ -27,6 +33,12 @@ pub unsafe fn surf_ref_get_array(surf_ref: sys::CUsurfref) -> Result<sys::CUarra
 /// Makes a surface reference use an array.
 ///
 /// [`cuSurfRefSetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFREF__DEPRECATED.html) in C; the export `cuSurfRefSetArray`, since CUDA 3.0.
+/// Deprecated by CUDA; [`surf_object_create`](crate::checked::surf_object_create) is the way to do it today.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `surf_ref` and `array` must be live, or null where the driver allows it.

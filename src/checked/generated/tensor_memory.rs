@@ -13,6 +13,9 @@ use crate::{Result, check};
 ///
 /// [`cuTensorMapEncodeIm2col`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapEncodeIm2col`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `global_address` must be a device address of a tensor of these sizes.
 #[doc(alias = "cuTensorMapEncodeIm2col")]
@@ -67,6 +70,9 @@ pub unsafe fn tensor_map_encode_im2col(
 /// Describes a tensor in device memory, for copies in the im2col layout along its width.
 ///
 /// [`cuTensorMapEncodeIm2colWide`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapEncodeIm2colWide`, since CUDA 12.8.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `global_address` must be a device address of a tensor of these sizes.
@@ -123,6 +129,9 @@ pub unsafe fn tensor_map_encode_im2col_wide(
 ///
 /// [`cuTensorMapEncodeTiled`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapEncodeTiled`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `global_address` must be a device address of a tensor of these sizes.
 #[doc(alias = "cuTensorMapEncodeTiled")]
@@ -171,6 +180,9 @@ pub unsafe fn tensor_map_encode_tiled(
 ///
 /// [`cuTensorMapReplaceAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapReplaceAddress`, since CUDA 12.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `global_address` must be a device address of a tensor of the sizes described.
 #[doc(alias = "cuTensorMapReplaceAddress")]
@@ -188,6 +200,11 @@ pub unsafe fn tensor_map_replace_address(
 /// Asks for an allocation class in the description of a tensor, and gives the one that it has then.
 ///
 /// [`cuTensorMapSetAllocationClass`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html) in C; the export `cuTensorMapSetAllocationClass`, since CUDA 13.5.
+///
+/// C may pass null for `out_alloc_class`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// With the large class, the memory behind the tensor must be as large as the manual asks for.

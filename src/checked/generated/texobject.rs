@@ -14,6 +14,9 @@ use crate::{Result, check};
 ///
 /// [`cuTexObjectCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectCreate`, since CUDA 5.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The description must name memory that lives as long as the object.
 #[doc(alias = "cuTexObjectCreate")]
@@ -21,7 +24,7 @@ use crate::{Result, check};
 #[track_caller]
 pub unsafe fn tex_object_create(
     res_desc: &sys::CUDA_RESOURCE_DESC,
-    tex_desc: Option<&sys::CUDA_TEXTURE_DESC>,
+    tex_desc: &sys::CUDA_TEXTURE_DESC,
     res_view_desc: Option<&sys::CUDA_RESOURCE_VIEW_DESC>,
 ) -> Result<sys::CUtexObject> {
     let mut tex_object = MaybeUninit::<sys::CUtexObject>::zeroed();
@@ -30,7 +33,7 @@ pub unsafe fn tex_object_create(
         sys::cuTexObjectCreate(
             tex_object.as_mut_ptr(),
             ptr::from_ref(res_desc),
-            tex_desc.map_or(ptr::null(), ptr::from_ref),
+            ptr::from_ref(tex_desc),
             res_view_desc.map_or(ptr::null(), ptr::from_ref),
         )
     };
@@ -41,6 +44,9 @@ pub unsafe fn tex_object_create(
 /// Destroys a texture object.
 ///
 /// [`cuTexObjectDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectDestroy`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_object` must be live, and must not be used again.
@@ -56,6 +62,9 @@ pub unsafe fn tex_object_destroy(tex_object: sys::CUtexObject) -> Result<()> {
 /// Gives the memory that a texture object reads from.
 ///
 /// [`cuTexObjectGetResourceDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectGetResourceDesc`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_object` must be live, or null where the driver allows it.
@@ -76,6 +85,9 @@ pub unsafe fn tex_object_get_resource_desc(
 ///
 /// [`cuTexObjectGetResourceViewDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectGetResourceViewDesc`, since CUDA 5.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `tex_object` must be live, or null where the driver allows it.
 #[doc(alias = "cuTexObjectGetResourceViewDesc")]
@@ -94,6 +106,9 @@ pub unsafe fn tex_object_get_resource_view_desc(
 /// Gives how a texture object reads.
 ///
 /// [`cuTexObjectGetTextureDesc`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html) in C; the export `cuTexObjectGetTextureDesc`, since CUDA 5.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_object` must be live, or null where the driver allows it.

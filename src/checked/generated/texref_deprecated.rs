@@ -13,6 +13,10 @@ use crate::{Result, check};
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuTexRefCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefCreate`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
@@ -30,6 +34,10 @@ pub unsafe fn tex_ref_create() -> Result<sys::CUtexref> {
 /// Destroys a texture reference that belongs to no module.
 ///
 /// [`cuTexRefDestroy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefDestroy`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_destroy`](crate::checked::tex_object_destroy) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, and must not be used again.
@@ -45,6 +53,10 @@ pub unsafe fn tex_ref_destroy(tex_ref: sys::CUtexref) -> Result<()> {
 /// Gives what a texture reference does outside its bounds.
 ///
 /// [`cuTexRefGetAddressMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetAddressMode`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -64,7 +76,13 @@ pub unsafe fn tex_ref_get_address_mode(
 
 /// Gives the address that a texture reference reads from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuTexRefGetAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetAddress_v2`, since CUDA 3.2.
+/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -82,7 +100,13 @@ pub unsafe fn tex_ref_get_address(tex_ref: sys::CUtexref) -> Result<sys::CUdevic
 
 /// Gives the array that a texture reference reads from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuTexRefGetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetArray`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -100,6 +124,10 @@ pub unsafe fn tex_ref_get_array(tex_ref: sys::CUtexref) -> Result<sys::CUarray> 
 /// Gives the border colour of a texture reference.
 ///
 /// [`cuTexRefGetBorderColor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetBorderColor`, since CUDA 8.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -117,6 +145,10 @@ pub unsafe fn tex_ref_get_border_color(tex_ref: sys::CUtexref) -> Result<[f32; 4
 /// Gives how a texture reference filters.
 ///
 /// [`cuTexRefGetFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetFilterMode`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -134,6 +166,12 @@ pub unsafe fn tex_ref_get_filter_mode(tex_ref: sys::CUtexref) -> Result<sys::CUf
 /// Gives the flags of a texture reference.
 ///
 /// [`cuTexRefGetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetFlags`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// What it gives holds bits of [`CU_TRSF_READ_AS_INTEGER`](crate::sys::CU_TRSF_READ_AS_INTEGER), [`CU_TRSF_NORMALIZED_COORDINATES`](crate::sys::CU_TRSF_NORMALIZED_COORDINATES), [`CU_TRSF_SRGB`](crate::sys::CU_TRSF_SRGB), [`CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION`](crate::sys::CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) and [`CU_TRSF_SEAMLESS_CUBEMAP`](crate::sys::CU_TRSF_SEAMLESS_CUBEMAP).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -160,6 +198,12 @@ pub struct TexRefGetFormat {
 /// Gives the format that a texture reference reads, and its number of channels.
 ///
 /// [`cuTexRefGetFormat`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetFormat`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+///
+/// C may pass null for `format` and `num_channels`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -183,6 +227,10 @@ pub unsafe fn tex_ref_get_format(tex_ref: sys::CUtexref) -> Result<TexRefGetForm
 /// Gives the greatest anisotropy of a texture reference.
 ///
 /// [`cuTexRefGetMaxAnisotropy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMaxAnisotropy`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -200,6 +248,10 @@ pub unsafe fn tex_ref_get_max_anisotropy(tex_ref: sys::CUtexref) -> Result<i32> 
 /// Gives how a texture reference filters between mipmap levels.
 ///
 /// [`cuTexRefGetMipmapFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmapFilterMode`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -217,6 +269,10 @@ pub unsafe fn tex_ref_get_mipmap_filter_mode(tex_ref: sys::CUtexref) -> Result<s
 /// Gives what a texture reference adds to the mipmap level.
 ///
 /// [`cuTexRefGetMipmapLevelBias`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmapLevelBias`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -243,6 +299,10 @@ pub struct TexRefGetMipmapLevelClamp {
 /// Gives the least and the greatest mipmap level of a texture reference.
 ///
 /// [`cuTexRefGetMipmapLevelClamp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmapLevelClamp`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_get_texture_desc`](crate::checked::tex_object_get_texture_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -273,7 +333,13 @@ pub unsafe fn tex_ref_get_mipmap_level_clamp(
 
 /// Gives the mipmapped array that a texture reference reads from.
 ///
+/// What it gives is not the caller's to destroy.
+///
 /// [`cuTexRefGetMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefGetMipmappedArray`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_get_resource_desc`](crate::checked::tex_object_get_resource_desc) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -291,6 +357,10 @@ pub unsafe fn tex_ref_get_mipmapped_array(tex_ref: sys::CUtexref) -> Result<sys:
 /// Makes a texture reference read from pitched memory, in the form of CUDA 3.2.
 ///
 /// [`cuTexRefSetAddress2D_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddress2D_v2`, since CUDA 3.2.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -312,6 +382,10 @@ pub unsafe fn tex_ref_set_address_2d_v2(
 /// Makes a texture reference read from pitched memory; the pitch is in bytes.
 ///
 /// [`cuTexRefSetAddress2D`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddress2D_v3`, since CUDA 4.1.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -334,6 +408,10 @@ pub unsafe fn tex_ref_set_address_2d(
 /// Sets what a texture reference does outside its bounds.
 ///
 /// [`cuTexRefSetAddressMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddressMode`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -353,6 +431,12 @@ pub unsafe fn tex_ref_set_address_mode(
 /// Makes a texture reference read from linear memory; the offset says where it begins there, in bytes.
 ///
 /// [`cuTexRefSetAddress`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetAddress_v2`, since CUDA 3.2.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// C may pass null for `byte_offset`; this call always asks.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -376,6 +460,12 @@ pub unsafe fn tex_ref_set_address(
 /// Makes a texture reference read from an array.
 ///
 /// [`cuTexRefSetArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetArray`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// `flags` takes bits of [`CU_TRSA_OVERRIDE_FORMAT`](crate::sys::CU_TRSA_OVERRIDE_FORMAT).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` and `array` must be live, or null where the driver allows it.
@@ -395,6 +485,10 @@ pub unsafe fn tex_ref_set_array(
 /// Sets the border colour of a texture reference.
 ///
 /// [`cuTexRefSetBorderColor`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetBorderColor`, since CUDA 8.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -413,6 +507,10 @@ pub unsafe fn tex_ref_set_border_color(
 /// Sets how a texture reference filters.
 ///
 /// [`cuTexRefSetFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetFilterMode`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -431,6 +529,12 @@ pub unsafe fn tex_ref_set_filter_mode(
 /// Sets the flags of a texture reference.
 ///
 /// [`cuTexRefSetFlags`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetFlags`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// `flags` takes bits of [`CU_TRSF_READ_AS_INTEGER`](crate::sys::CU_TRSF_READ_AS_INTEGER), [`CU_TRSF_NORMALIZED_COORDINATES`](crate::sys::CU_TRSF_NORMALIZED_COORDINATES), [`CU_TRSF_SRGB`](crate::sys::CU_TRSF_SRGB), [`CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION`](crate::sys::CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) and [`CU_TRSF_SEAMLESS_CUBEMAP`](crate::sys::CU_TRSF_SEAMLESS_CUBEMAP).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -446,6 +550,10 @@ pub unsafe fn tex_ref_set_flags(tex_ref: sys::CUtexref, flags: u32) -> Result<()
 /// Sets the format that a texture reference reads.
 ///
 /// [`cuTexRefSetFormat`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetFormat`, since CUDA 2.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -465,6 +573,10 @@ pub unsafe fn tex_ref_set_format(
 /// Sets the greatest anisotropy of a texture reference.
 ///
 /// [`cuTexRefSetMaxAnisotropy`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMaxAnisotropy`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -480,6 +592,10 @@ pub unsafe fn tex_ref_set_max_anisotropy(tex_ref: sys::CUtexref, max_aniso: u32)
 /// Sets how a texture reference filters between mipmap levels.
 ///
 /// [`cuTexRefSetMipmapFilterMode`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmapFilterMode`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -498,6 +614,10 @@ pub unsafe fn tex_ref_set_mipmap_filter_mode(
 /// Sets what a texture reference adds to the mipmap level.
 ///
 /// [`cuTexRefSetMipmapLevelBias`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmapLevelBias`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -513,6 +633,10 @@ pub unsafe fn tex_ref_set_mipmap_level_bias(tex_ref: sys::CUtexref, bias: f32) -
 /// Sets the least and the greatest mipmap level of a texture reference.
 ///
 /// [`cuTexRefSetMipmapLevelClamp`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmapLevelClamp`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` must be live, or null where the driver allows it.
@@ -532,6 +656,12 @@ pub unsafe fn tex_ref_set_mipmap_level_clamp(
 /// Makes a texture reference read from a mipmapped array.
 ///
 /// [`cuTexRefSetMipmappedArray`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html) in C; the export `cuTexRefSetMipmappedArray`, since CUDA 5.0.
+/// Deprecated by CUDA; [`tex_object_create`](crate::checked::tex_object_create) is the way to do it today.
+///
+/// `flags` takes bits of [`CU_TRSA_OVERRIDE_FORMAT`](crate::sys::CU_TRSA_OVERRIDE_FORMAT).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT` and `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `tex_ref` and `mipmapped_array` must be live, or null where the driver allows it.

@@ -10,6 +10,10 @@ use crate::{Result, check};
 /// Tells how a range of managed memory will be used, and by which device.
 ///
 /// [`cuMemAdvise`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise`, since CUDA 8.0.
+/// CUDA replaced it by [`mem_advise_v2`](crate::checked::mem_advise_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The range must be managed memory, or memory of the system where devices reach that.
@@ -31,6 +35,9 @@ pub unsafe fn mem_advise(
 ///
 /// [`cuMemAdvise_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemAdvise_v2`, since CUDA 12.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The range must be managed memory, or memory of the system where devices reach that.
 #[doc(alias = "cuMemAdvise_v2")]
@@ -51,9 +58,14 @@ pub unsafe fn mem_advise_v2(
 ///
 /// [`cuMemDiscardAndPrefetchBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemDiscardAndPrefetchBatchAsync`, since CUDA 13.0.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names no codes.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
+/// All ranges must be managed memory until the work is done, and nothing else may read, write or prefetch them meanwhile; what they held is lost.
 #[doc(alias = "cuMemDiscardAndPrefetchBatchAsync")]
 #[inline]
 #[track_caller]
@@ -89,9 +101,14 @@ pub unsafe fn mem_discard_and_prefetch_batch_async(
 ///
 /// [`cuMemDiscardBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemDiscardBatchAsync`, since CUDA 13.0.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names no codes.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
-/// All of `dptrs` must be valid for all that the call reads or writes there, until that is done.
+/// All ranges must be managed memory until the work is done, and nothing else may read, write or prefetch them meanwhile; what they held is lost.
 #[doc(alias = "cuMemDiscardBatchAsync")]
 #[inline]
 #[track_caller]
@@ -120,6 +137,9 @@ pub unsafe fn mem_discard_batch_async(
 ///
 /// [`cuMemGetLocationInfo`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemGetLocationInfo`, since CUDA 13.4.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `location` must be valid for as many entries as the range and the granularities give.
 #[doc(alias = "cuMemGetLocationInfo")]
@@ -140,6 +160,10 @@ pub unsafe fn mem_get_location_info(
 /// Queues the move of managed memory to a device, or to the host.
 ///
 /// [`cuMemPrefetchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchAsync`, since CUDA 8.0.
+/// CUDA replaced it by [`mem_prefetch_async_v2`](crate::checked::mem_prefetch_async_v2).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -162,6 +186,11 @@ pub unsafe fn mem_prefetch_async(
 ///
 /// [`cuMemPrefetchAsync_v2`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchAsync_v2`, since CUDA 12.2.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// The range must be managed memory, or memory of the system where devices reach that, until it is moved.
@@ -183,6 +212,11 @@ pub unsafe fn mem_prefetch_async_v2(
 /// Queues the moves of many ranges of managed memory.
 ///
 /// [`cuMemPrefetchBatchAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemPrefetchBatchAsync`, since CUDA 13.0.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names no codes.
 ///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
@@ -222,6 +256,9 @@ pub unsafe fn mem_prefetch_batch_async(
 ///
 /// [`cuMemRangeGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttribute`, since CUDA 8.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// The range must be managed memory, or memory of the system where devices reach that.
 /// The bytes that come into `data` must be values of its type.
@@ -251,6 +288,9 @@ pub unsafe fn mem_range_get_attribute<T>(
 /// Gives several properties of a range of managed memory.
 ///
 /// [`cuMemRangeGetAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuMemRangeGetAttributes`, since CUDA 8.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Each entry of `data` must be valid for a write of so many bytes.
@@ -285,6 +325,9 @@ pub unsafe fn mem_range_get_attributes(
 ///
 /// [`cuPointerGetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuPointerGetAttribute`, since CUDA 4.0.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `data` must be valid for a write of what the attribute is.
 #[doc(alias = "cuPointerGetAttribute")]
@@ -303,6 +346,9 @@ pub unsafe fn pointer_get_attribute(
 /// Gives several properties of the memory at an address.
 ///
 /// [`cuPointerGetAttributes`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuPointerGetAttributes`, since CUDA 7.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Each entry of `data` must be valid for a write of what its attribute is.
@@ -331,6 +377,9 @@ pub unsafe fn pointer_get_attributes(
 /// Sets a property of the memory at an address.
 ///
 /// [`cuPointerSetAttribute`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html) in C; the export `cuPointerSetAttribute`, since CUDA 6.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `value` must point to what the attribute is.

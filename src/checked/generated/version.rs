@@ -11,6 +11,9 @@ use crate::Result;
 ///
 /// [`cuDriverGetVersion`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html) in C; the export `cuDriverGetVersion`, since CUDA 2.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuDriverGetVersion")]

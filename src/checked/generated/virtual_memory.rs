@@ -13,6 +13,9 @@ use crate::{Result, check};
 ///
 /// [`cuMemAddressFree`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressFree`, since CUDA 10.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ptr` must be live, and must not be used again.
 /// The range must be one that was reserved, with nothing mapped there.
@@ -30,6 +33,11 @@ pub unsafe fn mem_address_free(ptr: sys::CUdeviceptr, size: usize) -> Result<()>
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuMemAddressReserve`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemAddressReserve`, since CUDA 10.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `addr` is a wish: any address, or 0 for none.
@@ -55,6 +63,11 @@ pub unsafe fn mem_address_reserve(
 ///
 /// [`cuMemCreate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemCreate`, since CUDA 10.2.
 ///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// Handles and addresses in `prop` must be valid, or null where the driver allows it.
 #[doc(alias = "cuMemCreate")]
@@ -75,6 +88,11 @@ pub unsafe fn mem_create(
 /// Makes a handle by which another process can use memory that was made for mapping.
 ///
 /// [`cuMemExportToShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemExportToShareableHandle`, since CUDA 10.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
@@ -97,6 +115,11 @@ pub unsafe fn mem_export_to_shareable_handle(
 ///
 /// [`cuMemGetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAccess`, since CUDA 10.2.
 ///
+/// What it gives holds bits of [`CUmemAccess_flags`](crate::sys::CUmemAccess_flags).
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `ptr` must lie in a mapped range.
 #[doc(alias = "cuMemGetAccess")]
@@ -113,6 +136,9 @@ pub unsafe fn mem_get_access(location: &sys::CUmemLocation, ptr: sys::CUdevicept
 /// Gives the unit, in bytes, that sizes and addresses of such memory are multiples of.
 ///
 /// [`cuMemGetAllocationGranularity`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAllocationGranularity`, since CUDA 10.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// Handles and addresses in `prop` must be valid, or null where the driver allows it.
@@ -133,6 +159,9 @@ pub unsafe fn mem_get_allocation_granularity(
 /// Gives the properties that memory was made with.
 ///
 /// [`cuMemGetAllocationPropertiesFromHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemGetAllocationPropertiesFromHandle`, since CUDA 10.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
@@ -155,6 +184,9 @@ pub unsafe fn mem_get_allocation_properties_from_handle(
 ///
 /// [`cuMemImportFromShareableHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemImportFromShareableHandle`, since CUDA 10.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `os_handle` must be what the kind of handle is.
 #[doc(alias = "cuMemImportFromShareableHandle")]
@@ -174,6 +206,11 @@ pub unsafe fn mem_import_from_shareable_handle(
 /// Maps memory at reserved addresses.
 ///
 /// [`cuMemMap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemMap`, since CUDA 10.2.
+///
+/// `flags` must be 0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_OUT_OF_MEMORY`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED`, `CUDA_ERROR_NOT_SUPPORTED` and `CUDA_ERROR_ILLEGAL_STATE`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `handle` must be live, or null where the driver allows it.
@@ -197,6 +234,9 @@ pub unsafe fn mem_map(
 ///
 /// [`cuMemMapArrayAsync`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemMapArrayAsync`, since CUDA 11.1.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_HANDLE`; errors of earlier work may come out, too.
+///
 /// # Safety
 /// `stream` must be live, or null where the driver allows it.
 /// Handles and addresses in `map_info_list` must be valid until that is done, or null where the driver allows it.
@@ -217,8 +257,11 @@ pub unsafe fn mem_map_array_async(
 ///
 /// [`cuMemRelease`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemRelease`, since CUDA 10.2.
 ///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
+///
 /// # Safety
-/// `handle` must be live, and must not be used again.
+/// `handle` must be live; the call gives back one use of it, and after the last one it must not be used again.
 #[doc(alias = "cuMemRelease")]
 #[inline]
 #[track_caller]
@@ -233,6 +276,9 @@ pub unsafe fn mem_release(handle: sys::CUmemGenericAllocationHandle) -> Result<(
 /// What it gives is the caller's to destroy.
 ///
 /// [`cuMemRetainAllocationHandle`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemRetainAllocationHandle`, since CUDA 11.0.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// `addr` must lie in a mapped range.
@@ -249,9 +295,12 @@ pub unsafe fn mem_retain_allocation_handle(
     unsafe { given(handle, status, Function::cuMemRetainAllocationHandle) }
 }
 
-/// Says which devices may do what with a mapped range.
+/// Sets which devices may read and write a mapped range.
 ///
 /// [`cuMemSetAccess`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemSetAccess`, since CUDA 10.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_DEVICE` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The range must be mapped.
@@ -272,6 +321,9 @@ pub unsafe fn mem_set_access(
 /// Ends the mapping of memory at a range of addresses.
 ///
 /// [`cuMemUnmap`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html) in C; the export `cuMemUnmap`, since CUDA 10.2.
+///
+/// # Errors
+/// The manual names `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_PERMITTED` and `CUDA_ERROR_NOT_SUPPORTED`; errors of earlier work may come out, too.
 ///
 /// # Safety
 /// The range must be one that was mapped, and must not be used any more.

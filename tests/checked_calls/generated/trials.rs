@@ -758,26 +758,28 @@ fn cuCoredumpDeregisterStartCallback(t: &mut Trial) {
 
 fn cuCoredumpGetAttribute(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
-    t.writes::<u8>(1, 3);
-    t.counts::<usize>(2, 3);
+    t.writes_array::<u8>(1, 3);
+    t.lists::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::coredump_get_attribute(attrib) };
     t.passed(0, &attrib);
-    t.saw(2, &[0, 3]);
+    t.asked_with_null(1);
+    t.saw_list(2, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value);
+    t.gave_list(1, &value);
 }
 
 fn cuCoredumpGetAttributeGlobal(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
-    t.writes::<u8>(1, 3);
-    t.counts::<usize>(2, 3);
+    t.writes_array::<u8>(1, 3);
+    t.lists::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::coredump_get_attribute_global(attrib) };
     t.passed(0, &attrib);
-    t.saw(2, &[0, 3]);
+    t.asked_with_null(1);
+    t.saw_list(2, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value);
+    t.gave_list(1, &value);
 }
 
 fn cuCoredumpRegisterCompleteCallback(t: &mut Trial) {
@@ -807,12 +809,12 @@ fn cuCoredumpRegisterStartCallback(t: &mut Trial) {
 fn cuCoredumpSetAttribute(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
     let value: [u16; 5] = t.value(1);
-    t.counts::<usize>(2, 9);
+    t.counts::<usize>(2, 10, 0);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::coredump_set_attribute(attrib, &value) };
+    let answer = unsafe { checked::coredump_set_attribute(attrib, &value[..t.length(5, 0)]) };
     t.passed(0, &attrib);
-    t.passed_pointer(1, value.as_ptr());
-    t.saw(2, &[10]);
+    t.passed_slice(1, &value, 0);
+    t.saw_count(2, 10, 0);
     let Some(value) = t.settle(answer) else { return };
     t.counted(value as u64, 2);
 }
@@ -820,12 +822,12 @@ fn cuCoredumpSetAttribute(t: &mut Trial) {
 fn cuCoredumpSetAttributeGlobal(t: &mut Trial) {
     let attrib: sys::CUcoredumpSettings = t.value(0);
     let value: [u16; 5] = t.value(1);
-    t.counts::<usize>(2, 9);
+    t.counts::<usize>(2, 10, 0);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::coredump_set_attribute_global(attrib, &value) };
+    let answer = unsafe { checked::coredump_set_attribute_global(attrib, &value[..t.length(5, 0)]) };
     t.passed(0, &attrib);
-    t.passed_pointer(1, value.as_ptr());
-    t.saw(2, &[10]);
+    t.passed_slice(1, &value, 0);
+    t.saw_count(2, 10, 0);
     let Some(value) = t.settle(answer) else { return };
     t.counted(value as u64, 2);
 }
@@ -858,9 +860,9 @@ fn cuCtxCreate_v3(t: &mut Trial) {
     let flags: u32 = t.value(3);
     let dev: sys::CUdevice = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::ctx_create_v3(&params_array, flags, dev) };
-    t.passed_pointer(1, params_array.as_ptr());
-    t.passed::<i32>(2, &3);
+    let answer = unsafe { checked::ctx_create_v3(&params_array[..t.length(3, 0)], flags, dev) };
+    t.passed_slice(1, &params_array, 0);
+    t.passed_count::<i32>(2, 3, 0);
     t.passed(3, &flags);
     t.passed(4, &dev);
     let Some(value) = t.settle(answer) else { return };
@@ -1179,9 +1181,9 @@ fn cuDevResourceGenerateDesc(t: &mut Trial) {
     t.writes::<sys::CUdevResourceDesc>(0, 1);
     let resources: [sys::CUdevResource; 3] = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::dev_resource_generate_desc(&resources) };
-    t.passed_pointer(1, resources.as_ptr());
-    t.passed::<u32>(2, &3);
+    let answer = unsafe { checked::dev_resource_generate_desc(&resources[..t.length(3, 0)]) };
+    t.passed_slice(1, &resources, 0);
+    t.passed_count::<u32>(2, 3, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -1195,17 +1197,17 @@ fn cuDevSmResourceSplit(t: &mut Trial) {
     let mut group_params: [sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS; 3] = t.value(5);
     t.writes::<[sys::CU_DEV_SM_RESOURCE_GROUP_PARAMS; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::dev_sm_resource_split(t.present.then_some(&mut result[..t.shorter(3)]), &input, flags, &mut group_params) };
+    let answer = unsafe { checked::dev_sm_resource_split(t.present.then_some(&mut result[..t.shorter(3, 0)]), &input, flags, &mut group_params[..t.length(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_if_present(0, result.as_ptr());
-    t.wrote_if_present(0, &result);
-    t.passed::<u32>(1, &3);
+    t.passed_slice_if_present(0, &result, 0);
+    t.wrote_slice_if_present(0, &result, 0);
+    t.passed_count::<u32>(1, 3, 0);
     t.passed_pointer(2, &raw const input);
     t.passed(4, &flags);
-    t.passed_pointer(5, group_params.as_ptr());
-    t.wrote_through(5, &group_params);
+    t.passed_slice(5, &group_params, 0);
+    t.wrote_slice(5, &group_params, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(3, &value);
 }
@@ -1213,16 +1215,16 @@ fn cuDevSmResourceSplit(t: &mut Trial) {
 fn cuDevSmResourceSplitByCount(t: &mut Trial) {
     let mut result: [sys::CUdevResource; 3] = t.value(0);
     t.writes::<[sys::CUdevResource; 3]>(0, 1);
-    t.counts::<u32>(1, 2);
+    t.counts::<u32>(1, 3, 0);
     let input: sys::CUdevResource = t.value(2);
     t.writes::<sys::CUdevResource>(3, 1);
     let flags: u32 = t.value(4);
     let min_count: u32 = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::dev_sm_resource_split_by_count(&mut result, &input, flags, min_count) };
-    t.passed_pointer(0, result.as_ptr());
-    t.wrote_through(0, &result);
-    t.saw(1, &[3]);
+    let answer = unsafe { checked::dev_sm_resource_split_by_count(&mut result[..t.length(3, 0)], &input, flags, min_count) };
+    t.passed_slice(0, &result, 0);
+    t.wrote_slice(0, &result, 0);
+    t.saw_count(1, 3, 0);
     t.passed_pointer(2, &raw const input);
     t.passed(4, &flags);
     t.passed(5, &min_count);
@@ -1300,13 +1302,13 @@ fn cuDeviceGetCliqueCount(t: &mut Trial) {
 fn cuDeviceGetCliqueInfo(t: &mut Trial) {
     let mut clique_info: [sys::CUcliqueInfo; 3] = t.value(0);
     t.writes::<[sys::CUcliqueInfo; 3]>(0, 1);
-    t.counts::<usize>(1, 2);
+    t.counts::<usize>(1, 3, 0);
     let dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::device_get_clique_info(&mut clique_info, dev) };
-    t.passed_pointer(0, clique_info.as_ptr());
-    t.wrote_through(0, &clique_info);
-    t.saw(1, &[3]);
+    let answer = unsafe { checked::device_get_clique_info(&mut clique_info[..t.length(3, 0)], dev) };
+    t.passed_slice(0, &clique_info, 0);
+    t.wrote_slice(0, &clique_info, 0);
+    t.saw_count(1, 3, 0);
     t.passed(2, &dev);
     let Some(value) = t.settle(answer) else { return };
     t.counted(value as u64, 1);
@@ -1377,16 +1379,16 @@ fn cuDeviceGetGraphMemAttribute(t: &mut Trial) {
 }
 
 fn cuDeviceGetHostAtomicCapabilities(t: &mut Trial) {
-    t.writes::<u32>(0, 3);
+    t.writes_array::<u32>(0, 3);
     let operations: [sys::CUatomicOperation; 3] = t.value(1);
     let dev: sys::CUdevice = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::device_get_host_atomic_capabilities(&operations, dev) };
-    t.passed_pointer(1, operations.as_ptr());
-    t.passed::<u32>(2, &3);
+    let answer = unsafe { checked::device_get_host_atomic_capabilities(&operations[..t.length(3, 0)], dev) };
+    t.passed_slice(1, &operations, 0);
+    t.passed_count::<u32>(2, 3, 0);
     t.passed(3, &dev);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(0, &value);
+    t.gave_vector(0, &value);
 }
 
 fn cuDeviceGetLuid(t: &mut Trial) {
@@ -1416,7 +1418,7 @@ fn cuDeviceGetName(t: &mut Trial) {
     let dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::device_get_name(dev) };
-    t.passed::<i32>(1, &256);
+    t.passed_count::<i32>(1, 256, 256);
     t.passed(2, &dev);
     let Some(value) = t.settle(answer) else { return };
     t.gave_text(0, &value);
@@ -1435,18 +1437,18 @@ fn cuDeviceGetNvSciSyncAttributes(t: &mut Trial) {
 }
 
 fn cuDeviceGetP2PAtomicCapabilities(t: &mut Trial) {
-    t.writes::<u32>(0, 3);
+    t.writes_array::<u32>(0, 3);
     let operations: [sys::CUatomicOperation; 3] = t.value(1);
     let src_device: sys::CUdevice = t.value(3);
     let dst_device: sys::CUdevice = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::device_get_p2p_atomic_capabilities(&operations, src_device, dst_device) };
-    t.passed_pointer(1, operations.as_ptr());
-    t.passed::<u32>(2, &3);
+    let answer = unsafe { checked::device_get_p2p_atomic_capabilities(&operations[..t.length(3, 0)], src_device, dst_device) };
+    t.passed_slice(1, &operations, 0);
+    t.passed_count::<u32>(2, 3, 0);
     t.passed(3, &src_device);
     t.passed(4, &dst_device);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(0, &value);
+    t.gave_vector(0, &value);
 }
 
 fn cuDeviceGetP2PAttribute(t: &mut Trial) {
@@ -1468,7 +1470,7 @@ fn cuDeviceGetPCIBusId(t: &mut Trial) {
     let dev: sys::CUdevice = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::device_get_pci_bus_id(dev) };
-    t.passed::<i32>(1, &256);
+    t.passed_count::<i32>(1, 256, 256);
     t.passed(2, &dev);
     let Some(value) = t.settle(answer) else { return };
     t.gave_text(0, &value);
@@ -1781,9 +1783,9 @@ fn cuFabricCpyBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(2);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::fabric_cpy_batch_async(&op_list, flags, stream) };
-    t.passed::<usize>(0, &3);
-    t.passed_pointer(1, op_list.as_ptr());
+    let answer = unsafe { checked::fabric_cpy_batch_async(&op_list[..t.length(3, 0)], flags, stream) };
+    t.passed_count::<usize>(0, 3, 0);
+    t.passed_slice(1, &op_list, 0);
     t.passed(2, &flags);
     t.passed(3, &stream);
     let _: Option<()> = t.settle(answer);
@@ -1995,10 +1997,10 @@ fn cuGraphAddBatchMemOpNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let node_params: sys::CUDA_BATCH_MEM_OP_NODE_PARAMS = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_batch_mem_op_node(graph, &dependencies, &node_params) };
+    let answer = unsafe { checked::graph_add_batch_mem_op_node(graph, &dependencies[..t.length(3, 0)], &node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2010,10 +2012,10 @@ fn cuGraphAddChildGraphNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let child_graph: sys::CUgraph = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_child_graph_node(graph, &dependencies, child_graph) };
+    let answer = unsafe { checked::graph_add_child_graph_node(graph, &dependencies[..t.length(3, 0)], child_graph) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed(4, &child_graph);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2024,14 +2026,14 @@ fn cuGraphAddDependencies(t: &mut Trial) {
     let from: [sys::CUgraphNode; 3] = t.value(1);
     let to: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_dependencies(graph, &from, &to[..t.shorter(3)]) };
+    let answer = unsafe { checked::graph_add_dependencies(graph, &from[..t.length(3, 0)], &to[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &graph);
-    t.passed_pointer(1, from.as_ptr());
-    t.passed_pointer(2, to.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(1, &from, 0);
+    t.passed_slice(2, &to, 0);
+    t.passed_count::<usize>(3, 3, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -2041,15 +2043,15 @@ fn cuGraphAddDependencies_v2(t: &mut Trial) {
     let to: [sys::CUgraphNode; 3] = t.value(2);
     let edge_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_dependencies_v2(graph, &from, &to[..t.shorter(3)], t.present.then_some(&edge_data[..t.shorter(3)])) };
+    let answer = unsafe { checked::graph_add_dependencies_v2(graph, &from[..t.length(3, 0)], &to[..t.shorter(3, 0)], t.present.then_some(&edge_data[..t.shorter(3, 0)])) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &graph);
-    t.passed_pointer(1, from.as_ptr());
-    t.passed_pointer(2, to.as_ptr());
-    t.passed_if_present(3, edge_data.as_ptr());
-    t.passed::<usize>(4, &3);
+    t.passed_slice(1, &from, 0);
+    t.passed_slice(2, &to, 0);
+    t.passed_slice_if_present(3, &edge_data, 0);
+    t.passed_count::<usize>(4, 3, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -2058,10 +2060,10 @@ fn cuGraphAddEmptyNode(t: &mut Trial) {
     let graph: sys::CUgraph = t.value(1);
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_empty_node(graph, &dependencies) };
+    let answer = unsafe { checked::graph_add_empty_node(graph, &dependencies[..t.length(3, 0)]) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -2072,10 +2074,10 @@ fn cuGraphAddEventRecordNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let event: sys::CUevent = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_event_record_node(graph, &dependencies, event) };
+    let answer = unsafe { checked::graph_add_event_record_node(graph, &dependencies[..t.length(3, 0)], event) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed(4, &event);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2087,10 +2089,10 @@ fn cuGraphAddEventWaitNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let event: sys::CUevent = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_event_wait_node(graph, &dependencies, event) };
+    let answer = unsafe { checked::graph_add_event_wait_node(graph, &dependencies[..t.length(3, 0)], event) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed(4, &event);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2102,10 +2104,10 @@ fn cuGraphAddExternalSemaphoresSignalNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let node_params: sys::CUDA_EXT_SEM_SIGNAL_NODE_PARAMS = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_external_semaphores_signal_node(graph, &dependencies, &node_params) };
+    let answer = unsafe { checked::graph_add_external_semaphores_signal_node(graph, &dependencies[..t.length(3, 0)], &node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2117,10 +2119,10 @@ fn cuGraphAddExternalSemaphoresWaitNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let node_params: sys::CUDA_EXT_SEM_WAIT_NODE_PARAMS = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_external_semaphores_wait_node(graph, &dependencies, &node_params) };
+    let answer = unsafe { checked::graph_add_external_semaphores_wait_node(graph, &dependencies[..t.length(3, 0)], &node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2132,10 +2134,10 @@ fn cuGraphAddHostNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let node_params: sys::CUDA_HOST_NODE_PARAMS = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_host_node(graph, &dependencies, &node_params) };
+    let answer = unsafe { checked::graph_add_host_node(graph, &dependencies[..t.length(3, 0)], &node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2147,10 +2149,10 @@ fn cuGraphAddKernelNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let node_params: sys::CUDA_KERNEL_NODE_PARAMS_v1 = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::graph_add_kernel_node(graph, &dependencies, &node_params) };
+    let answer = unsafe { checked::legacy::graph_add_kernel_node(graph, &dependencies[..t.length(3, 0)], &node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2162,10 +2164,10 @@ fn cuGraphAddKernelNode_v2(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let node_params: sys::CUDA_KERNEL_NODE_PARAMS = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_kernel_node(graph, &dependencies, &node_params) };
+    let answer = unsafe { checked::graph_add_kernel_node(graph, &dependencies[..t.length(3, 0)], &node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2178,10 +2180,10 @@ fn cuGraphAddMemAllocNode(t: &mut Trial) {
     let mut node_params: sys::CUDA_MEM_ALLOC_NODE_PARAMS = t.value(4);
     t.writes::<sys::CUDA_MEM_ALLOC_NODE_PARAMS>(4, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_mem_alloc_node(graph, &dependencies, &mut node_params) };
+    let answer = unsafe { checked::graph_add_mem_alloc_node(graph, &dependencies[..t.length(3, 0)], &mut node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     t.wrote_through(4, &node_params);
     let Some(value) = t.settle(answer) else { return };
@@ -2194,10 +2196,10 @@ fn cuGraphAddMemFreeNode(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(2);
     let dptr: sys::CUdeviceptr = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_mem_free_node(graph, &dependencies, dptr) };
+    let answer = unsafe { checked::graph_add_mem_free_node(graph, &dependencies[..t.length(3, 0)], dptr) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed(4, &dptr);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -2210,10 +2212,10 @@ fn cuGraphAddMemcpyNode(t: &mut Trial) {
     let copy_params: sys::CUDA_MEMCPY3D = t.value(4);
     let ctx: sys::CUcontext = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_memcpy_node(graph, &dependencies, &copy_params, ctx) };
+    let answer = unsafe { checked::graph_add_memcpy_node(graph, &dependencies[..t.length(3, 0)], &copy_params, ctx) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const copy_params);
     t.passed(5, &ctx);
     let Some(value) = t.settle(answer) else { return };
@@ -2227,10 +2229,10 @@ fn cuGraphAddMemsetNode(t: &mut Trial) {
     let memset_params: sys::CUDA_MEMSET_NODE_PARAMS = t.value(4);
     let ctx: sys::CUcontext = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_memset_node(graph, &dependencies, &memset_params, ctx) };
+    let answer = unsafe { checked::graph_add_memset_node(graph, &dependencies[..t.length(3, 0)], &memset_params, ctx) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const memset_params);
     t.passed(5, &ctx);
     let Some(value) = t.settle(answer) else { return };
@@ -2244,10 +2246,10 @@ fn cuGraphAddNode(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(4);
     t.writes::<sys::CUgraphNodeParams>(4, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node(graph, &dependencies, &mut node_params) };
+    let answer = unsafe { checked::graph_add_node(graph, &dependencies[..t.length(3, 0)], &mut node_params) };
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed_pointer(4, &raw const node_params);
     t.wrote_through(4, &node_params);
     let Some(value) = t.settle(answer) else { return };
@@ -2262,14 +2264,14 @@ fn cuGraphAddNode_v2(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(5);
     t.writes::<sys::CUgraphNodeParams>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node_v2(graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), &mut node_params) };
+    let answer = unsafe { checked::graph_add_node_v2(graph, &dependencies[..t.length(3, 0)], t.present.then_some(&dependency_data[..t.shorter(3, 0)]), &mut node_params) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed_if_present(3, dependency_data.as_ptr());
-    t.passed::<usize>(4, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_slice_if_present(3, &dependency_data, 0);
+    t.passed_count::<usize>(4, 3, 0);
     t.passed_pointer(5, &raw const node_params);
     t.wrote_through(5, &node_params);
     let Some(value) = t.settle(answer) else { return };
@@ -2284,14 +2286,14 @@ fn cuGraphAddNode_v3(t: &mut Trial) {
     let mut node_params: sys::CUgraphNodeParams = t.value(5);
     t.writes::<sys::CUgraphNodeParams>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_add_node_v3(graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), &mut node_params) };
+    let answer = unsafe { checked::graph_add_node_v3(graph, &dependencies[..t.length(3, 0)], t.present.then_some(&dependency_data[..t.shorter(3, 0)]), &mut node_params) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed_if_present(3, dependency_data.as_ptr());
-    t.passed::<usize>(4, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_slice_if_present(3, &dependency_data, 0);
+    t.passed_count::<usize>(4, 3, 0);
     t.passed_pointer(5, &raw const node_params);
     t.wrote_through(5, &node_params);
     let Some(value) = t.settle(answer) else { return };
@@ -2684,32 +2686,37 @@ fn cuGraphExternalSemaphoresWaitNodeSetParams(t: &mut Trial) {
 
 fn cuGraphGetEdges(t: &mut Trial) {
     let graph: sys::CUgraph = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.writes::<sys::CUgraphNode>(2, 3);
-    t.counts::<usize>(3, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.writes_array::<sys::CUgraphNode>(2, 3);
+    t.lists::<usize>(3, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_get_edges(graph) };
     t.passed(0, &graph);
-    t.saw(3, &[0, 3]);
+    t.asked_with_null(1);
+    t.asked_with_null(2);
+    t.saw_list(3, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value.from);
-    t.gave_slice(2, &value.to);
+    t.gave_list(1, &value.from);
+    t.gave_list(2, &value.to);
 }
 
 fn cuGraphGetEdges_v2(t: &mut Trial) {
     let graph: sys::CUgraph = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.writes::<sys::CUgraphNode>(2, 3);
-    t.writes::<sys::CUgraphEdgeData>(3, 3);
-    t.counts::<usize>(4, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.writes_array::<sys::CUgraphNode>(2, 3);
+    t.writes_array::<sys::CUgraphEdgeData>(3, 3);
+    t.lists::<usize>(4, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_get_edges_v2(graph) };
     t.passed(0, &graph);
-    t.saw(4, &[0, 3]);
+    t.asked_with_null(1);
+    t.asked_with_null(2);
+    t.asked_with_null(3);
+    t.saw_list(4, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value.from);
-    t.gave_slice(2, &value.to);
-    t.gave_slice(3, &value.edge_data);
+    t.gave_list(1, &value.from);
+    t.gave_list(2, &value.to);
+    t.gave_list(3, &value.edge_data);
 }
 
 fn cuGraphGetId(t: &mut Trial) {
@@ -2724,26 +2731,28 @@ fn cuGraphGetId(t: &mut Trial) {
 
 fn cuGraphGetNodes(t: &mut Trial) {
     let graph: sys::CUgraph = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.counts::<usize>(2, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.lists::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_get_nodes(graph) };
     t.passed(0, &graph);
-    t.saw(2, &[0, 3]);
+    t.asked_with_null(1);
+    t.saw_list(2, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value);
+    t.gave_list(1, &value);
 }
 
 fn cuGraphGetRootNodes(t: &mut Trial) {
     let graph: sys::CUgraph = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.counts::<usize>(2, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.lists::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_get_root_nodes(graph) };
     t.passed(0, &graph);
-    t.saw(2, &[0, 3]);
+    t.asked_with_null(1);
+    t.saw_list(2, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value);
+    t.gave_list(1, &value);
 }
 
 fn cuGraphHostNodeGetParams(t: &mut Trial) {
@@ -2772,15 +2781,15 @@ fn cuGraphInstantiate(t: &mut Trial) {
     let mut error_node: sys::CUgraphNode = t.value(2);
     t.writes::<sys::CUgraphNode>(2, 1);
     let mut log_buffer: [u8; 10] = t.value(3);
-    t.writes::<[u8; 10]>(3, 1);
+    t.writes_array::<[u8; 10]>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::graph_instantiate(graph, &mut error_node, &mut log_buffer) };
+    let answer = unsafe { checked::legacy::graph_instantiate(graph, &mut error_node, &mut log_buffer[..t.length(10, 0)]) };
     t.passed(1, &graph);
     t.passed_pointer(2, &raw const error_node);
     t.wrote_through(2, &error_node);
     t.passed_pointer(3, log_buffer.as_ptr());
-    t.wrote_through(3, &log_buffer);
-    t.passed::<usize>(4, &10);
+    t.wrote_slice(3, &log_buffer, 0);
+    t.passed_count::<usize>(4, 10, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -2817,15 +2826,15 @@ fn cuGraphInstantiate_v2(t: &mut Trial) {
     let mut error_node: sys::CUgraphNode = t.value(2);
     t.writes::<sys::CUgraphNode>(2, 1);
     let mut log_buffer: [u8; 10] = t.value(3);
-    t.writes::<[u8; 10]>(3, 1);
+    t.writes_array::<[u8; 10]>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_instantiate_v2(graph, &mut error_node, &mut log_buffer) };
+    let answer = unsafe { checked::graph_instantiate_v2(graph, &mut error_node, &mut log_buffer[..t.length(10, 0)]) };
     t.passed(1, &graph);
     t.passed_pointer(2, &raw const error_node);
     t.wrote_through(2, &error_node);
     t.passed_pointer(3, log_buffer.as_ptr());
-    t.wrote_through(3, &log_buffer);
-    t.passed::<usize>(4, &10);
+    t.wrote_slice(3, &log_buffer, 0);
+    t.passed_count::<usize>(4, 10, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -2998,54 +3007,60 @@ fn cuGraphNodeGetContainingGraph(t: &mut Trial) {
 
 fn cuGraphNodeGetDependencies(t: &mut Trial) {
     let node: sys::CUgraphNode = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.counts::<usize>(2, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.lists::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_get_dependencies(node) };
     t.passed(0, &node);
-    t.saw(2, &[0, 3]);
+    t.asked_with_null(1);
+    t.saw_list(2, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value);
+    t.gave_list(1, &value);
 }
 
 fn cuGraphNodeGetDependencies_v2(t: &mut Trial) {
     let node: sys::CUgraphNode = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.writes::<sys::CUgraphEdgeData>(2, 3);
-    t.counts::<usize>(3, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.writes_array::<sys::CUgraphEdgeData>(2, 3);
+    t.lists::<usize>(3, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_get_dependencies_v2(node) };
     t.passed(0, &node);
-    t.saw(3, &[0, 3]);
+    t.asked_with_null(1);
+    t.asked_with_null(2);
+    t.saw_list(3, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value.dependencies);
-    t.gave_slice(2, &value.edge_data);
+    t.gave_list(1, &value.dependencies);
+    t.gave_list(2, &value.edge_data);
 }
 
 fn cuGraphNodeGetDependentNodes(t: &mut Trial) {
     let node: sys::CUgraphNode = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.counts::<usize>(2, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.lists::<usize>(2, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_get_dependent_nodes(node) };
     t.passed(0, &node);
-    t.saw(2, &[0, 3]);
+    t.asked_with_null(1);
+    t.saw_list(2, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value);
+    t.gave_list(1, &value);
 }
 
 fn cuGraphNodeGetDependentNodes_v2(t: &mut Trial) {
     let node: sys::CUgraphNode = t.value(0);
-    t.writes::<sys::CUgraphNode>(1, 3);
-    t.writes::<sys::CUgraphEdgeData>(2, 3);
-    t.counts::<usize>(3, 3);
+    t.writes_array::<sys::CUgraphNode>(1, 3);
+    t.writes_array::<sys::CUgraphEdgeData>(2, 3);
+    t.lists::<usize>(3, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_get_dependent_nodes_v2(node) };
     t.passed(0, &node);
-    t.saw(3, &[0, 3]);
+    t.asked_with_null(1);
+    t.asked_with_null(2);
+    t.saw_list(3, 3);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(1, &value.dependent_nodes);
-    t.gave_slice(2, &value.edge_data);
+    t.gave_list(1, &value.dependent_nodes);
+    t.gave_list(2, &value.edge_data);
 }
 
 fn cuGraphNodeGetEnabled(t: &mut Trial) {
@@ -3103,12 +3118,12 @@ fn cuGraphNodeGetType(t: &mut Trial) {
 fn cuGraphNodeSetEnabled(t: &mut Trial) {
     let graph_exec: sys::CUgraphExec = t.value(0);
     let node: sys::CUgraphNode = t.value(1);
-    let is_enabled: u32 = t.value(2);
+    let is_enabled = t.present;
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::graph_node_set_enabled(graph_exec, node, is_enabled) };
     t.passed(0, &graph_exec);
     t.passed(1, &node);
-    t.passed(2, &is_enabled);
+    t.passed(2, &u32::from(is_enabled));
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3153,14 +3168,14 @@ fn cuGraphRemoveDependencies(t: &mut Trial) {
     let from: [sys::CUgraphNode; 3] = t.value(1);
     let to: [sys::CUgraphNode; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_remove_dependencies(graph, &from, &to[..t.shorter(3)]) };
+    let answer = unsafe { checked::graph_remove_dependencies(graph, &from[..t.length(3, 0)], &to[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &graph);
-    t.passed_pointer(1, from.as_ptr());
-    t.passed_pointer(2, to.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(1, &from, 0);
+    t.passed_slice(2, &to, 0);
+    t.passed_count::<usize>(3, 3, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3170,15 +3185,15 @@ fn cuGraphRemoveDependencies_v2(t: &mut Trial) {
     let to: [sys::CUgraphNode; 3] = t.value(2);
     let edge_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graph_remove_dependencies_v2(graph, &from, &to[..t.shorter(3)], t.present.then_some(&edge_data[..t.shorter(3)])) };
+    let answer = unsafe { checked::graph_remove_dependencies_v2(graph, &from[..t.length(3, 0)], &to[..t.shorter(3, 0)], t.present.then_some(&edge_data[..t.shorter(3, 0)])) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &graph);
-    t.passed_pointer(1, from.as_ptr());
-    t.passed_pointer(2, to.as_ptr());
-    t.passed_if_present(3, edge_data.as_ptr());
-    t.passed::<usize>(4, &3);
+    t.passed_slice(1, &from, 0);
+    t.passed_slice(2, &to, 0);
+    t.passed_slice_if_present(3, &edge_data, 0);
+    t.passed_count::<usize>(4, 3, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3210,9 +3225,9 @@ fn cuGraphicsMapResources(t: &mut Trial) {
     let resources: [sys::CUgraphicsResource; 3] = t.value(1);
     let stream: sys::CUstream = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graphics_map_resources(&resources, stream) };
-    t.passed::<u32>(0, &3);
-    t.passed_pointer(1, resources.as_ptr());
+    let answer = unsafe { checked::graphics_map_resources(&resources[..t.length(3, 0)], stream) };
+    t.passed_count::<u32>(0, 3, 0);
+    t.passed_slice(1, &resources, 0);
     t.passed(2, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -3277,9 +3292,9 @@ fn cuGraphicsUnmapResources(t: &mut Trial) {
     let resources: [sys::CUgraphicsResource; 3] = t.value(1);
     let stream: sys::CUstream = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::graphics_unmap_resources(&resources, stream) };
-    t.passed::<u32>(0, &3);
-    t.passed_pointer(1, resources.as_ptr());
+    let answer = unsafe { checked::graphics_unmap_resources(&resources[..t.length(3, 0)], stream) };
+    t.passed_count::<u32>(0, 3, 0);
+    t.passed_slice(1, &resources, 0);
     t.passed(2, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -3592,9 +3607,9 @@ fn cuLaunchCooperativeKernelMultiDevice(t: &mut Trial) {
     let launch_params_list: [sys::CUDA_LAUNCH_PARAMS; 3] = t.value(0);
     let flags: u32 = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::launch_cooperative_kernel_multi_device(&launch_params_list, flags) };
-    t.passed_pointer(0, launch_params_list.as_ptr());
-    t.passed::<u32>(1, &3);
+    let answer = unsafe { checked::launch_cooperative_kernel_multi_device(&launch_params_list[..t.length(3, 0)], flags) };
+    t.passed_slice(0, &launch_params_list, 0);
+    t.passed_count::<u32>(1, 3, 0);
     t.passed(2, &flags);
     let _: Option<()> = t.settle(answer);
 }
@@ -3694,15 +3709,15 @@ fn cuLaunchKernelEx(t: &mut Trial) {
 }
 
 fn cuLibraryEnumerateKernels(t: &mut Trial) {
-    t.writes::<sys::CUkernel>(0, 3);
-    let num_kernels: u32 = 3;
+    t.writes_array::<sys::CUkernel>(0, 3);
+    let num_kernels: u32 = t.count(3, 0);
     let library: sys::CUlibrary = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::library_enumerate_kernels(num_kernels, library) };
     t.passed(1, &num_kernels);
     t.passed(2, &library);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(0, &value);
+    t.gave_vector(0, &value);
 }
 
 fn cuLibraryGetGlobal(t: &mut Trial) {
@@ -3787,19 +3802,19 @@ fn cuLibraryLoadData(t: &mut Trial) {
     let mut library_option_values: [*mut c_void; 3] = t.value(6);
     t.writes::<[*mut c_void; 3]>(6, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_load_data(code, &jit_options, &mut jit_options_values[..t.shorter(3)], &library_options, &mut library_option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::library_load_data(code, &jit_options[..t.length(3, 0)], &mut jit_options_values[..t.shorter(3, 0)], &library_options[..t.length(3, 0)], &mut library_option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &code);
-    t.passed_pointer(2, jit_options.as_ptr());
-    t.passed_pointer(3, jit_options_values.as_ptr());
-    t.wrote_through(3, &jit_options_values);
-    t.passed::<u32>(4, &3);
-    t.passed_pointer(5, library_options.as_ptr());
-    t.passed_pointer(6, library_option_values.as_ptr());
-    t.wrote_through(6, &library_option_values);
-    t.passed::<u32>(7, &3);
+    t.passed_slice(2, &jit_options, 0);
+    t.passed_slice(3, &jit_options_values, 0);
+    t.wrote_slice(3, &jit_options_values, 0);
+    t.passed_count::<u32>(4, 3, 0);
+    t.passed_slice(5, &library_options, 0);
+    t.passed_slice(6, &library_option_values, 0);
+    t.wrote_slice(6, &library_option_values, 0);
+    t.passed_count::<u32>(7, 3, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -3814,19 +3829,19 @@ fn cuLibraryLoadFromFile(t: &mut Trial) {
     let mut library_option_values: [*mut c_void; 3] = t.value(6);
     t.writes::<[*mut c_void; 3]>(6, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::library_load_from_file(file_name, &jit_options, &mut jit_options_values[..t.shorter(3)], &library_options, &mut library_option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::library_load_from_file(file_name, &jit_options[..t.length(3, 0)], &mut jit_options_values[..t.shorter(3, 0)], &library_options[..t.length(3, 0)], &mut library_option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed_pointer(1, file_name.as_ptr());
-    t.passed_pointer(2, jit_options.as_ptr());
-    t.passed_pointer(3, jit_options_values.as_ptr());
-    t.wrote_through(3, &jit_options_values);
-    t.passed::<u32>(4, &3);
-    t.passed_pointer(5, library_options.as_ptr());
-    t.passed_pointer(6, library_option_values.as_ptr());
-    t.wrote_through(6, &library_option_values);
-    t.passed::<u32>(7, &3);
+    t.passed_slice(2, &jit_options, 0);
+    t.passed_slice(3, &jit_options_values, 0);
+    t.wrote_slice(3, &jit_options_values, 0);
+    t.passed_count::<u32>(4, 3, 0);
+    t.passed_slice(5, &library_options, 0);
+    t.passed_slice(6, &library_option_values, 0);
+    t.wrote_slice(6, &library_option_values, 0);
+    t.passed_count::<u32>(7, 3, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -3848,19 +3863,19 @@ fn cuLinkAddData(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(7);
     t.writes::<[*mut c_void; 3]>(7, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::legacy::link_add_data(state, type_, &data[..t.length(5, 0)], t.present.then_some(name), &options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, data.as_ptr());
-    t.passed::<usize>(3, &10);
+    t.passed_count::<usize>(3, 10, 0);
     t.passed_if_present(4, name.as_ptr());
-    t.passed::<u32>(5, &3);
-    t.passed_pointer(6, options.as_ptr());
-    t.passed_pointer(7, option_values.as_ptr());
-    t.wrote_through(7, &option_values);
+    t.passed_count::<u32>(5, 3, 0);
+    t.passed_slice(6, &options, 0);
+    t.passed_slice(7, &option_values, 0);
+    t.wrote_slice(7, &option_values, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3873,19 +3888,19 @@ fn cuLinkAddData_v2(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(7);
     t.writes::<[*mut c_void; 3]>(7, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_add_data(state, type_, &data, t.present.then_some(name), &options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::link_add_data(state, type_, &data[..t.length(5, 0)], t.present.then_some(name), &options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, data.as_ptr());
-    t.passed::<usize>(3, &10);
+    t.passed_count::<usize>(3, 10, 0);
     t.passed_if_present(4, name.as_ptr());
-    t.passed::<u32>(5, &3);
-    t.passed_pointer(6, options.as_ptr());
-    t.passed_pointer(7, option_values.as_ptr());
-    t.wrote_through(7, &option_values);
+    t.passed_count::<u32>(5, 3, 0);
+    t.passed_slice(6, &options, 0);
+    t.passed_slice(7, &option_values, 0);
+    t.wrote_slice(7, &option_values, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3897,17 +3912,17 @@ fn cuLinkAddFile(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(5);
     t.writes::<[*mut c_void; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_add_file(state, type_, path, &options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::legacy::link_add_file(state, type_, path, &options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, path.as_ptr());
-    t.passed::<u32>(3, &3);
-    t.passed_pointer(4, options.as_ptr());
-    t.passed_pointer(5, option_values.as_ptr());
-    t.wrote_through(5, &option_values);
+    t.passed_count::<u32>(3, 3, 0);
+    t.passed_slice(4, &options, 0);
+    t.passed_slice(5, &option_values, 0);
+    t.wrote_slice(5, &option_values, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3919,17 +3934,17 @@ fn cuLinkAddFile_v2(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(5);
     t.writes::<[*mut c_void; 3]>(5, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_add_file(state, type_, path, &options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::link_add_file(state, type_, path, &options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &state);
     t.passed(1, &type_);
     t.passed_pointer(2, path.as_ptr());
-    t.passed::<u32>(3, &3);
-    t.passed_pointer(4, options.as_ptr());
-    t.passed_pointer(5, option_values.as_ptr());
-    t.wrote_through(5, &option_values);
+    t.passed_count::<u32>(3, 3, 0);
+    t.passed_slice(4, &options, 0);
+    t.passed_slice(5, &option_values, 0);
+    t.wrote_slice(5, &option_values, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -3951,14 +3966,14 @@ fn cuLinkCreate(t: &mut Trial) {
     t.writes::<[*mut c_void; 3]>(2, 1);
     t.writes::<sys::CUlinkState>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::link_create(&options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::legacy::link_create(&options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed::<u32>(0, &3);
-    t.passed_pointer(1, options.as_ptr());
-    t.passed_pointer(2, option_values.as_ptr());
-    t.wrote_through(2, &option_values);
+    t.passed_count::<u32>(0, 3, 0);
+    t.passed_slice(1, &options, 0);
+    t.passed_slice(2, &option_values, 0);
+    t.wrote_slice(2, &option_values, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(3, &value);
 }
@@ -3969,14 +3984,14 @@ fn cuLinkCreate_v2(t: &mut Trial) {
     t.writes::<[*mut c_void; 3]>(2, 1);
     t.writes::<sys::CUlinkState>(3, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::link_create(&options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::link_create(&options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed::<u32>(0, &3);
-    t.passed_pointer(1, options.as_ptr());
-    t.passed_pointer(2, option_values.as_ptr());
-    t.wrote_through(2, &option_values);
+    t.passed_count::<u32>(0, 3, 0);
+    t.passed_slice(1, &options, 0);
+    t.passed_slice(2, &option_values, 0);
+    t.wrote_slice(2, &option_values, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(3, &value);
 }
@@ -4165,16 +4180,16 @@ fn cuLogsDumpToMemory(t: &mut Trial) {
     let mut iterator: sys::CUlogIterator = t.value(0);
     t.writes::<sys::CUlogIterator>(0, 1);
     let mut buffer: [u8; 10] = t.value(1);
-    t.writes::<[u8; 10]>(1, 1);
-    t.counts::<usize>(2, 9);
+    t.writes_array::<[u8; 10]>(1, 1);
+    t.counts::<usize>(2, 10, 0);
     let flags: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::logs_dump_to_memory(t.present.then_some(&mut iterator), &mut buffer, flags) };
+    let answer = unsafe { checked::logs_dump_to_memory(t.present.then_some(&mut iterator), &mut buffer[..t.length(10, 0)], flags) };
     t.passed_if_present(0, &raw const iterator);
     t.wrote_if_present(0, &iterator);
-    t.passed_pointer(1, buffer.as_ptr());
-    t.wrote_through(1, &buffer);
-    t.saw(2, &[10]);
+    t.passed_slice(1, &buffer, 0);
+    t.wrote_slice(1, &buffer, 0);
+    t.saw_count(2, 10, 0);
     t.passed(3, &flags);
     let Some(value) = t.settle(answer) else { return };
     t.counted(value as u64, 2);
@@ -4335,12 +4350,12 @@ fn cuMemBatchDecompressAsync(t: &mut Trial) {
     t.writes::<usize>(3, 1);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_batch_decompress_async(&params_array, flags, &mut error_index, stream) };
-    t.passed_pointer(0, params_array.as_ptr());
-    t.passed::<usize>(1, &3);
+    let answer = unsafe { checked::mem_batch_decompress_async(&params_array[..t.length(3, 0)], flags, t.present.then_some(&mut error_index), stream) };
+    t.passed_slice(0, &params_array, 0);
+    t.passed_count::<usize>(1, 3, 0);
     t.passed(2, &flags);
-    t.passed_pointer(3, &raw const error_index);
-    t.wrote_through(3, &error_index);
+    t.passed_if_present(3, &raw const error_index);
+    t.wrote_if_present(3, &error_index);
     t.passed(4, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -4367,16 +4382,16 @@ fn cuMemDiscardAndPrefetchBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(6);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_discard_and_prefetch_batch_async(&dptrs, &sizes[..t.shorter(3)], &prefetch_locs, &prefetch_loc_idxs[..t.shorter(3)], flags, stream) };
+    let answer = unsafe { checked::mem_discard_and_prefetch_batch_async(&dptrs[..t.length(3, 0)], &sizes[..t.shorter(3, 0)], &prefetch_locs[..t.length(3, 0)], &prefetch_loc_idxs[..t.shorter(3, 0)], flags, stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, dptrs.as_ptr());
-    t.passed_pointer(1, sizes.as_ptr());
-    t.passed::<usize>(2, &3);
-    t.passed_pointer(3, prefetch_locs.as_ptr());
-    t.passed_pointer(4, prefetch_loc_idxs.as_ptr());
-    t.passed::<usize>(5, &3);
+    t.passed_slice(0, &dptrs, 0);
+    t.passed_slice(1, &sizes, 0);
+    t.passed_count::<usize>(2, 3, 0);
+    t.passed_slice(3, &prefetch_locs, 0);
+    t.passed_slice(4, &prefetch_loc_idxs, 0);
+    t.passed_count::<usize>(5, 3, 0);
     t.passed(6, &flags);
     t.passed(7, &stream);
     let _: Option<()> = t.settle(answer);
@@ -4388,13 +4403,13 @@ fn cuMemDiscardBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(3);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_discard_batch_async(&dptrs, &sizes[..t.shorter(3)], flags, stream) };
+    let answer = unsafe { checked::mem_discard_batch_async(&dptrs[..t.length(3, 0)], &sizes[..t.shorter(3, 0)], flags, stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, dptrs.as_ptr());
-    t.passed_pointer(1, sizes.as_ptr());
-    t.passed::<usize>(2, &3);
+    t.passed_slice(0, &dptrs, 0);
+    t.passed_slice(1, &sizes, 0);
+    t.passed_count::<usize>(2, 3, 0);
     t.passed(3, &flags);
     t.passed(4, &stream);
     let _: Option<()> = t.settle(answer);
@@ -4650,9 +4665,9 @@ fn cuMemMapArrayAsync(t: &mut Trial) {
     let map_info_list: [sys::CUarrayMapInfo; 3] = t.value(0);
     let stream: sys::CUstream = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_map_array_async(&map_info_list, stream) };
-    t.passed_pointer(0, map_info_list.as_ptr());
-    t.passed::<u32>(1, &3);
+    let answer = unsafe { checked::mem_map_array_async(&map_info_list[..t.length(3, 0)], stream) };
+    t.passed_slice(0, &map_info_list, 0);
+    t.passed_count::<u32>(1, 3, 0);
     t.passed(2, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -4753,10 +4768,10 @@ fn cuMemPoolSetAccess(t: &mut Trial) {
     let pool: sys::CUmemoryPool = t.value(0);
     let map: [sys::CUmemAccessDesc; 3] = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_pool_set_access(pool, &map) };
+    let answer = unsafe { checked::mem_pool_set_access(pool, &map[..t.length(3, 0)]) };
     t.passed(0, &pool);
-    t.passed_pointer(1, map.as_ptr());
-    t.passed::<usize>(2, &3);
+    t.passed_slice(1, &map, 0);
+    t.passed_count::<usize>(2, 3, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -4820,16 +4835,16 @@ fn cuMemPrefetchBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(6);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_prefetch_batch_async(&dptrs, &sizes[..t.shorter(3)], &prefetch_locs, &prefetch_loc_idxs[..t.shorter(3)], flags, stream) };
+    let answer = unsafe { checked::mem_prefetch_batch_async(&dptrs[..t.length(3, 0)], &sizes[..t.shorter(3, 0)], &prefetch_locs[..t.length(3, 0)], &prefetch_loc_idxs[..t.shorter(3, 0)], flags, stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, dptrs.as_ptr());
-    t.passed_pointer(1, sizes.as_ptr());
-    t.passed::<usize>(2, &3);
-    t.passed_pointer(3, prefetch_locs.as_ptr());
-    t.passed_pointer(4, prefetch_loc_idxs.as_ptr());
-    t.passed::<usize>(5, &3);
+    t.passed_slice(0, &dptrs, 0);
+    t.passed_slice(1, &sizes, 0);
+    t.passed_count::<usize>(2, 3, 0);
+    t.passed_slice(3, &prefetch_locs, 0);
+    t.passed_slice(4, &prefetch_loc_idxs, 0);
+    t.passed_count::<usize>(5, 3, 0);
     t.passed(6, &flags);
     t.passed(7, &stream);
     let _: Option<()> = t.settle(answer);
@@ -4837,15 +4852,15 @@ fn cuMemPrefetchBatchAsync(t: &mut Trial) {
 
 fn cuMemRangeGetAttribute(t: &mut Trial) {
     let mut data: [u16; 5] = t.value(0);
-    t.writes::<[u16; 5]>(0, 1);
+    t.writes_array::<[u16; 5]>(0, 1);
     let attribute: sys::CUmem_range_attribute = t.value(2);
     let dev_ptr: sys::CUdeviceptr = t.value(3);
     let count: usize = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_range_get_attribute(&mut data, attribute, dev_ptr, count) };
+    let answer = unsafe { checked::mem_range_get_attribute(&mut data[..t.length(5, 0)], attribute, dev_ptr, count) };
     t.passed_pointer(0, data.as_ptr());
-    t.wrote_through(0, &data);
-    t.passed::<usize>(1, &10);
+    t.wrote_slice(0, &data, 0);
+    t.passed_count::<usize>(1, 10, 0);
     t.passed(2, &attribute);
     t.passed(3, &dev_ptr);
     t.passed(4, &count);
@@ -4859,14 +4874,14 @@ fn cuMemRangeGetAttributes(t: &mut Trial) {
     let dev_ptr: sys::CUdeviceptr = t.value(4);
     let count: usize = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_range_get_attributes(&data, &data_sizes[..t.shorter(3)], &attributes[..t.shorter(3)], dev_ptr, count) };
+    let answer = unsafe { checked::mem_range_get_attributes(&data[..t.length(3, 0)], &data_sizes[..t.shorter(3, 0)], &attributes[..t.shorter(3, 0)], dev_ptr, count) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, data.as_ptr());
-    t.passed_pointer(1, data_sizes.as_ptr());
-    t.passed_pointer(2, attributes.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(0, &data, 0);
+    t.passed_slice(1, &data_sizes, 0);
+    t.passed_slice(2, &attributes, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed(4, &dev_ptr);
     t.passed(5, &count);
     let _: Option<()> = t.settle(answer);
@@ -4895,11 +4910,11 @@ fn cuMemSetAccess(t: &mut Trial) {
     let size: usize = t.value(1);
     let desc: [sys::CUmemAccessDesc; 3] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::mem_set_access(ptr, size, &desc) };
+    let answer = unsafe { checked::mem_set_access(ptr, size, &desc[..t.length(3, 0)]) };
     t.passed(0, &ptr);
     t.passed(1, &size);
-    t.passed_pointer(2, desc.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(2, &desc, 0);
+    t.passed_count::<usize>(3, 3, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -4980,9 +4995,9 @@ fn cuMemcpy3DBatchAsync(t: &mut Trial) {
     let flags: u64 = t.value(3);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_3d_batch_async(&op_list, &mut fail_idx, flags, stream) };
-    t.passed::<usize>(0, &3);
-    t.passed_pointer(1, op_list.as_ptr());
+    let answer = unsafe { checked::memcpy_3d_batch_async(&op_list[..t.length(3, 0)], &mut fail_idx, flags, stream) };
+    t.passed_count::<usize>(0, 3, 0);
+    t.passed_slice(1, &op_list, 0);
     t.passed_pointer(2, &raw const fail_idx);
     t.wrote_through(2, &fail_idx);
     t.passed(3, &flags);
@@ -4995,9 +5010,9 @@ fn cuMemcpy3DBatchAsync_v2(t: &mut Trial) {
     let flags: u64 = t.value(2);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_3d_batch_async_v2(&op_list, flags, stream) };
-    t.passed::<usize>(0, &3);
-    t.passed_pointer(1, op_list.as_ptr());
+    let answer = unsafe { checked::memcpy_3d_batch_async_v2(&op_list[..t.length(3, 0)], flags, stream) };
+    t.passed_count::<usize>(0, 3, 0);
+    t.passed_slice(1, &op_list, 0);
     t.passed(2, &flags);
     t.passed(3, &stream);
     let _: Option<()> = t.settle(answer);
@@ -5087,33 +5102,33 @@ fn cuMemcpyAtoD_v2(t: &mut Trial) {
 
 fn cuMemcpyAtoHAsync_v2(t: &mut Trial) {
     let mut dst_host: [u16; 5] = t.value(0);
-    t.writes::<[u16; 5]>(0, 1);
+    t.writes_array::<[u16; 5]>(0, 1);
     let src_array: sys::CUarray = t.value(1);
     let src_offset: usize = t.value(2);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_atoh_async(&mut dst_host, src_array, src_offset, stream) };
+    let answer = unsafe { checked::memcpy_atoh_async(&mut dst_host[..t.length(5, 0)], src_array, src_offset, stream) };
     t.passed_pointer(0, dst_host.as_ptr());
-    t.wrote_through(0, &dst_host);
+    t.wrote_slice(0, &dst_host, 0);
     t.passed(1, &src_array);
     t.passed(2, &src_offset);
-    t.passed::<usize>(3, &10);
+    t.passed_count::<usize>(3, 10, 0);
     t.passed(4, &stream);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuMemcpyAtoH_v2(t: &mut Trial) {
     let mut dst_host: [u16; 5] = t.value(0);
-    t.writes::<[u16; 5]>(0, 1);
+    t.writes_array::<[u16; 5]>(0, 1);
     let src_array: sys::CUarray = t.value(1);
     let src_offset: usize = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_atoh(&mut dst_host, src_array, src_offset) };
+    let answer = unsafe { checked::memcpy_atoh(&mut dst_host[..t.length(5, 0)], src_array, src_offset) };
     t.passed_pointer(0, dst_host.as_ptr());
-    t.wrote_through(0, &dst_host);
+    t.wrote_slice(0, &dst_host, 0);
     t.passed(1, &src_array);
     t.passed(2, &src_offset);
-    t.passed::<usize>(3, &10);
+    t.passed_count::<usize>(3, 10, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -5127,17 +5142,17 @@ fn cuMemcpyBatchAsync(t: &mut Trial) {
     t.writes::<usize>(7, 1);
     let stream: sys::CUstream = t.value(8);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_batch_async(&dsts, &srcs[..t.shorter(3)], &sizes[..t.shorter(3)], &attrs, &attrs_idxs[..t.shorter(3)], &mut fail_idx, stream) };
+    let answer = unsafe { checked::memcpy_batch_async(&dsts[..t.length(3, 0)], &srcs[..t.shorter(3, 0)], &sizes[..t.shorter(3, 0)], &attrs[..t.length(3, 0)], &attrs_idxs[..t.shorter(3, 0)], &mut fail_idx, stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, dsts.as_ptr());
-    t.passed_pointer(1, srcs.as_ptr());
-    t.passed_pointer(2, sizes.as_ptr());
-    t.passed::<usize>(3, &3);
-    t.passed_pointer(4, attrs.as_ptr());
-    t.passed_pointer(5, attrs_idxs.as_ptr());
-    t.passed::<usize>(6, &3);
+    t.passed_slice(0, &dsts, 0);
+    t.passed_slice(1, &srcs, 0);
+    t.passed_slice(2, &sizes, 0);
+    t.passed_count::<usize>(3, 3, 0);
+    t.passed_slice(4, &attrs, 0);
+    t.passed_slice(5, &attrs_idxs, 0);
+    t.passed_count::<usize>(6, 3, 0);
     t.passed_pointer(7, &raw const fail_idx);
     t.wrote_through(7, &fail_idx);
     t.passed(8, &stream);
@@ -5152,17 +5167,17 @@ fn cuMemcpyBatchAsync_v2(t: &mut Trial) {
     let attrs_idxs: [usize; 3] = t.value(5);
     let stream: sys::CUstream = t.value(7);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_batch_async_v2(&dsts, &srcs[..t.shorter(3)], &sizes[..t.shorter(3)], &attrs, &attrs_idxs[..t.shorter(3)], stream) };
+    let answer = unsafe { checked::memcpy_batch_async_v2(&dsts[..t.length(3, 0)], &srcs[..t.shorter(3, 0)], &sizes[..t.shorter(3, 0)], &attrs[..t.length(3, 0)], &attrs_idxs[..t.shorter(3, 0)], stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, dsts.as_ptr());
-    t.passed_pointer(1, srcs.as_ptr());
-    t.passed_pointer(2, sizes.as_ptr());
-    t.passed::<usize>(3, &3);
-    t.passed_pointer(4, attrs.as_ptr());
-    t.passed_pointer(5, attrs_idxs.as_ptr());
-    t.passed::<usize>(6, &3);
+    t.passed_slice(0, &dsts, 0);
+    t.passed_slice(1, &srcs, 0);
+    t.passed_slice(2, &sizes, 0);
+    t.passed_count::<usize>(3, 3, 0);
+    t.passed_slice(4, &attrs, 0);
+    t.passed_slice(5, &attrs_idxs, 0);
+    t.passed_count::<usize>(6, 3, 0);
     t.passed(7, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -5209,29 +5224,29 @@ fn cuMemcpyDtoD_v2(t: &mut Trial) {
 
 fn cuMemcpyDtoHAsync_v2(t: &mut Trial) {
     let mut dst_host: [u16; 5] = t.value(0);
-    t.writes::<[u16; 5]>(0, 1);
+    t.writes_array::<[u16; 5]>(0, 1);
     let src_device: sys::CUdeviceptr = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_dtoh_async(&mut dst_host, src_device, stream) };
+    let answer = unsafe { checked::memcpy_dtoh_async(&mut dst_host[..t.length(5, 0)], src_device, stream) };
     t.passed_pointer(0, dst_host.as_ptr());
-    t.wrote_through(0, &dst_host);
+    t.wrote_slice(0, &dst_host, 0);
     t.passed(1, &src_device);
-    t.passed::<usize>(2, &10);
+    t.passed_count::<usize>(2, 10, 0);
     t.passed(3, &stream);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuMemcpyDtoH_v2(t: &mut Trial) {
     let mut dst_host: [u16; 5] = t.value(0);
-    t.writes::<[u16; 5]>(0, 1);
+    t.writes_array::<[u16; 5]>(0, 1);
     let src_device: sys::CUdeviceptr = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_dtoh(&mut dst_host, src_device) };
+    let answer = unsafe { checked::memcpy_dtoh(&mut dst_host[..t.length(5, 0)], src_device) };
     t.passed_pointer(0, dst_host.as_ptr());
-    t.wrote_through(0, &dst_host);
+    t.wrote_slice(0, &dst_host, 0);
     t.passed(1, &src_device);
-    t.passed::<usize>(2, &10);
+    t.passed_count::<usize>(2, 10, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -5241,11 +5256,11 @@ fn cuMemcpyHtoAAsync_v2(t: &mut Trial) {
     let src_host: [u16; 5] = t.value(2);
     let stream: sys::CUstream = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_htoa_async(dst_array, dst_offset, &src_host, stream) };
+    let answer = unsafe { checked::memcpy_htoa_async(dst_array, dst_offset, &src_host[..t.length(5, 0)], stream) };
     t.passed(0, &dst_array);
     t.passed(1, &dst_offset);
     t.passed_pointer(2, src_host.as_ptr());
-    t.passed::<usize>(3, &10);
+    t.passed_count::<usize>(3, 10, 0);
     t.passed(4, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -5255,11 +5270,11 @@ fn cuMemcpyHtoA_v2(t: &mut Trial) {
     let dst_offset: usize = t.value(1);
     let src_host: [u16; 5] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_htoa(dst_array, dst_offset, &src_host) };
+    let answer = unsafe { checked::memcpy_htoa(dst_array, dst_offset, &src_host[..t.length(5, 0)]) };
     t.passed(0, &dst_array);
     t.passed(1, &dst_offset);
     t.passed_pointer(2, src_host.as_ptr());
-    t.passed::<usize>(3, &10);
+    t.passed_count::<usize>(3, 10, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -5268,10 +5283,10 @@ fn cuMemcpyHtoDAsync_v2(t: &mut Trial) {
     let src_host: [u16; 5] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_htod_async(dst_device, &src_host, stream) };
+    let answer = unsafe { checked::memcpy_htod_async(dst_device, &src_host[..t.length(5, 0)], stream) };
     t.passed(0, &dst_device);
     t.passed_pointer(1, src_host.as_ptr());
-    t.passed::<usize>(2, &10);
+    t.passed_count::<usize>(2, 10, 0);
     t.passed(3, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -5280,10 +5295,10 @@ fn cuMemcpyHtoD_v2(t: &mut Trial) {
     let dst_device: sys::CUdeviceptr = t.value(0);
     let src_host: [u16; 5] = t.value(1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::memcpy_htod(dst_device, &src_host) };
+    let answer = unsafe { checked::memcpy_htod(dst_device, &src_host[..t.length(5, 0)]) };
     t.passed(0, &dst_device);
     t.passed_pointer(1, src_host.as_ptr());
-    t.passed::<usize>(2, &10);
+    t.passed_count::<usize>(2, 10, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -5572,15 +5587,15 @@ fn cuMipmappedArrayGetSparseProperties(t: &mut Trial) {
 }
 
 fn cuModuleEnumerateFunctions(t: &mut Trial) {
-    t.writes::<sys::CUfunction>(0, 3);
-    let num_functions: u32 = 3;
+    t.writes_array::<sys::CUfunction>(0, 3);
+    let num_functions: u32 = t.count(3, 0);
     let module: sys::CUmodule = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::module_enumerate_functions(num_functions, module) };
     t.passed(1, &num_functions);
     t.passed(2, &module);
     let Some(value) = t.settle(answer) else { return };
-    t.gave_slice(0, &value);
+    t.gave_vector(0, &value);
 }
 
 fn cuModuleGetFunction(t: &mut Trial) {
@@ -5678,15 +5693,15 @@ fn cuModuleLoadDataEx(t: &mut Trial) {
     let mut option_values: [*mut c_void; 3] = t.value(4);
     t.writes::<[*mut c_void; 3]>(4, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::module_load_data_ex(image, &options, &mut option_values[..t.shorter(3)]) };
+    let answer = unsafe { checked::module_load_data_ex(image, &options[..t.length(3, 0)], &mut option_values[..t.shorter(3, 0)]) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &image);
-    t.passed::<u32>(2, &3);
-    t.passed_pointer(3, options.as_ptr());
-    t.passed_pointer(4, option_values.as_ptr());
-    t.wrote_through(4, &option_values);
+    t.passed_count::<u32>(2, 3, 0);
+    t.passed_slice(3, &options, 0);
+    t.passed_slice(4, &option_values, 0);
+    t.wrote_slice(4, &option_values, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
 }
@@ -5984,11 +5999,11 @@ fn cuParamSetv(t: &mut Trial) {
     let offset: i32 = t.value(1);
     let ptr: [u16; 5] = t.value(2);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::param_setv(func, offset, &ptr) };
+    let answer = unsafe { checked::param_setv(func, offset, &ptr[..t.length(5, 0)]) };
     t.passed(0, &func);
     t.passed(1, &offset);
     t.passed_pointer(2, ptr.as_ptr());
-    t.passed::<u32>(3, &10);
+    t.passed_count::<u32>(3, 10, 0);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -6009,13 +6024,13 @@ fn cuPointerGetAttributes(t: &mut Trial) {
     let data: [*mut c_void; 3] = t.value(2);
     let ptr: sys::CUdeviceptr = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::pointer_get_attributes(&attributes, &data[..t.shorter(3)], ptr) };
+    let answer = unsafe { checked::pointer_get_attributes(&attributes[..t.length(3, 0)], &data[..t.shorter(3, 0)], ptr) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed::<u32>(0, &3);
-    t.passed_pointer(1, attributes.as_ptr());
-    t.passed_pointer(2, data.as_ptr());
+    t.passed_count::<u32>(0, 3, 0);
+    t.passed_slice(1, &attributes, 0);
+    t.passed_slice(2, &data, 0);
     t.passed(3, &ptr);
     let _: Option<()> = t.settle(answer);
 }
@@ -6037,13 +6052,13 @@ fn cuSignalExternalSemaphoresAsync(t: &mut Trial) {
     let params_array: [sys::CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS; 3] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::signal_external_semaphores_async(&ext_sem_array, &params_array[..t.shorter(3)], stream) };
+    let answer = unsafe { checked::signal_external_semaphores_async(&ext_sem_array[..t.length(3, 0)], &params_array[..t.shorter(3, 0)], stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, ext_sem_array.as_ptr());
-    t.passed_pointer(1, params_array.as_ptr());
-    t.passed::<u32>(2, &3);
+    t.passed_slice(0, &ext_sem_array, 0);
+    t.passed_slice(1, &params_array, 0);
+    t.passed_count::<u32>(2, 3, 0);
     t.passed(3, &stream);
     let _: Option<()> = t.settle(answer);
 }
@@ -6081,10 +6096,10 @@ fn cuStreamBatchMemOp(t: &mut Trial) {
     let param_array: [sys::CUstreamBatchMemOpParams; 3] = t.value(2);
     let flags: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::stream_batch_mem_op(stream, &param_array, flags) };
+    let answer = unsafe { checked::legacy::stream_batch_mem_op(stream, &param_array[..t.length(3, 0)], flags) };
     t.passed(0, &stream);
-    t.passed::<u32>(1, &3);
-    t.passed_pointer(2, param_array.as_ptr());
+    t.passed_count::<u32>(1, 3, 0);
+    t.passed_slice(2, &param_array, 0);
     t.passed(3, &flags);
     let _: Option<()> = t.settle(answer);
 }
@@ -6094,10 +6109,10 @@ fn cuStreamBatchMemOp_v2(t: &mut Trial) {
     let param_array: [sys::CUstreamBatchMemOpParams; 3] = t.value(2);
     let flags: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_batch_mem_op(stream, &param_array, flags) };
+    let answer = unsafe { checked::stream_batch_mem_op(stream, &param_array[..t.length(3, 0)], flags) };
     t.passed(0, &stream);
-    t.passed::<u32>(1, &3);
-    t.passed_pointer(2, param_array.as_ptr());
+    t.passed_count::<u32>(1, 3, 0);
+    t.passed_slice(2, &param_array, 0);
     t.passed(3, &flags);
     let _: Option<()> = t.settle(answer);
 }
@@ -6127,15 +6142,15 @@ fn cuStreamBeginCaptureToGraph(t: &mut Trial) {
     let dependency_data: [sys::CUgraphEdgeData; 3] = t.value(3);
     let mode: sys::CUstreamCaptureMode = t.value(5);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_begin_capture_to_graph(stream, graph, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), mode) };
+    let answer = unsafe { checked::stream_begin_capture_to_graph(stream, graph, &dependencies[..t.length(3, 0)], t.present.then_some(&dependency_data[..t.shorter(3, 0)]), mode) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &stream);
     t.passed(1, &graph);
-    t.passed_pointer(2, dependencies.as_ptr());
-    t.passed_if_present(3, dependency_data.as_ptr());
-    t.passed::<usize>(4, &3);
+    t.passed_slice(2, &dependencies, 0);
+    t.passed_slice_if_present(3, &dependency_data, 0);
+    t.passed_count::<usize>(4, 3, 0);
     t.passed(5, &mode);
     let _: Option<()> = t.settle(answer);
 }
@@ -6262,7 +6277,7 @@ fn cuStreamGetCaptureInfo_v2(t: &mut Trial) {
     t.writes::<u64>(2, 1);
     t.writes::<sys::CUgraph>(3, 1);
     t.points_to::<sys::CUgraphNode>(4, 3);
-    t.counts::<usize>(5, 3);
+    t.lists::<usize>(5, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::stream_get_capture_info(stream) };
     t.passed(0, &stream);
@@ -6271,7 +6286,7 @@ fn cuStreamGetCaptureInfo_v2(t: &mut Trial) {
     t.gave(1, &value.capture_status);
     t.gave(2, &value.id);
     t.gave(3, &value.graph);
-    t.gave_slice(4, &value.dependencies);
+    t.gave_list(4, &value.dependencies);
 }
 
 fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
@@ -6281,7 +6296,7 @@ fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
     t.writes::<sys::CUgraph>(3, 1);
     t.points_to::<sys::CUgraphNode>(4, 3);
     t.points_to::<sys::CUgraphEdgeData>(5, 3);
-    t.counts::<usize>(6, 3);
+    t.lists::<usize>(6, 3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::stream_get_capture_info_v3(stream) };
     t.passed(0, &stream);
@@ -6290,8 +6305,8 @@ fn cuStreamGetCaptureInfo_v3(t: &mut Trial) {
     t.gave(1, &value.capture_status);
     t.gave(2, &value.id);
     t.gave(3, &value.graph);
-    t.gave_slice(4, &value.dependencies);
-    t.gave_slice(5, &value.edge_data);
+    t.gave_list(4, &value.dependencies);
+    t.gave_list(5, &value.edge_data);
 }
 
 fn cuStreamGetCtx(t: &mut Trial) {
@@ -6421,10 +6436,10 @@ fn cuStreamUpdateCaptureDependencies(t: &mut Trial) {
     let dependencies: [sys::CUgraphNode; 3] = t.value(1);
     let flags: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_update_capture_dependencies(stream, &dependencies, flags) };
+    let answer = unsafe { checked::stream_update_capture_dependencies(stream, &dependencies[..t.length(3, 0)], flags) };
     t.passed(0, &stream);
-    t.passed_pointer(1, dependencies.as_ptr());
-    t.passed::<usize>(2, &3);
+    t.passed_slice(1, &dependencies, 0);
+    t.passed_count::<usize>(2, 3, 0);
     t.passed(3, &flags);
     let _: Option<()> = t.settle(answer);
 }
@@ -6435,14 +6450,14 @@ fn cuStreamUpdateCaptureDependencies_v2(t: &mut Trial) {
     let dependency_data: [sys::CUgraphEdgeData; 3] = t.value(2);
     let flags: u32 = t.value(4);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_update_capture_dependencies_v2(stream, &dependencies, t.present.then_some(&dependency_data[..t.shorter(3)]), flags) };
+    let answer = unsafe { checked::stream_update_capture_dependencies_v2(stream, &dependencies[..t.length(3, 0)], t.present.then_some(&dependency_data[..t.shorter(3, 0)]), flags) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(0, &stream);
-    t.passed_pointer(1, dependencies.as_ptr());
-    t.passed_if_present(2, dependency_data.as_ptr());
-    t.passed::<usize>(3, &3);
+    t.passed_slice(1, &dependencies, 0);
+    t.passed_slice_if_present(2, &dependency_data, 0);
+    t.passed_count::<usize>(3, 3, 0);
     t.passed(4, &flags);
     let _: Option<()> = t.settle(answer);
 }
@@ -6637,20 +6652,20 @@ fn cuTensorMapEncodeIm2col(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(13);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(14);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_im2col(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], &pixel_box_lower_corner[..t.shorter(1)], &pixel_box_upper_corner[..t.shorter(1)], channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3)], interleave, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_im2col(tensor_data_type, global_address, &global_dim[..t.length(3, 2)], &global_strides[..t.shorter(2, 1)], &pixel_box_lower_corner[..t.shorter(1, 0)], &pixel_box_upper_corner[..t.shorter(1, 0)], channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3, 2)], interleave, swizzle, l2_promotion, oob_fill) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &tensor_data_type);
-    t.passed::<u32>(2, &3);
+    t.passed_count::<u32>(2, 3, 2);
     t.passed(3, &global_address);
-    t.passed_pointer(4, global_dim.as_ptr());
-    t.passed_pointer(5, global_strides.as_ptr());
-    t.passed_pointer(6, pixel_box_lower_corner.as_ptr());
-    t.passed_pointer(7, pixel_box_upper_corner.as_ptr());
+    t.passed_slice(4, &global_dim, 2);
+    t.passed_slice(5, &global_strides, 1);
+    t.passed_slice(6, &pixel_box_lower_corner, 0);
+    t.passed_slice(7, &pixel_box_upper_corner, 0);
     t.passed(8, &channels_per_pixel);
     t.passed(9, &pixels_per_column);
-    t.passed_pointer(10, element_strides.as_ptr());
+    t.passed_slice(10, &element_strides, 2);
     t.passed(11, &interleave);
     t.passed(12, &swizzle);
     t.passed(13, &l2_promotion);
@@ -6676,20 +6691,20 @@ fn cuTensorMapEncodeIm2colWide(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(14);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(15);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_im2col_wide(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], pixel_box_lower_corner_width, pixel_box_upper_corner_width, channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3)], interleave, mode, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_im2col_wide(tensor_data_type, global_address, &global_dim[..t.length(3, 1)], &global_strides[..t.shorter(2, 0)], pixel_box_lower_corner_width, pixel_box_upper_corner_width, channels_per_pixel, pixels_per_column, &element_strides[..t.shorter(3, 1)], interleave, mode, swizzle, l2_promotion, oob_fill) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &tensor_data_type);
-    t.passed::<u32>(2, &3);
+    t.passed_count::<u32>(2, 3, 1);
     t.passed(3, &global_address);
-    t.passed_pointer(4, global_dim.as_ptr());
-    t.passed_pointer(5, global_strides.as_ptr());
+    t.passed_slice(4, &global_dim, 1);
+    t.passed_slice(5, &global_strides, 0);
     t.passed(6, &pixel_box_lower_corner_width);
     t.passed(7, &pixel_box_upper_corner_width);
     t.passed(8, &channels_per_pixel);
     t.passed(9, &pixels_per_column);
-    t.passed_pointer(10, element_strides.as_ptr());
+    t.passed_slice(10, &element_strides, 1);
     t.passed(11, &interleave);
     t.passed(12, &mode);
     t.passed(13, &swizzle);
@@ -6712,17 +6727,17 @@ fn cuTensorMapEncodeTiled(t: &mut Trial) {
     let l2_promotion: sys::CUtensorMapL2promotion = t.value(10);
     let oob_fill: sys::CUtensorMapFloatOOBfill = t.value(11);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tensor_map_encode_tiled(tensor_data_type, global_address, &global_dim, &global_strides[..t.shorter(2)], &box_dim[..t.shorter(3)], &element_strides[..t.shorter(3)], interleave, swizzle, l2_promotion, oob_fill) };
+    let answer = unsafe { checked::tensor_map_encode_tiled(tensor_data_type, global_address, &global_dim[..t.length(3, 1)], &global_strides[..t.shorter(2, 0)], &box_dim[..t.shorter(3, 1)], &element_strides[..t.shorter(3, 1)], interleave, swizzle, l2_promotion, oob_fill) };
     if t.uneven {
         return t.refused(answer);
     }
     t.passed(1, &tensor_data_type);
-    t.passed::<u32>(2, &3);
+    t.passed_count::<u32>(2, 3, 1);
     t.passed(3, &global_address);
-    t.passed_pointer(4, global_dim.as_ptr());
-    t.passed_pointer(5, global_strides.as_ptr());
-    t.passed_pointer(6, box_dim.as_ptr());
-    t.passed_pointer(7, element_strides.as_ptr());
+    t.passed_slice(4, &global_dim, 1);
+    t.passed_slice(5, &global_strides, 0);
+    t.passed_slice(6, &box_dim, 1);
+    t.passed_slice(7, &element_strides, 1);
     t.passed(8, &interleave);
     t.passed(9, &swizzle);
     t.passed(10, &l2_promotion);
@@ -6763,9 +6778,9 @@ fn cuTexObjectCreate(t: &mut Trial) {
     let tex_desc: sys::CUDA_TEXTURE_DESC = t.value(2);
     let res_view_desc: sys::CUDA_RESOURCE_VIEW_DESC = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::tex_object_create(&res_desc, t.present.then_some(&tex_desc), t.present.then_some(&res_view_desc)) };
+    let answer = unsafe { checked::tex_object_create(&res_desc, &tex_desc, t.present.then_some(&res_view_desc)) };
     t.passed_pointer(1, &raw const res_desc);
-    t.passed_if_present(2, &raw const tex_desc);
+    t.passed_pointer(2, &raw const tex_desc);
     t.passed_if_present(3, &raw const res_view_desc);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -7023,7 +7038,7 @@ fn cuTexRefSetBorderColor(t: &mut Trial) {
     // SAFETY: the recorder follows no pointer but those that the trial names.
     let answer = unsafe { checked::tex_ref_set_border_color(tex_ref, &border_color) };
     t.passed(0, &tex_ref);
-    t.passed_pointer(1, border_color.as_ptr());
+    t.passed_slice(1, &border_color, 4);
     let _: Option<()> = t.settle(answer);
 }
 
@@ -7164,13 +7179,13 @@ fn cuWaitExternalSemaphoresAsync(t: &mut Trial) {
     let params_array: [sys::CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS; 3] = t.value(1);
     let stream: sys::CUstream = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::wait_external_semaphores_async(&ext_sem_array, &params_array[..t.shorter(3)], stream) };
+    let answer = unsafe { checked::wait_external_semaphores_async(&ext_sem_array[..t.length(3, 0)], &params_array[..t.shorter(3, 0)], stream) };
     if t.uneven {
         return t.refused(answer);
     }
-    t.passed_pointer(0, ext_sem_array.as_ptr());
-    t.passed_pointer(1, params_array.as_ptr());
-    t.passed::<u32>(2, &3);
+    t.passed_slice(0, &ext_sem_array, 0);
+    t.passed_slice(1, &params_array, 0);
+    t.passed_count::<u32>(2, 3, 0);
     t.passed(3, &stream);
     let _: Option<()> = t.settle(answer);
 }

@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
+use super::docs::{self, Facts};
 use super::model::{Call, Count, Kind, Parameter};
 use super::names;
-use super::safety::{self, Pointing};
 
 /// One group's file.
-pub(super) fn file(header: &str, calls: &[&Call], pointing: &Pointing) -> Result<String, String> {
+pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts) -> Result<String, String> {
     let group = calls
         .first()
         .map(|call| call.group.as_str())
         .unwrap_or_default();
     let mut out = format!("{header}\n//! The group `{group}` of the manual.\n\n");
     let (legacy, own): (Vec<&Call>, Vec<&Call>) = calls.iter().partition(|call| call.legacy);
-    let own = texts(&own, pointing)?;
+    let own = texts(&own, facts)?;
     out.push_str(&imports(&own, "super::super"));
     out.push_str(&own);
     if !legacy.is_empty() {
         out.push_str("\npub(super) mod legacy {\n");
-        let legacy = texts(&legacy, pointing)?;
+        let legacy = texts(&legacy, facts)?;
         let imports = imports(&legacy, "super::super::super");
         for line in imports.lines().chain(legacy.lines()) {
             if line.is_empty() {
@@ -33,11 +33,11 @@ pub(super) fn file(header: &str, calls: &[&Call], pointing: &Pointing) -> Result
     Ok(out)
 }
 
-fn texts(calls: &[&Call], pointing: &Pointing) -> Result<String, String> {
+fn texts(calls: &[&Call], facts: &Facts) -> Result<String, String> {
     let mut out = String::new();
     for call in calls {
         out.push('\n');
-        out.push_str(&Emitter::new(call, pointing)?.text());
+        out.push_str(&Emitter::new(call, facts)?.text());
     }
     Ok(out)
 }
@@ -158,13 +158,13 @@ struct Emitter<'a> {
     before: Vec<String>,
     arguments: Vec<String>,
     outputs: Vec<Output>,
-    pointing: &'a Pointing,
+    facts: &'a Facts,
     /// For the first call of a two-call idiom: arguments, and the count.
     query: Option<(Vec<String>, String)>,
 }
 
 impl<'a> Emitter<'a> {
-    fn new(call: &'a Call, pointing: &'a Pointing) -> Result<Self, String> {
+    fn new(call: &'a Call, facts: &'a Facts) -> Result<Self, String> {
         let mut emitter = Self {
             call,
             rust_name: names::call(&call.name),
@@ -173,7 +173,7 @@ impl<'a> Emitter<'a> {
             before: Vec::new(),
             arguments: Vec::new(),
             outputs: Vec::new(),
-            pointing,
+            facts,
             query: None,
         };
         emitter.counts()?;
@@ -198,7 +198,7 @@ impl<'a> Emitter<'a> {
 
     fn function(&self) -> String {
         let module = if self.call.legacy {
-            "sys::legacy::Function"
+            "sys::legacy::function"
         } else {
             "Function"
         };
@@ -291,6 +291,7 @@ impl<'a> Emitter<'a> {
             name: c_name,
             ty,
             kind,
+            ..
         } = parameter;
         let name = names::parameter(c_name);
         let counted = self.call.is_counted(c_name);
@@ -304,7 +305,7 @@ impl<'a> Emitter<'a> {
                     self.arguments.push(name);
                 }
             }
-            Kind::Value | Kind::Destroyed | Kind::Raw => {
+            Kind::Value | Kind::Destroyed | Kind::Released | Kind::Raw => {
                 self.signature.push(format!("{name}: {}", ty.rust()));
                 self.arguments.push(name);
             }
@@ -357,11 +358,16 @@ impl<'a> Emitter<'a> {
                     self.arguments.push(format!("slice_mut({name})"));
                 }
             }
-            Kind::Bytes { .. } => {
+            Kind::Bytes { count } => {
                 self.generic = true;
                 self.signature.push(format!("{name}: &[T]"));
+                // As for what is written, below.
+                let address = match count {
+                    Count::Pointer { .. } => format!("slice({name})"),
+                    _ => format!("{name}.as_ptr()"),
+                };
                 self.arguments
-                    .push(format!("{name}.as_ptr().cast::<c_void>(){cast}"));
+                    .push(format!("{address}.cast::<c_void>(){cast}"));
             }
             Kind::Buffer { count } => {
                 let element = if ty.base == "char" {
@@ -391,6 +397,10 @@ impl<'a> Emitter<'a> {
                     // SAFETY is said once, where the value is built.
                     value: format!("unsafe {{ {name}.assume_init() }}"),
                 });
+            }
+            Kind::Truth if ty.pointers == 0 => {
+                self.signature.push(format!("{name}: bool"));
+                self.arguments.push(format!("{}::from({name})", ty.base()));
             }
             Kind::Truth => {
                 self.before.push(format!("let mut {name} = 0;"));
@@ -452,8 +462,9 @@ impl<'a> Emitter<'a> {
             Kind::Vector { count } => {
                 let count = self.as_usize(count);
                 self.before.push(format!(
-                    "let mut {name} = zeroed::<{}>({count});",
-                    ty.pointee()
+                    "let mut {name} = zeroed::<{}>({count}, {})?;",
+                    ty.pointee(),
+                    self.function()
                 ));
                 self.arguments
                     .push(format!("{name}.as_mut_ptr().cast::<{}>()", ty.pointee()));
@@ -556,7 +567,7 @@ impl<'a> Emitter<'a> {
         if self.outputs.len() > 1 {
             self.result_struct(&mut out);
         }
-        self.docs(&mut out);
+        docs::write(self.call, self.facts, &mut out);
         let returned = match self.outputs.as_slice() {
             [] => "()".to_owned(),
             [one] => one.ty.clone(),
@@ -609,7 +620,7 @@ impl<'a> Emitter<'a> {
                     let name = names::parameter(&parameter.name);
                     let _ = writeln!(
                         out,
-                        "    let mut {name} = zeroed::<{}>({});",
+                        "    let mut {name} = zeroed::<{}>({}, {function})?;",
                         parameter.ty.element(),
                         self.as_usize(c_count)
                     );
@@ -747,47 +758,5 @@ impl<'a> Emitter<'a> {
                 _ => names::parameter(&parameter.name) == field,
             })
             .map_or(field, |parameter| parameter.name.as_str())
-    }
-
-    fn docs(&self, out: &mut String) {
-        let call = self.call;
-        let _ = writeln!(out, "/// {}", call.does);
-        out.push_str("///\n");
-        if call
-            .parameters
-            .iter()
-            .any(|parameter| matches!(parameter.kind, Kind::Out { created: true, .. }))
-        {
-            out.push_str("/// What it gives is the caller's to destroy.\n///\n");
-        }
-        let page = call.group.replace('_', "__");
-        let base = call
-            .symbol
-            .trim_end_matches("_v2")
-            .trim_end_matches("_v3")
-            .trim_end_matches("_v4");
-        let shown = if call.legacy {
-            base
-        } else {
-            call.name.as_str()
-        };
-        let _ = writeln!(
-            out,
-            "/// [`{shown}`](https://docs.nvidia.com/cuda/cuda-driver-api/group__{page}.html) in C; the export `{}`, since CUDA {}.{}.",
-            call.symbol,
-            call.since / 1000,
-            call.since % 1000 / 10
-        );
-        out.push_str("///\n/// # Safety\n");
-        for sentence in safety::sentences(call, self.pointing) {
-            let _ = writeln!(out, "/// {sentence}");
-        }
-        let mut names = call.plain.clone();
-        if !names.contains(&call.symbol) {
-            names.push(call.symbol.clone());
-        }
-        for name in names {
-            let _ = writeln!(out, "#[doc(alias = \"{name}\")]");
-        }
     }
 }

@@ -21,8 +21,30 @@ pub(super) struct Call {
     pub(super) does: String,
     pub(super) safety: Option<String>,
     /// The older export that `src/checked/fallback.rs` does without this one with.
-    pub(super) fallback: Option<String>,
+    pub(super) fallback: Option<Older>,
+    /// The call that does the same better.
+    pub(super) replaced_by: Option<Other>,
+    /// The result codes that the manual names.
+    pub(super) results: Vec<String>,
+    /// Parameters that hold flags, and what is allowed there.
+    pub(super) flags: Vec<(String, String)>,
     pub(super) parameters: Vec<Parameter>,
+}
+
+/// What is called where an export is lacking.
+#[derive(Debug)]
+pub(super) struct Older {
+    pub(super) symbol: String,
+    pub(super) since: u32,
+    /// A sentence on what it cannot do.
+    pub(super) lacks: Option<String>,
+}
+
+/// Another checked call: the name that the sys crate has it under, and whether that is in `legacy`.
+#[derive(Debug)]
+pub(super) struct Other {
+    pub(super) name: String,
+    pub(super) legacy: bool,
 }
 
 /// One parameter of the C function.
@@ -31,6 +53,8 @@ pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) ty: CType,
     pub(super) kind: Kind,
+    /// Whether C may pass null for it.
+    pub(super) nullable: bool,
 }
 
 /// A C type: a base and how many pointers there are to it.
@@ -61,10 +85,11 @@ pub(super) enum Count {
 pub(super) enum Kind {
     Value,
     Destroyed,
+    Released,
     Raw,
     In { optional: bool },
     InOut { optional: bool },
-    Out { name: Option<String>, created: bool },
+    Out { name: Option<String>, owner: Owner },
     Truth,
     OutArray(usize),
     Text,
@@ -77,6 +102,19 @@ pub(super) enum Kind {
     Vector { count: String },
     List { count: String },
     Copied { count: String },
+}
+
+/// Whose a value is that a call gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// It is a plain value.
+    Nobody,
+    /// The caller's, to destroy.
+    Caller,
+    /// The driver's, or whose it was before.
+    Other,
+    /// It goes with what this parameter names.
+    Parameter(String),
 }
 
 /// The calls that both files describe, in the order of `annotations.toml`'s groups and then of names.
@@ -124,7 +162,7 @@ pub(super) fn calls(functions: &str, annotations: &str) -> Result<Vec<Call>, Str
         if annotation.get("does").is_none() && annotation.get("replaced_by").is_some() {
             continue;
         }
-        let call = read(&symbol, function, &annotation, &plain)
+        let call = read(&symbol, function, &annotation, list, &plain)
             .map_err(|e| format!("annotations.toml: [{symbol}] {e}"))?;
         calls.push(call);
     }
@@ -158,38 +196,12 @@ fn read(
     symbol: &str,
     function: &toml::Value,
     annotation: &toml::Value,
+    list: &[toml::Value],
     plain: &BTreeSet<String>,
 ) -> Result<Call, String> {
-    for key in annotation
-        .as_table()
-        .into_iter()
-        .flat_map(|table| table.keys())
-    {
-        if ![
-            "group",
-            "does",
-            "safety",
-            "parameters",
-            "results",
-            "fallback",
-            "replaced_by",
-        ]
-        .contains(&key.as_str())
-        {
-            return Err(format!("unknown key {key:?}"));
-        }
-    }
     let own_plain = strings(function.get("plain"))?;
-    let legacy = plain.contains(symbol) && !own_plain.iter().any(|name| name == symbol);
-    let name = own_plain
-        .first()
-        .cloned()
-        .unwrap_or_else(|| symbol.to_owned());
-    let since = function
-        .get("since")
-        .and_then(toml::Value::as_integer)
-        .and_then(|since| u32::try_from(since).ok())
-        .ok_or("functions.toml has no `since` for it")?;
+    let Other { name, legacy } = rust_name(symbol, function, plain)?;
+    let since = since_of(function)?;
     let empty = toml::Table::new();
     let kinds = match annotation.get("parameters") {
         None => &empty,
@@ -204,16 +216,23 @@ fn read(
     {
         let name = text(parameter, "name")?;
         let ty = CType::parse(&text(parameter, "type")?);
-        let kind = match kinds.get(&name) {
-            None => Kind::Value,
+        let (kind, nullable) = match kinds.get(&name) {
+            None => (Kind::Value, false),
             Some(kind) => {
                 let kind = kind
                     .as_str()
                     .ok_or_else(|| format!("the kind of {name} is no string"))?;
-                Kind::parse(kind).ok_or_else(|| format!("{name}: unknown kind {kind:?}"))?
+                let parsed =
+                    Kind::parse(kind).ok_or_else(|| format!("{name}: unknown kind {kind:?}"))?;
+                (parsed, kind.ends_with('?'))
             }
         };
-        parameters.push(Parameter { name, ty, kind });
+        parameters.push(Parameter {
+            name,
+            ty,
+            kind,
+            nullable,
+        });
     }
     for name in kinds.keys() {
         if !parameters.iter().any(|parameter| parameter.name == *name) {
@@ -232,14 +251,77 @@ fn read(
             .get("safety")
             .and_then(toml::Value::as_str)
             .map(str::to_owned),
-        fallback: annotation
-            .get("fallback")
-            .and_then(toml::Value::as_str)
-            .map(str::to_owned),
+        fallback: match annotation.get("fallback") {
+            None => None,
+            Some(older) => {
+                let (older, entry) = other(older, list)?;
+                Some(Older {
+                    since: since_of(entry)?,
+                    symbol: older,
+                    lacks: text(annotation, "older_lacks").ok(),
+                })
+            }
+        },
+        replaced_by: match annotation.get("replaced_by") {
+            None => None,
+            Some(newer) => {
+                let (newer, entry) = other(newer, list)?;
+                Some(rust_name(&newer, entry, plain)?)
+            }
+        },
+        results: strings(annotation.get("results"))?,
+        flags: flags(annotation),
         parameters,
     };
     call.check()?;
     Ok(call)
+}
+
+/// The name that the sys crate has an export under.
+fn rust_name(
+    symbol: &str,
+    function: &toml::Value,
+    plain: &BTreeSet<String>,
+) -> Result<Other, String> {
+    let own_plain = strings(function.get("plain"))?;
+    Ok(Other {
+        legacy: plain.contains(symbol) && !own_plain.iter().any(|name| name == symbol),
+        name: own_plain
+            .first()
+            .cloned()
+            .unwrap_or_else(|| symbol.to_owned()),
+    })
+}
+
+/// An export that an annotation names, and what `functions.toml` says of it.
+fn other<'a>(
+    named: &toml::Value,
+    list: &'a [toml::Value],
+) -> Result<(String, &'a toml::Value), String> {
+    let symbol = named.as_str().ok_or("the name of an export is no string")?;
+    let entry = list
+        .iter()
+        .find(|function| text(function, "symbol").as_deref() == Ok(symbol));
+    let entry = entry.ok_or_else(|| format!("{symbol} is no exported function"))?;
+    Ok((symbol.to_owned(), entry))
+}
+
+fn since_of(function: &toml::Value) -> Result<u32, String> {
+    function
+        .get("since")
+        .and_then(toml::Value::as_integer)
+        .and_then(|since| u32::try_from(since).ok())
+        .ok_or_else(|| "functions.toml has no `since` for it".to_owned())
+}
+
+/// Parameters that hold flags, with what the annotation says of each.
+fn flags(annotation: &toml::Value) -> Vec<(String, String)> {
+    let table = annotation.get("flags").and_then(toml::Value::as_table);
+    table
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, flags)| Some((name.clone(), flags.as_str()?.to_owned())))
+        .collect()
 }
 
 impl Call {
@@ -269,11 +351,11 @@ impl Call {
             ));
         }
         for parameter in &self.parameters {
-            let Parameter { name, ty, kind } = parameter;
+            let Parameter { name, ty, kind, .. } = parameter;
             let counted = self.is_counted(name);
             let fits = match kind {
                 Kind::Value => ty.pointers == 0 || counted,
-                Kind::Destroyed => ty.pointers == 0,
+                Kind::Destroyed | Kind::Released => ty.pointers == 0,
                 Kind::Raw => ty.pointers > 0,
                 Kind::In { .. } => ty.pointers == 1 && ty.base != "void",
                 Kind::InOut { .. } | Kind::OutArray(_) | Kind::Vector { .. } => {
@@ -281,7 +363,7 @@ impl Call {
                 }
                 Kind::List { .. } => ty.pointers == 1 && !ty.constant,
                 Kind::Truth => {
-                    ty.pointers == 1 && ["int", "unsigned int"].contains(&ty.base.as_str())
+                    ty.pointers < 2 && ["int", "unsigned int"].contains(&ty.base.as_str())
                 }
                 Kind::Copied { .. } => ty.pointers == 2 && ty.constant && ty.base != "void",
                 // `const T **` gives a pointer to constant data.
@@ -336,6 +418,34 @@ impl Call {
             }
         }
         Ok(())
+    }
+}
+
+impl Parameter {
+    /// Whether a call gives it back.
+    pub(super) fn is_output(&self) -> bool {
+        match self.kind {
+            // Passed by value, it is the caller's word.
+            Kind::Truth => self.ty.pointers > 0,
+            Kind::Out { .. }
+            | Kind::OutArray(_)
+            | Kind::Text
+            | Kind::String { .. }
+            | Kind::Vector { .. }
+            | Kind::List { .. }
+            | Kind::Copied { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What it is called in what a call gives.
+    pub(super) fn field(&self) -> String {
+        match &self.kind {
+            Kind::Out {
+                name: Some(name), ..
+            } => name.clone(),
+            _ => super::names::parameter(&self.name),
+        }
     }
 }
 
@@ -402,40 +512,50 @@ impl CType {
 
     /// A handle or an address: something that must be live.
     pub(super) fn is_handle(&self) -> bool {
-        const HANDLES: &[&str] = &[
-            "CUcontext",
-            "CUmodule",
-            "CUfunction",
-            "CUarray",
-            "CUmipmappedArray",
-            "CUtexref",
-            "CUsurfref",
-            "CUevent",
-            "CUstream",
-            "CUgraphicsResource",
-            "CUtexObject",
-            "CUsurfObject",
-            "CUexternalMemory",
-            "CUexternalSemaphore",
-            "CUgraph",
-            "CUgraphNode",
-            "CUgraphExec",
-            "CUmemoryPool",
-            "CUuserObject",
-            "CUlinkState",
-            "CUlibrary",
-            "CUkernel",
-            "CUgreenCtx",
-            "CUdevResourceDesc",
-            "CUasyncCallbackHandle",
-            "CUlogsCallbackHandle",
-            "CUcoredumpCallbackHandle",
-            "CUmemGenericAllocationHandle",
-            "CUgraphConditionalHandle",
-            "CUcheckpointOperationHandle",
-        ];
-        HANDLES.contains(&self.base.as_str())
+        is_handle(&self.base)
     }
+}
+
+/// A version of CUDA as people write it.
+pub(crate) fn version(since: u32) -> String {
+    format!("{}.{}", since / 1000, since % 1000 / 10)
+}
+
+/// Whether a C type is that of handles.
+pub(crate) fn is_handle(base: &str) -> bool {
+    const HANDLES: &[&str] = &[
+        "CUcontext",
+        "CUmodule",
+        "CUfunction",
+        "CUarray",
+        "CUmipmappedArray",
+        "CUtexref",
+        "CUsurfref",
+        "CUevent",
+        "CUstream",
+        "CUgraphicsResource",
+        "CUtexObject",
+        "CUsurfObject",
+        "CUexternalMemory",
+        "CUexternalSemaphore",
+        "CUgraph",
+        "CUgraphNode",
+        "CUgraphExec",
+        "CUmemoryPool",
+        "CUuserObject",
+        "CUlinkState",
+        "CUlibrary",
+        "CUkernel",
+        "CUgreenCtx",
+        "CUdevResourceDesc",
+        "CUasyncCallbackHandle",
+        "CUlogsCallbackHandle",
+        "CUcoredumpCallbackHandle",
+        "CUmemGenericAllocationHandle",
+        "CUgraphConditionalHandle",
+        "CUcheckpointOperationHandle",
+    ];
+    HANDLES.contains(&base)
 }
 
 impl Kind {
@@ -450,6 +570,7 @@ impl Kind {
         };
         let kind = match (word, count) {
             ("destroyed", None) => Self::Destroyed,
+            ("released", None) => Self::Released,
             ("raw", None) => Self::Raw,
             ("in", None) => Self::In { optional },
             ("inout", None) => Self::InOut { optional },
@@ -483,21 +604,22 @@ impl Kind {
                 count => Self::SliceMut { count, optional },
             },
             (word, None) => {
+                let (word, owner) = match word.split_once('@') {
+                    Some((word, owner)) => (word, Some(owner.to_owned())),
+                    None => (word, None),
+                };
                 let (word, name) = match word.split_once(':') {
                     Some((word, name)) => (word, Some(name.to_owned())),
                     None => (word, None),
                 };
-                match word {
-                    "out" => Self::Out {
-                        name,
-                        created: false,
-                    },
-                    "new" => Self::Out {
-                        name,
-                        created: true,
-                    },
+                let owner = match (word, owner) {
+                    ("out", None) => Owner::Nobody,
+                    ("new", None) => Owner::Caller,
+                    ("lent", None) => Owner::Other,
+                    ("lent", Some(owner)) => Owner::Parameter(owner),
                     _ => return None,
-                }
+                };
+                Self::Out { name, owner }
             }
             _ => return None,
         };
@@ -508,6 +630,9 @@ impl Kind {
                 | Self::Str { .. }
                 | Self::Slice { .. }
                 | Self::SliceMut { .. }
+                | Self::Out { .. }
+                | Self::List { .. }
+                | Self::Copied { .. }
         );
         (may_be_optional || !optional).then_some(kind)
     }

@@ -61,7 +61,8 @@ impl Pointing {
 
 /// The sentences, at least one.
 pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
-    let (mut handles, mut destroyed, mut raw) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut handles, mut destroyed, mut released) = (Vec::new(), Vec::new(), Vec::new());
+    let mut raw = Vec::new();
     let (mut addresses, mut records) = (Vec::new(), Vec::new());
     let (mut written, mut plain) = (Vec::new(), Vec::new());
     // Named behind those that are one.
@@ -75,6 +76,7 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
             Kind::Value if ty.is_handle() => handles.push(name),
             Kind::Value if is_address => addresses.push(name),
             Kind::Destroyed => destroyed.push(name),
+            Kind::Released => released.push(name),
             Kind::Raw => raw.push(name),
             Kind::Slice { .. } if ty.pointers == 1 && ty.is_handle() => {
                 many_handles.push(format!("all of {name}"));
@@ -122,6 +124,10 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
         "must be live, or null where the driver allows it.",
     );
     say(&destroyed, "must be live, and must not be used again.");
+    say(
+        &released,
+        "must be live; the call gives back one use of it, and after the last one it must not be used again.",
+    );
     match &call.safety {
         Some(safety) => out.push(safety.clone()),
         None if !raw.is_empty() => say(&raw, "must be what the manual asks for."),
@@ -155,29 +161,37 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
     if !out.is_empty() {
         return out;
     }
-    vec![if !plain.is_empty() {
-        format!(
+    if !plain.is_empty() {
+        out.push(format!(
             "{} must be what the manual allows; the driver refuses most of what is not.",
             list(&plain)
-        )
-    } else if uses_the_current_context(&call.symbol) {
-        "The context that is current must be live: the driver crashes on one that is gone."
-            .to_owned()
-    } else {
-        "It takes nothing that could be wrong, and is `unsafe` only as all calls here are."
-            .to_owned()
-    }]
+        ));
+    }
+    if uses_the_current_context(&call.symbol) {
+        out.push(
+            "The context that is current must be live: the driver crashes on one that is gone."
+                .to_owned(),
+        );
+    }
+    if out.is_empty() {
+        out.push(
+            "It takes nothing that could be wrong, and is `unsafe` only as all calls here are."
+                .to_owned(),
+        );
+    }
+    out
 }
 
-/// Whether a call without parameters is about the context that is current, and not only about which one that is.
+/// Whether a call without handles is about the context that is current, and not only about which one that is.
 fn uses_the_current_context(symbol: &str) -> bool {
-    let base = symbol.trim_end_matches("_v2");
+    let base = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
+    let base = base.trim_end_matches("_v");
     base == "cuMemGetInfo"
-        || (base.starts_with("cuCtx") && !["cuCtxGetCurrent", "cuCtxPopCurrent"].contains(&base))
+        || (base.starts_with("cuCtx") && !["cuCtxCreate", "cuCtxGetCurrent"].contains(&base))
 }
 
 /// Names as prose.
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),
@@ -186,7 +200,7 @@ fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Pointing;
+    use super::{Pointing, sentences};
 
     #[test]
     fn records_that_hold_handles_or_addresses() {
@@ -215,5 +229,100 @@ pub struct E {
             .filter(|record| pointing.contains(record))
             .collect();
         assert_eq!(found, ["B", "C", "D", "E"]);
+    }
+
+    /// What an H200 with driver 580 was seen to crash on, as far as a checked call can pass it, and what its manual calls
+    /// undefined: the word that must be in what a caller promises.
+    const PROMISES: &[(&str, &str)] = &[
+        ("cuCtxSetFlags", "The context that is current must be live"),
+        ("cuCtxGetLimit", "The context that is current must be live"),
+        (
+            "cuCtxPopCurrent_v2",
+            "The context that is current must be live",
+        ),
+        (
+            "cuCtxSetCurrent",
+            "The context that was current must be live",
+        ),
+        ("cuCtxPushCurrent_v2", "`ctx` must be live"),
+        ("cuCtxDestroy_v2", "`ctx` must be live"),
+        ("cuCtxDetach", "gives back one use"),
+        ("cuMemRelease", "gives back one use"),
+        ("cuStreamQuery", "`stream` must be live"),
+        ("cuStreamDestroy_v2", "`stream` must be live"),
+        (
+            "cuModuleUnload",
+            "`module` must be live, and must not be used again",
+        ),
+        ("cuModuleGetFunction", "`module` must be live"),
+        ("cuFuncGetAttribute", "`func` must be live"),
+        ("cuKernelGetFunction", "`kernel` must be live"),
+        ("cuLinkDestroy", "must not be used again"),
+        ("cuFuncSetAttribute", "`attrib` must not be below 0"),
+        ("cuKernelSetAttribute", "`attrib` must not be below 0"),
+        ("cuParamSeti", "`offset` must not be below 0"),
+        ("cuParamSetf", "`offset` must not be below 0"),
+        ("cuParamSetv", "`offset` must not be below 0"),
+        ("cuFuncSetBlockShape", "kernel of a library"),
+        ("cuStreamAttachMemAsync", "crashes on 0"),
+        ("cuModuleLoad", "cut off"),
+        ("cuModuleLoadData", "cut off"),
+        ("cuModuleLoadFatBinary", "cut off"),
+        ("cuModuleLoadDataEx", "a block of 0 threads"),
+        ("cuLinkCreate", "a block of 0 threads"),
+        ("cuLinkCreate_v2", "a block of 0 threads"),
+        ("cuLibraryLoadData", "a block of 0 threads"),
+        ("cuLibraryLoadData", "table of functions must not be null"),
+        ("cuLibraryLoadData", "until the library is unloaded"),
+        ("cuLibraryLoadFromFile", "a block of 0 threads"),
+        ("cuLibraryLoadFromFile", "cut off"),
+        (
+            "cuLibraryLoadFromFile",
+            "table of functions must not be null",
+        ),
+        ("cuLinkAddFile_v2", "cut off"),
+        ("cuLinkAddData_v2", "undamaged"),
+        ("cuLaunchKernel", "`extra` with a size that is there"),
+        ("cuLaunchHostFunc", "nor wait for work of the driver"),
+        ("cuMemcpy", "valid for the copy"),
+        ("cuMemcpyAsync", "valid until the copy is done"),
+        ("cuMemcpyHtoD_v2", "`dst_device` must be valid"),
+        ("cuImportExternalMemory", "file descriptor is the driver's"),
+        (
+            "cuImportExternalSemaphore",
+            "file descriptor is the driver's",
+        ),
+        ("cuDestroyExternalSemaphore", "must be done"),
+        ("cuUserObjectRelease", "the caller's own"),
+        ("cuCtxFromGreenCtx", "must not be destroyed"),
+        ("cuFuncGetModule", "must not be unloaded"),
+        ("cuMemcpyBatchAsync", "depend on another"),
+        ("cuMemcpyBatchAsync_v2", "depend on another"),
+        ("cuMemcpy3DBatchAsync_v2", "depend on another"),
+        ("cuFabricCpyBatchAsync", "depend on another"),
+        (
+            "cuMemDiscardBatchAsync",
+            "nothing else may read, write or prefetch",
+        ),
+        (
+            "cuMemDiscardAndPrefetchBatchAsync",
+            "nothing else may read, write or prefetch",
+        ),
+        ("cuIpcOpenMemHandle_v2", "must not free it"),
+        ("cuIpcOpenEventHandle", "after the process that shares it"),
+        ("cuMulticastUnbind", "must be those"),
+    ];
+
+    #[test]
+    fn what_crashes_a_driver_is_promised_not_to_be_done() {
+        let calls = crate::checked::calls().expect("the registry");
+        let bindings = crate::root().join("cuda-driver-sys/src/generated/records.rs");
+        let pointing = Pointing::read(&crate::read(&bindings).expect("the bindings"));
+        for (symbol, word) in PROMISES {
+            let call = calls.iter().find(|call| call.symbol == *symbol);
+            let call = call.unwrap_or_else(|| panic!("there is no {symbol}"));
+            let text = sentences(call, &pointing).join(" ");
+            assert!(text.contains(word), "{symbol} lacks {word:?}: {text}");
+        }
     }
 }

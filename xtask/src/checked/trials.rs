@@ -9,6 +9,8 @@ use super::names;
 const LENGTH: usize = 3;
 /// How many bytes: five elements of 16 bits.
 const BYTES: usize = 10;
+/// How many bytes are offered for a text.
+const TEXT: usize = 256;
 
 /// The file of all trials.
 pub(super) fn file(header: &str, calls: &[Call]) -> String {
@@ -147,23 +149,36 @@ fn is_copied(call: &Call, counter: &str) -> bool {
         .any(|parameter| matches!(&parameter.kind, Kind::Copied { count } if count == counter))
 }
 
-/// What a counter says in a trial.
-fn counted(call: &Call, counter: &str) -> usize {
+/// What a counter says in a trial, and what it says least.
+fn counted(call: &Call, counter: &str) -> (usize, usize) {
     for parameter in &call.parameters {
         match &parameter.kind {
-            Kind::Bytes { count } | Kind::Buffer { count } if count.is(counter) => return BYTES,
-            Kind::String { count } if count == counter => return 256,
+            Kind::Bytes { count } | Kind::Buffer { count } if count.is(counter) => {
+                return (BYTES, 0);
+            }
+            Kind::String { count } if count == counter => return (TEXT, TEXT),
             _ => {}
         }
     }
-    LENGTH
+    (LENGTH, least(call, counter))
 }
 
-fn length(count: &Count) -> usize {
+/// The least that a counter can say: slices that are shorter than it are empty then.
+fn least(call: &Call, counter: &str) -> usize {
+    let slices = call.parameters.iter().filter_map(slice_count);
+    let less = slices.filter_map(|(count, _)| match count {
+        Count::Parameter { name, less } if name == counter => Some(*less),
+        _ => None,
+    });
+    less.max().unwrap_or(0)
+}
+
+/// The length of a slice, and its least.
+fn lengths(call: &Call, count: &Count) -> (usize, usize) {
     match count {
-        Count::Fixed(count) => *count,
-        Count::Parameter { less, .. } => LENGTH - less,
-        Count::Pointer { .. } => LENGTH,
+        Count::Fixed(count) => (*count, *count),
+        Count::Parameter { name, less } => (LENGTH - less, least(call, name) - less),
+        Count::Pointer { .. } => (LENGTH, 0),
     }
 }
 
@@ -180,38 +195,36 @@ fn one(
         name: c_name,
         ty,
         kind,
+        ..
     } = parameter;
     let name = names::parameter(c_name);
     let pointee = ty.pointee();
     match kind {
         Kind::Value if call.is_counted(c_name) => {
             let base = ty.base();
+            let (full, least) = counted(call, c_name);
             if ty.pointers == 0 {
                 after.push(format!(
-                    "t.passed::<{base}>({index}, &{});",
-                    counted(call, c_name)
+                    "t.passed_count::<{base}>({index}, {full}, {least});"
                 ));
             } else if is_list(call, c_name) {
-                before.push(format!("t.counts::<{base}>({index}, {LENGTH});"));
-                after.push(format!("t.saw({index}, &[0, {LENGTH}]);"));
+                before.push(format!("t.lists::<{base}>({index}, {LENGTH});"));
+                after.push(format!("t.saw_list({index}, {LENGTH});"));
             } else if is_copied(call, c_name) {
-                before.push(format!("t.counts::<{base}>({index}, {LENGTH});"));
+                before.push(format!("t.lists::<{base}>({index}, {LENGTH});"));
                 after.push(format!("t.saw({index}, &[0]);"));
             } else {
-                before.push(format!(
-                    "t.counts::<{base}>({index}, {});",
-                    counted(call, c_name) - 1
-                ));
-                after.push(format!("t.saw({index}, &[{}]);", counted(call, c_name)));
+                before.push(format!("t.counts::<{base}>({index}, {full}, {least});"));
+                after.push(format!("t.saw_count({index}, {full}, {least});"));
             }
         }
-        Kind::Value | Kind::Destroyed | Kind::Raw => {
+        Kind::Value | Kind::Destroyed | Kind::Released | Kind::Raw => {
             let counts_vector = call
                 .parameters
                 .iter()
                 .any(|other| matches!(&other.kind, Kind::Vector { count } if count == c_name));
             let value = if counts_vector {
-                LENGTH.to_string()
+                format!("t.count({LENGTH}, 0)")
             } else {
                 format!("t.value({index})")
             };
@@ -253,71 +266,50 @@ fn one(
             }
         }
         Kind::Slice { count, optional } => {
+            let (full, least) = lengths(call, count);
             before.push(format!(
-                "let {name}: [{pointee}; {}] = t.value({index});",
-                length(count)
+                "let {name}: [{pointee}; {full}] = t.value({index});"
             ));
-            if must_be_as_long(call, index) {
-                let shorter = format!("&{name}[..t.shorter({})]", length(count));
-                arguments.push(if *optional {
-                    format!("t.present.then_some({shorter})")
-                } else {
-                    shorter
-                });
-            } else if *optional {
-                arguments.push(format!("t.present.then_some(&{name}[..])"));
+            arguments.push(slice(call, index, "&", &name, count, *optional));
+            after.push(if *optional {
+                format!("t.passed_slice_if_present({index}, &{name}, {least});")
             } else {
-                arguments.push(format!("&{name}"));
-            }
-            if *optional {
-                after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
-            } else {
-                after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
-            }
+                format!("t.passed_slice({index}, &{name}, {least});")
+            });
         }
         Kind::SliceMut { count, optional } => {
-            let whole = format!("[{pointee}; {}]", length(count));
+            let (full, least) = lengths(call, count);
+            let whole = format!("[{pointee}; {full}]");
             before.push(format!("let mut {name}: {whole} = t.value({index});"));
             before.push(format!("t.writes::<{whole}>({index}, 1);"));
-            if must_be_as_long(call, index) {
-                let shorter = format!("&mut {name}[..t.shorter({})]", length(count));
-                arguments.push(if *optional {
-                    format!("t.present.then_some({shorter})")
-                } else {
-                    shorter
-                });
-            } else if *optional {
-                arguments.push(format!("t.present.then_some(&mut {name}[..])"));
-            } else {
-                arguments.push(format!("&mut {name}"));
-            }
-            if *optional {
-                after.push(format!("t.passed_if_present({index}, {name}.as_ptr());"));
-                after.push(format!("t.wrote_if_present({index}, &{name});"));
-            } else {
-                after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
-                after.push(format!("t.wrote_through({index}, &{name});"));
-            }
+            arguments.push(slice(call, index, "&mut ", &name, count, *optional));
+            let if_present = if *optional { "_if_present" } else { "" };
+            after.push(format!(
+                "t.passed_slice{if_present}({index}, &{name}, {least});"
+            ));
+            after.push(format!(
+                "t.wrote_slice{if_present}({index}, &{name}, {least});"
+            ));
         }
-        Kind::Bytes { .. } => {
+        Kind::Bytes { count } => {
             before.push(format!(
                 "let {name}: [u16; {}] = t.value({index});",
                 BYTES / 2
             ));
-            arguments.push(format!("&{name}"));
-            after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
+            arguments.push(format!("&{name}[..t.length({}, 0)]", BYTES / 2));
+            after.push(address(index, &name, count));
         }
-        Kind::Buffer { .. } => {
-            let whole = if ty.base == "char" {
-                format!("[u8; {BYTES}]")
+        Kind::Buffer { count } => {
+            let (whole, full) = if ty.base == "char" {
+                (format!("[u8; {BYTES}]"), BYTES)
             } else {
-                format!("[u16; {}]", BYTES / 2)
+                (format!("[u16; {}]", BYTES / 2), BYTES / 2)
             };
             before.push(format!("let mut {name}: {whole} = t.value({index});"));
-            before.push(format!("t.writes::<{whole}>({index}, 1);"));
-            arguments.push(format!("&mut {name}"));
-            after.push(format!("t.passed_pointer({index}, {name}.as_ptr());"));
-            after.push(format!("t.wrote_through({index}, &{name});"));
+            before.push(format!("t.writes_array::<{whole}>({index}, 1);"));
+            arguments.push(format!("&mut {name}[..t.length({full}, 0)]"));
+            after.push(address(index, &name, count));
+            after.push(format!("t.wrote_slice({index}, &{name}, 0);"));
         }
         Kind::Out { name: field, .. } => {
             before.push(format!("t.writes::<{pointee}>({index}, 1);"));
@@ -338,17 +330,69 @@ fn one(
             before.push(format!("t.writes_text({index});"));
             outputs.push((name, format!("t.gave_text({index}, &VALUE)")));
         }
+        Kind::Truth if ty.pointers == 0 => {
+            before.push(format!("let {name} = t.present;"));
+            arguments.push(name.clone());
+            after.push(format!("t.passed({index}, &{}::from({name}));", ty.base()));
+        }
         Kind::Truth => {
             before.push(format!("t.writes_truth::<{pointee}>({index});"));
             outputs.push((name, format!("t.gave_truth(VALUE, {index})")));
         }
-        Kind::Vector { .. } | Kind::List { .. } => {
-            before.push(format!("t.writes::<{}>({index}, {LENGTH});", ty.element()));
-            outputs.push((name, format!("t.gave_slice({index}, &VALUE)")));
+        Kind::Vector { .. } => {
+            before.push(format!(
+                "t.writes_array::<{}>({index}, {LENGTH});",
+                ty.element()
+            ));
+            outputs.push((name, format!("t.gave_vector({index}, &VALUE)")));
+        }
+        Kind::List { .. } => {
+            before.push(format!(
+                "t.writes_array::<{}>({index}, {LENGTH});",
+                ty.element()
+            ));
+            after.push(format!("t.asked_with_null({index});"));
+            outputs.push((name, format!("t.gave_list({index}, &VALUE)")));
         }
         Kind::Copied { .. } => {
             before.push(format!("t.points_to::<{}>({index}, {LENGTH});", ty.base()));
-            outputs.push((name, format!("t.gave_slice({index}, &VALUE)")));
+            outputs.push((name, format!("t.gave_list({index}, &VALUE)")));
         }
+    }
+}
+
+/// A slice as an argument.
+fn slice(
+    call: &Call,
+    index: usize,
+    reference: &str,
+    name: &str,
+    count: &Count,
+    optional: bool,
+) -> String {
+    let (full, least) = lengths(call, count);
+    let part = if must_be_as_long(call, index) {
+        format!("[..t.shorter({full}, {least})]")
+    } else if full != least {
+        format!("[..t.length({full}, {least})]")
+    } else if optional {
+        "[..]".to_owned()
+    } else {
+        String::new()
+    };
+    let slice = format!("{reference}{name}{part}");
+    if optional {
+        format!("t.present.then_some({slice})")
+    } else {
+        slice
+    }
+}
+
+/// Where untyped bytes were said to be: a count behind a pointer may be asked for with null, another one says that nothing
+/// is there.
+fn address(index: usize, name: &str, count: &Count) -> String {
+    match count {
+        Count::Pointer { .. } => format!("t.passed_slice({index}, &{name}, 0);"),
+        _ => format!("t.passed_pointer({index}, {name}.as_ptr());"),
     }
 }

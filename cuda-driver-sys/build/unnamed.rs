@@ -1,0 +1,129 @@
+//! Structs and unions that the header gives no name.
+//!
+//! bindgen numbers them in the order of the header, so that a member which a release adds renames the others. Here they
+//! are called after the member that they are the type of, which stays: `CUDA_RESOURCE_DESC_st__res`. Members of a union
+//! that is no named member belong to the record around it, as in C: `CUmemLocation_st__localized`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::visit_mut::VisitMut;
+
+use super::ANONYMOUS;
+use super::model::Model;
+
+/// What bindgen puts before its numbers.
+const NUMBERED: &str = "__bindgen_ty_";
+
+/// What stands between the name of a record and that of its member; no name of the header holds it.
+pub(crate) const BETWEEN: &str = "__";
+
+/// A record that has no name in C: what it is called, and what the names of its own members' types begin with.
+struct Named {
+    name: String,
+    prefix: String,
+}
+
+/// Calls the unnamed records after their members, and hides those that C reaches without a name from the documentation.
+///
+/// # Errors
+/// An unnamed record that is no member's type, or two that would be called the same.
+pub(crate) fn call_by_member(model: &mut Model) -> Result<(), String> {
+    let mut names: BTreeMap<String, Named> = BTreeMap::new();
+    // A record comes before those inside it.
+    for record in &mut model.records {
+        let prefix = names
+            .get(&record.name)
+            .map_or(&record.name, |named| &named.prefix)
+            .clone();
+        for field in fields(&mut record.item) {
+            let Some(member) = field.ident.as_ref().map(ToString::to_string) else {
+                continue;
+            };
+            let is_anonymous = member.starts_with(ANONYMOUS);
+            if is_anonymous {
+                field.attrs.push(syn::parse_quote!(#[doc(hidden)]));
+            }
+            let mut inside = Numbered(BTreeSet::new());
+            inside.visit_type_mut(&mut field.ty);
+            for numbered in inside.0 {
+                let name = format!("{prefix}{BETWEEN}{member}");
+                let prefix = if is_anonymous { &prefix } else { &name };
+                let prefix = prefix.clone();
+                names.entry(numbered).or_insert(Named { name, prefix });
+            }
+        }
+    }
+
+    let mut taken: BTreeSet<&str> = model.records.iter().map(|r| r.name.as_str()).collect();
+    for (numbered, named) in &names {
+        // An enumeration inside a record, which no header had so far.
+        if !taken.contains(numbered.as_str()) {
+            return Err(format!(
+                "{numbered}, the type of {}, is no record",
+                named.name
+            ));
+        }
+        if !taken.insert(&named.name) {
+            return Err(format!("two records are called {}", named.name));
+        }
+    }
+    let mut rename = Rename(&names);
+    for record in &mut model.records {
+        rename.visit_item_mut(&mut record.item);
+        if let Some(named) = names.get(&record.name) {
+            record.name.clone_from(&named.name);
+            if named.name != named.prefix {
+                hide(&mut record.item);
+            }
+        }
+        if record.name.contains(NUMBERED) {
+            return Err(format!("{} is no member's type", record.name));
+        }
+    }
+    let layouts = std::mem::take(&mut model.layouts);
+    let renamed = layouts.into_iter().map(|(name, layout)| {
+        let name = names.get(&name).map_or(name, |named| named.name.clone());
+        (name, layout)
+    });
+    model.layouts = renamed.collect();
+    Ok(())
+}
+
+fn fields(item: &mut syn::Item) -> Vec<&mut syn::Field> {
+    match item {
+        syn::Item::Struct(item) => item.fields.iter_mut().collect(),
+        syn::Item::Union(item) => item.fields.named.iter_mut().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn hide(item: &mut syn::Item) {
+    if let syn::Item::Struct(syn::ItemStruct { attrs, .. })
+    | syn::Item::Union(syn::ItemUnion { attrs, .. }) = item
+    {
+        attrs.push(syn::parse_quote!(#[doc(hidden)]));
+    }
+}
+
+/// The numbered names in a type.
+struct Numbered(BTreeSet<String>);
+
+impl VisitMut for Numbered {
+    fn visit_ident_mut(&mut self, ident: &mut syn::Ident) {
+        let name = ident.to_string();
+        if name.contains(NUMBERED) {
+            self.0.insert(name);
+        }
+    }
+}
+
+/// Puts the names in the numbers' place.
+struct Rename<'a>(&'a BTreeMap<String, Named>);
+
+impl VisitMut for Rename<'_> {
+    fn visit_ident_mut(&mut self, ident: &mut syn::Ident) {
+        if let Some(named) = self.0.get(&ident.to_string()) {
+            *ident = syn::Ident::new(&named.name, ident.span());
+        }
+    }
+}
