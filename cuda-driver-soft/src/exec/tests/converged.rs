@@ -5,12 +5,15 @@ use super::{Arg, Bench, on_each_isa};
 use crate::exec::FaultKind;
 use crate::exec::Isa;
 use crate::ir::Space;
+use crate::memory::{Kind, space};
 
 /// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp
 /// in two rows.
 const BLOCKS: [(u32, u32); 5] = [(32, 1), (31, 1), (62, 1), (1, 1), (16, 4)];
 
 const THREADS: u32 = 3 * 32 * 31;
+
+const NUMBERS: u32 = 16_384;
 
 fn kernel(body: &str) -> String {
     format!(
@@ -30,28 +33,56 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// Runs a body in blocks of every shape, and gives back what thread `i` put at `out + 8 * i`. `%r0` and `%rd5` are `i`,
-/// `%rd3` that address, `%rd1` the address of 16384 numbers of 32 bits, `%r2` and `%rd2` are parameters.
-fn run(body: &str, a: u32, b: u64) -> Vec<u64> {
-    let mut results: Vec<Vec<u64>> = Vec::new();
-    on_each_isa(|isa| {
-        let mut bench = Bench::text(&kernel(body), isa);
-        let numbers: Vec<u32> = (0..16384u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
-        let input = bench.put(&numbers, u32::to_le_bytes);
-        for block in BLOCKS {
-            let out = bench.put(&vec![u64::MAX; THREADS as usize], u64::to_le_bytes);
-            let n = Arg::U32(THREADS - 5);
-            let args = [Arg::U64(out), Arg::U64(input), n, Arg::U32(a), Arg::U64(b)];
-            bench.run_well("k", THREADS.div_ceil(block.0 * block.1), block, &args);
-            results.push(bench.get(out, THREADS as usize, u64::from_le_bytes));
-        }
-    });
-    for (i, result) in results.iter().enumerate() {
-        let block = BLOCKS[i % BLOCKS.len()];
-        let differs = result.iter().zip(&results[0]).position(|(a, b)| a != b);
-        assert_eq!(differs, None, "blocks of {block:?}, {body}");
+/// What the kernels read and write: one of each for all runs of a test.
+struct Room {
+    input: u64,
+    out: u64,
+}
+
+impl Room {
+    fn new() -> Self {
+        let bytes = |bytes| space().alloc(Kind::Device, 77, bytes).unwrap();
+        let numbers = (0..NUMBERS).flat_map(|i| i.wrapping_mul(0x9e37_79b9).to_le_bytes());
+        let room = Room {
+            input: bytes(4 * u64::from(NUMBERS)),
+            out: bytes(8 * u64::from(THREADS)),
+        };
+        let numbers: Vec<u8> = numbers.collect();
+        space().write(room.input, &numbers).unwrap();
+        room
     }
-    results.swap_remove(0)
+
+    /// Runs a body in blocks of every shape, and gives back what thread `i` put at `out + 8 * i`. `%r0` and `%rd5` are
+    /// `i`, `%rd3` that address, `%rd1` that of the numbers, `%r2` and `%rd2` are parameters.
+    fn run(&self, body: &str, a: u32, b: u64) -> Vec<u64> {
+        let mut results: Vec<Vec<u64>> = Vec::new();
+        on_each_isa(|isa| {
+            let bench = Bench::text(&kernel(body), isa);
+            for block in BLOCKS {
+                let nothing = [0xff; 8 * THREADS as usize];
+                space().write(self.out, &nothing).unwrap();
+                let pointers = [self.out, self.input].map(Arg::U64);
+                let numbers = [Arg::U32(THREADS - 5), Arg::U32(a), Arg::U64(b)];
+                let args: Vec<Arg> = pointers.into_iter().chain(numbers).collect();
+                bench.run_well("k", THREADS.div_ceil(block.0 * block.1), block, &args);
+                results.push(bench.get(self.out, THREADS as usize, u64::from_le_bytes));
+            }
+        });
+        for (i, result) in results.iter().enumerate() {
+            let block = BLOCKS[i % BLOCKS.len()];
+            let differs = result.iter().zip(&results[0]).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "blocks of {block:?}, {body}");
+        }
+        results.swap_remove(0)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        for address in [self.input, self.out] {
+            let _ = space().free(address);
+        }
+    }
 }
 
 /// A value is kept as a scalar if it is compared, so it is.
@@ -70,6 +101,7 @@ fn value_of(instruction: &str, wide: bool) -> String {
 
 #[test]
 fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
+    let room = Room::new();
     let narrow = [
         "mov.b32 %r9, %r0;",
         "add.u32 %r9, %r0, %r2;",
@@ -121,11 +153,11 @@ fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
         let b = u64::from(a) << 32 | u64::from(a);
         for (list, is_wide) in [(&narrow[..], false), (&wide[..], true)] {
             for instruction in list {
-                run(&value_of(instruction, is_wide), a, b);
+                room.run(&value_of(instruction, is_wide), a, b);
             }
         }
     }
-    let got = run(
+    let got = room.run(
         &value_of("mul.lo.s32 %r9, %r0, %r2; mul.wide.s32 %rd9, %r9, 4;", true),
         1 << 26,
         1,
@@ -138,6 +170,7 @@ fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
 
 #[test]
 fn comparisons_and_the_branches_behind_them() {
+    let room = Room::new();
     let mut taken = 0;
     for ty in ["u32", "s32", "u64", "s64"] {
         for cmp in ["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"] {
@@ -155,7 +188,7 @@ fn comparisons_and_the_branches_behind_them() {
                     there: st.global.u64 [%rd3], %rd9;"
                 );
                 for a in [0u32, 17, 23, 0xffff_fff0, 0x7fff_fff0] {
-                    let got = run(&body, a, a as i32 as i64 as u64);
+                    let got = room.run(&body, a, a as i32 as i64 as u64);
                     taken += got.iter().filter(|v| **v == 1).count();
                 }
             }
@@ -166,8 +199,9 @@ fn comparisons_and_the_branches_behind_them() {
 
 #[test]
 fn lanes_that_part_and_meet_again_keep_what_was_computed_for_all() {
+    let room = Room::new();
     // Each lane goes round as often as its number says, with an address, a counter and a bound that were scalar before.
-    run(
+    room.run(
         "and.b32 %r11, %r0, 7; mov.u32 %r12, 0; mov.u64 %rd10, 0; add.u64 %rd11, %rd1, %rd4; mov.u64 %rd12, %rd2;
         round: ld.global.u32 %r13, [%rd11]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
         add.u64 %rd11, %rd11, 4; add.u32 %r12, %r12, 1; add.u64 %rd12, %rd12, %rd5;
@@ -177,7 +211,7 @@ fn lanes_that_part_and_meet_again_keep_what_was_computed_for_all() {
         1 << 40,
     );
     // All go round together, and leave only then.
-    run(
+    room.run(
         "mov.u32 %r12, 0; mov.u64 %rd10, 0; mov.u64 %rd11, %rd1;
         round: ld.global.u32 %r13, [%rd11+4]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
         add.u64 %rd11, %rd11, 12; add.u32 %r12, %r12, 1; setp.lt.u32 %p1, %r12, %r2; @%p1 bra round;
@@ -190,16 +224,17 @@ fn lanes_that_part_and_meet_again_keep_what_was_computed_for_all() {
 
 #[test]
 fn addresses_of_any_step() {
+    let room = Room::new();
     for (step, first) in [(0, 4), (4, 0), (-4, 15_000), (8, 8), (12, 4), (-8, 32_000)] {
         let body = format!(
             "mul.wide.s32 %rd10, %r0, {step}; add.u64 %rd11, %rd1, %rd10;
             ld.global.u32 %r12, [%rd11+{first}]; ld.u32 %r13, [%rd11+{first}]; add.u32 %r12, %r12, %r13;
             cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9;"
         );
-        run(&body, 0, 0);
+        room.run(&body, 0, 0);
     }
     // Through shared memory, by addresses of 32 and of 64 bits, there and back in another order.
-    let got = run(
+    let got = room.run(
         "mul.lo.u32 %r10, %r8, 4; mov.u32 %r11, part; add.u32 %r12, %r11, %r10; st.shared.u32 [%r12], %r0;
         sub.u32 %r13, %r11, %r10; ld.shared.u32 %r14, [%r12];
         cvt.u64.u32 %rd10, %r10; mov.u64 %rd11, part; add.u64 %rd12, %rd11, %rd10; ld.shared.u32 %r15, [%rd12];
@@ -279,8 +314,9 @@ fn the_lane_at_fault_is_named() {
 
 #[test]
 fn what_is_kept_from_block_to_block_is_there_in_each() {
+    let room = Room::new();
     // Four times `%tid.x` is the same for each block that a warp runs in turn; the result is not.
-    let got = run(
+    let got = room.run(
         "mul.wide.u32 %rd10, %r4, 4; mul.lo.u64 %rd11, %rd10, %rd2; cvt.u64.u32 %rd12, %r6; shl.b64 %rd12, %rd12, 2;
         add.u64 %rd13, %rd1, %rd12; ld.global.u32 %r13, [%rd13]; setp.eq.u64 %p1, %rd11, 0; selp.u32 %r14, 1, %r4, %p1;
         sub.u32 %r13, %r13, %r13; cvt.u64.u32 %rd9, %r13; add.u64 %rd9, %rd9, %rd5; st.global.u64 [%rd3], %rd9;",
