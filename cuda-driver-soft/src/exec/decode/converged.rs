@@ -204,7 +204,7 @@ impl Registers {
                 } else {
                     &[]
                 };
-                let value = |reg: &Reg| values.iter().any(|v| *v == Operand::Reg(*reg));
+                let value = |reg: &Reg| values.contains(&Operand::Reg(*reg));
                 rows.retain(|reg| !scalar.contains(reg) || value(reg));
             }
             for reg in rows {

@@ -82,8 +82,8 @@ fn range<const SHARED: bool>(
 #[inline(always)]
 fn addresses<A: Int>(a: Affine) -> Lanes<u64> {
     let mut out = [0; LANES];
-    for i in 0..LANES {
-        out[i] = affine::lane::<A>(a, i as u32).bits();
+    for (i, address) in (0..).zip(&mut out) {
+        *address = affine::lane::<A>(a, i).bits();
     }
     out
 }

@@ -72,7 +72,7 @@ fn what_is_widened_is_exact_or_refused() {
             widened += 1;
             assert_eq!(lanes::<i64>(wide), each(a, a, |a: T, _: T| i64::from(a)));
             let product = mul_wide::<T>(a, n).expect("both can be widened");
-            let expected = each(a, n, |a: T, n: T| int::mul_wide(a, n) as u64);
+            let expected = each(a, n, |a: T, n: T| (i128::from(a) * i128::from(n)) as u64);
             assert_eq!(lanes::<u64>(product), expected);
             let c = any::<u64>(&mut random);
             let sum = mad_wide::<T>(n, a, c).expect("both can be widened");
