@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The feature `bindgen` with the header of every CUDA release from 11.7 to 13.5, and with headers that it has to refuse
-# or to take something new from. Ends with 75 if a download failed three times.
+# The feature `bindgen` with the header of every CUDA release since 11.7, and with headers that it has to refuse or to take
+# something new from. With an argument, only with those headers whose path holds it (`ci/bindgen.sh cu12-12.9`). Ends with 75
+# if a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +11,9 @@ variables=$(cargo xtask headers)
 eval "$variables"
 current=$CUDA_PATH
 headers=$(cargo xtask every-header)
+headers=$(grep -F -- "${1:-/}" <<<"$headers")
+version=$(sed -n 's/^#define CUDA_VERSION //p' "$current/include/cuda.h")
+newer=$((version + 10))
 
 # build: both crates; prints the folder that the generator wrote to. Checking is enough: all that the generator writes is
 # seen by the compiler then, its assertions about layouts too.
@@ -22,7 +26,7 @@ build() {
     sed -n 's|.*"out_dir":"\([^"]*/cuda-driver-sys-[^"]*\)".*|\1|p' "$work/messages" | tail -n 1
 }
 
-# refused WORDS…: the build fails, and what it says contains each of the words.
+# refused WORDS…: the build fails, what it says contains each of the words, and nothing panicked.
 refused() {
     local words
     if build >/dev/null; then
@@ -36,6 +40,9 @@ refused() {
             exit 1
         fi
     done
+    if grep -F 'panicked' "$work/errors"; then
+        exit 1
+    fi
     grep -m 1 '^error' "$work/errors" || true
 }
 
@@ -56,8 +63,31 @@ done
 echo "--- no header"
 CUDA_PATH=$work/nothing refused "CUDA_PATH is set" "cuda.h" "$work/nothing"
 
+off='switch the feature `bindgen` off'
 echo "--- no libclang"
-LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused libclang LIBCLANG_PATH
+LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused "LIBCLANG_PATH ($work/nothing)" "Install it" "$off"
+
+echo "--- libclang without its own headers"
+BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current refused "stddef.h" "libclang-common" "$off"
+
+echo "--- a toolkit that only pkg-config knows"
+if command -v pkg-config >/dev/null; then
+    mkdir -p "$work/pkgconfig"
+    printf 'Name: cuda\nDescription: x\nVersion: 99.9\nincludedir=%s\n' "$work/elsewhere" >"$work/pkgconfig/cuda-99.9.pc"
+    (
+        unset CUDA_PATH CUDA_HOME
+        export PKG_CONFIG_LIBDIR=$work/pkgconfig
+        rm -rf "$work/elsewhere" && mkdir "$work/elsewhere"
+        cp "$current"/include/{cuda,cudaTypedefs}.h "$work/elsewhere/"
+        out=$(build) || {
+            cat "$work/errors"
+            exit 1
+        }
+        grep -F "$work/elsewhere/cuda.h" "$out/functions.rs"
+    )
+else
+    echo "needs pkg-config"
+fi
 
 echo "--- a header that changes under the build"
 toolkit=$work/toolkit
@@ -67,27 +97,46 @@ build >/dev/null || {
     cat "$work/errors"
     exit 1
 }
-# What the next build must notice: a value, a field's place, a parameter.
+# What the next build must notice: a value, a field's place, a parameter, what a parameter points to, a record's size.
 sleep 1
 sed -i -e 's/^\( *CU_CTX_SCHED_YIELD *= *\)0x02/\10x03/' \
     -e 's/^\( *\)float hitRatio;/\1double hitRatio;/' \
     -e 's/^CUresult CUDAAPI cuDeviceGetName(char \*name, int len,/CUresult CUDAAPI cuDeviceGetName(char *name, size_t len,/' \
+    -e 's/^CUresult CUDAAPI cuDeviceGetCount(int \*count)/CUresult CUDAAPI cuDeviceGetCount(unsigned long long *count)/' \
+    -e 's/^\( *unsigned char _oversize\)\[RESOURCE_ABI_BYTES\]/\1[136]/' \
     "$toolkit/include/cuda.h"
-refused CU_CTX_SCHED_YIELD CUaccessPolicyWindow cuDeviceGetName "$toolkit/include/cuda.h" 'switch the feature'
+refused "CU_CTX_SCHED_YIELD is 2, in the header 3" "CUaccessPolicyWindow" "cuDeviceGetName takes" \
+    "cuDeviceGetCount takes (pointer to 32-bit integer), in the header (pointer to 64-bit integer)" \
+    "CUdevResource_st has size 144 and alignment 8, in the header 240 and 8" "$toolkit/include/cuda.h" "$off"
 
 echo "--- a newer header"
 cp "$current/include/cuda.h" "$toolkit/include/cuda.h"
-sed -i -e 's/^#define CUDA_VERSION 13050/#define CUDA_VERSION 13060/' \
-    -e 's/^CUresult CUDAAPI cuInit(unsigned int Flags);/typedef enum CUnovelty_enum { CU_NOVELTY_SMALL = 1, CU_NOVELTY_GREAT = 2 } CUnovelty;\ntypedef struct CUnoveltyParams_st { CUnovelty kind; unsigned int reserved[3]; } CUnoveltyParams;\nCUresult CUDAAPI cuNoveltyAdd(CUnovelty kind, const CUnoveltyParams *params);\n&/' \
+sed -i -e "s/^#define CUDA_VERSION $version/#define CUDA_VERSION $newer/" \
+    -e 's/^CUresult CUDAAPI cuInit(unsigned int Flags);/typedef enum CUnovelty_enum { CU_NOVELTY_SMALL = 1, CU_NOVELTY_GREAT = 2 } CUnovelty;\ntypedef struct CUnoveltyParams_st { CUnovelty kind; unsigned int reserved[3]; } CUnoveltyParams;\nCUresult CUDAAPI cuNoveltyAdd(CUnovelty kind, const CUnoveltyParams *params);\nCUresult CUDAAPI cuNoveltyForget(CUnovelty kind);\n&/' \
     "$toolkit/include/cuda.h"
-echo 'typedef CUresult (CUDAAPI *PFN_cuNoveltyAdd_v13060)(CUnovelty kind, const CUnoveltyParams *params);' >"$work/typedef"
-sed -i "/PFN_cuInit_v2000)/r $work/typedef" "$toolkit/include/cudaTypedefs.h"
+# number VERSION: since when the new function is there; nobody says it of the one that is forgotten.
+number() {
+    sed -i '/PFN_cuNovelty/d' "$toolkit/include/cudaTypedefs.h"
+    echo "typedef CUresult (CUDAAPI *PFN_cuNoveltyAdd_v$1)(CUnovelty kind, const CUnoveltyParams *params);" >"$work/typedef"
+    sed -i "/PFN_cuInit_v2000)/r $work/typedef" "$toolkit/include/cudaTypedefs.h"
+}
+number "$newer"
 out=$(build) || {
     cat "$work/errors"
     exit 1
 }
-grep -q 'cuNoveltyAdd(kind: CUnovelty, params: \*const CUnoveltyParams) cuNoveltyAdd 13060' "$out/functions.rs"
+grep -q "cuNoveltyAdd(kind: CUnovelty, params: \*const CUnoveltyParams) cuNoveltyAdd $newer" "$out/functions.rs"
+grep -q "cuNoveltyForget(kind: CUnovelty) cuNoveltyForget $newer" "$out/functions.rs"
 grep -q 'CU_NOVELTY_GREAT = 2' "$out/enumerations.rs"
 grep -q 'pub struct CUnoveltyParams_st' "$out/records.rs"
 grep -q 'CUnoveltyParams_st: 16, 4' "$out/layout.rs"
-echo "its function, enumeration and record are there"
+echo "its functions, enumeration and record are there"
+
+echo "--- cudaTypedefs.h changes under the build"
+sleep 1
+number "$version"
+out=$(build) || {
+    cat "$work/errors"
+    exit 1
+}
+grep "cuNoveltyAdd(kind: CUnovelty, params: \*const CUnoveltyParams) cuNoveltyAdd $version" "$out/functions.rs"

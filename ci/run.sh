@@ -139,7 +139,7 @@ step "format" cargo fmt --all --check
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "default dependencies" few_packages
-step "size of a clean build" ci/numbers.sh size
+step "numbers: a clean build" ci/numbers.sh build
 step "rustc 1.85" ci/msrv.sh
 step "kernels are what NVRTC makes" cargo xtask kernels --check
 step "CUDA header" cargo xtask headers
@@ -155,7 +155,8 @@ step "README: the tests" readme_command "cargo test --workspace"
 step "C program over libcuda.so.1" with_header
 step "PTX.md is what the instruction table gives" ptx_md
 step "GPU pack" gpu_pack
-step "ABI: every cuda.h from 11.7 to 13.5" proof abi.sh
+step "numbers: calls and loading" proof numbers.sh calls
+step "ABI: every cuda.h since 11.7" proof abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" proof drivers.sh
 beside "feature bindgen with every cuda.h" ci/bindgen.sh
 beside "every set of features, and a program that is linked" ci/features.sh
@@ -175,6 +176,10 @@ fi
 if grep -q '^needs ' "$log"; then
     echo "asked for what this machine lacks:"
     grep '^needs ' "$log" | sort | uniq -c
+fi
+if grep -q 'warning: over the limit' "$log"; then
+    echo "times over the limits of an idle machine:"
+    grep 'warning: over the limit' "$log"
 fi
 status=0
 for name in "${not_downloaded[@]}"; do echo "skipped: $name (a download failed three times)"; done

@@ -9,6 +9,10 @@ mod generate;
 #[path = "build/link.rs"]
 mod link;
 
+#[cfg(any(feature = "bindgen", feature = "link"))]
+#[path = "build/pkg_config.rs"]
+mod pkg_config;
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=build");
@@ -34,18 +38,33 @@ fn report(outcome: Result<(), String>) {
 fn from_header() -> Result<(), String> {
     println!("cargo::rerun-if-changed=wrapper.h");
     println!("cargo::rerun-if-changed=src/generated");
-    for variable in generate::find::VARIABLES.iter().chain(&[
-        "LIBCLANG_PATH",
-        "BINDGEN_EXTRA_CLANG_ARGS",
-        "PKG_CONFIG_PATH",
-    ]) {
+    let target = std::env::var("TARGET").unwrap_or_default();
+    // bindgen's own, which it also reads with the target behind, in two spellings.
+    let arguments = "BINDGEN_EXTRA_CLANG_ARGS";
+    let for_target = [target.clone(), target.replace('-', "_")].map(|t| format!("{arguments}_{t}"));
+    for variable in generate::find::VARIABLES
+        .iter()
+        .copied()
+        .chain(for_target.iter().map(String::as_str))
+        .chain([
+            arguments,
+            "LIBCLANG_PATH",
+            "LLVM_CONFIG_PATH",
+            "CLANG_PATH",
+            "PKG_CONFIG_PATH",
+            "PKG_CONFIG_LIBDIR",
+            "PKG_CONFIG_SYSROOT_DIR",
+        ])
+    {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     generate::find::include_folder().and_then(|include| {
-        println!(
-            "cargo::rerun-if-changed={}",
-            include.join("cuda.h").display()
-        );
+        // A file that is not there would be looked for anew by every build.
+        for file in ["cuda.h", "cudaTypedefs.h"].map(|name| include.join(name)) {
+            if file.is_file() {
+                println!("cargo::rerun-if-changed={}", file.display());
+            }
+        }
         let package =
             std::env::var("CARGO_MANIFEST_DIR").map_err(|e| format!("CARGO_MANIFEST_DIR: {e}"))?;
         let out = std::env::var("OUT_DIR").map_err(|e| format!("OUT_DIR: {e}"))?;

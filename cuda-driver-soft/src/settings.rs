@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use crate::driver::profile::Profile;
 
 /// `CUDA_VERSION` of the bindings: what this driver reports unless told otherwise.
-pub(crate) const BINDINGS_VERSION: u32 = 13050;
+pub(crate) const BINDINGS_VERSION: u32 = cuda_driver_sys::CUDA_VERSION;
 
 /// What `cuDriverGetVersion` reports: `CUDA_SOFT_VERSION` (`12040` or `12.4`), else the version of the bindings.
 pub(crate) fn version() -> u32 {

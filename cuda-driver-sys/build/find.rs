@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::pkg_config;
+
 /// Environment variables that name a toolkit, in the order in which they are asked.
 pub(crate) const VARIABLES: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 
@@ -20,7 +22,8 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
         let folders = [Path::new(&toolkit).join("include"), PathBuf::from(&toolkit)];
         return holds_header(&folders, &mut tried).ok_or_else(|| {
             format!(
-                "{variable} is set, but there is no cuda.h in {}",
+                "{variable} is set, but there is no cuda.h in {}; set it to a toolkit's folder, or switch the feature `bindgen` \
+                 off: the committed bindings need no header",
                 tried.join(" nor in ")
             )
         });
@@ -52,17 +55,12 @@ fn holds_header(folders: &[PathBuf], tried: &mut Vec<String>) -> Option<PathBuf>
     None
 }
 
-/// A distribution calls it `cuda`, NVIDIA `cuda-13.5`.
 fn from_pkg_config() -> Vec<PathBuf> {
-    let mut names = vec!["cuda".to_owned()];
-    for (major, minors) in [(13, 0..=5), (12, 0..=9), (11, 7..=8)] {
-        names.extend(minors.rev().map(|minor| format!("cuda-{major}.{minor}")));
-    }
-    names
+    let names = pkg_config::names();
+    let mut folders = names
         .iter()
-        .find_map(|name| output("pkg-config", &["--variable=includedir", name]))
-        .into_iter()
-        .collect()
+        .filter_map(|name| output("pkg-config", &["--variable=includedir", name]));
+    folders.next().into_iter().collect()
 }
 
 fn usual() -> Vec<PathBuf> {

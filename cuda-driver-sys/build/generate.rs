@@ -4,15 +4,18 @@
 //! generator. bindgen reads the header; `model` sorts what it found into constants, enumerations, records, aliases
 //! and functions; `render` writes these down again in the form that is committed, without a word of the header's text.
 
+// What only build.rs needs.
+#[cfg(feature = "bindgen")]
+mod clang;
 pub(crate) mod committed;
 mod facts;
-// What only build.rs needs.
 #[cfg(feature = "bindgen")]
 pub(crate) mod find;
 pub(crate) mod merge;
 pub(crate) mod model;
 pub(crate) mod registry;
 pub(crate) mod render;
+mod signature;
 mod unnamed;
 
 use std::path::{Path, PathBuf};
@@ -62,7 +65,7 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
         wrapper: package.join("wrapper.h"),
         clang_args: Vec::new(),
     };
-    let header = read_header(&input)?;
+    let header = clang::read(|| read_header(&input))?;
     let typedefs =
         std::fs::read_to_string(input.include.join("cudaTypedefs.h")).unwrap_or_default();
     let (committed, registry) = committed::read_folder(&package.join("src/generated"))?;
@@ -74,7 +77,8 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
     );
     let (model, registry) = merge::merge(committed, registry, &header, &typedefs).map_err(|differences| {
         format!(
-            "{} differs from the committed bindings. Please report this, and switch the feature `bindgen` off.\n{}",
+            "{} differs from the committed bindings. Please report this, and switch the feature `bindgen` off: \
+             the committed bindings need no header.\n{}",
             place.display(),
             differences.join("\n")
         )

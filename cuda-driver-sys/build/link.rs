@@ -4,8 +4,11 @@
 //! `libcuda.so` of the target will do, the toolkit's stub too, and where there is none a stub with that one symbol is
 //! made. On Windows `raw-dylib` needs no file at all.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::pkg_config;
 
 /// Environment variables that name a toolkit, in the order in which they are asked.
 const TOOLKIT: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
@@ -13,6 +16,7 @@ const TOOLKIT: &[&str] = &["CUDA_PATH", "CUDA_HOME"];
 /// Others that this depends on.
 const VARIABLES: &[&str] = &[
     "PKG_CONFIG_PATH",
+    "PKG_CONFIG_LIBDIR",
     "PKG_CONFIG_ALLOW_CROSS",
     "PKG_CONFIG_SYSROOT_DIR",
 ];
@@ -61,8 +65,12 @@ pub(crate) fn link() -> Result<(), String> {
         }
     }
     match found {
-        Some(file) => provide(&file, &there)
-            .map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?,
+        Some(file) => {
+            // Without it the link leads nowhere; another version may lie elsewhere.
+            println!("cargo::rerun-if-changed={}", file.display());
+            provide(&file, &there)
+                .map_err(|error| format!("{} as {}: {error}", file.display(), there.display()))?;
+        }
         None => stub(&out, &there)?,
     }
     println!("cargo::rustc-link-search=native={}", folder.display());
@@ -74,8 +82,7 @@ fn variable(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|error| format!("{name}: {error}"))
 }
 
-/// A distribution calls it `cuda`, NVIDIA `cuda-13.5`. What this machine's pkg-config knows is of use for another
-/// target only if it is set up for that.
+/// What this machine's pkg-config knows is of use for another target only if it is set up for that.
 fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     let cross = variable("TARGET")? != variable("HOST")?;
     let for_cross = ["PKG_CONFIG_ALLOW_CROSS", "PKG_CONFIG_SYSROOT_DIR"];
@@ -86,12 +93,8 @@ fn from_pkg_config() -> Result<Vec<PathBuf>, String> {
     {
         return Ok(Vec::new());
     }
-    let mut names = vec!["cuda".to_owned()];
-    for (major, minors) in [(13, 0..=5), (12, 0..=9), (11, 7..=8)] {
-        names.extend(minors.rev().map(|minor| format!("cuda-{major}.{minor}")));
-    }
     let mut folders = Vec::new();
-    for name in names {
+    for name in pkg_config::names() {
         let Ok(output) = Command::new("pkg-config")
             .args(["--libs-only-L", &name])
             .output()
@@ -139,17 +142,17 @@ fn usual(arch: &str) -> Vec<PathBuf> {
 
 /// Whether a file is a library for the target: the machine in its ELF header says so.
 fn fits(file: &Path, arch: &str) -> bool {
-    const MACHINE: std::ops::Range<usize> = 18..20;
+    const START: usize = 20;
+    const MACHINE: std::ops::Range<usize> = 18..START;
     let machine: u16 = match arch {
         "x86_64" => 62,
         "aarch64" => 183,
         "powerpc64" => 21,
         _ => return false,
     };
-    let Ok(contents) = std::fs::read(file) else {
-        return false;
-    };
-    contents.starts_with(b"\x7fELF") && contents.get(MACHINE) == Some(&machine.to_le_bytes())
+    let mut start = [0; START];
+    let is_read = std::fs::File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    is_read.is_ok() && start.starts_with(b"\x7fELF") && start[MACHINE] == machine.to_le_bytes()
 }
 
 /// Makes a file found under another name too.

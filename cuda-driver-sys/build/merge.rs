@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 #[cfg(any(feature = "bindgen", test))]
 use super::model::Declaration;
-use super::model::{Model, type_text};
+use super::model::Model;
 #[cfg(any(feature = "bindgen", test))]
 use super::registry;
 use super::registry::Entry;
+use super::signature;
 #[cfg(any(feature = "bindgen", test))]
 use super::unnamed::BETWEEN;
 
@@ -66,14 +67,13 @@ pub(crate) fn merge(
     }
     if version(header) > version(&committed) {
         add(&mut committed, header);
-        registry::extend(&mut registry, &header.functions, typedefs)
-            .map_err(|error| vec![error])?;
+        let version = u32::try_from(version(header)).unwrap_or_default();
+        registry::extend(&mut registry, &header.functions, typedefs, version);
     }
     Ok((committed, registry))
 }
 
 /// The header's `CUDA_VERSION`.
-#[cfg(any(feature = "bindgen", test))]
 pub(crate) fn version(model: &Model) -> i128 {
     model
         .constants
@@ -145,9 +145,9 @@ pub(crate) fn differences(committed: &Model, registry: &[Entry], header: &Model)
         let Some(ours) = registry.iter().find(|ours| ours.symbol == theirs.name) else {
             continue;
         };
-        let known = abi_classes(&ours.parameters, committed);
-        let seen = abi_classes(&theirs.parameters, header);
-        if known != seen {
+        let different =
+            signature::difference(&ours.parameters, committed, &theirs.parameters, header);
+        if let Some((known, seen)) = different {
             found.push(format!(
                 "{} takes ({known}), in the header ({seen})",
                 ours.symbol
@@ -166,42 +166,6 @@ fn among<T: PartialEq>(list: &[(&str, &[T])], name: &str, these: &[T]) -> bool {
 /// Whether a name may have these values in different headers.
 fn may_be(name: &str, values: &[i128]) -> bool {
     GROWING_VALUES.contains(&name) || among(CHANGED_VALUES, name, values)
-}
-
-/// How parameters are passed; what pointers point to does not matter for that.
-fn abi_classes(parameters: &[(String, String)], model: &Model) -> String {
-    let classes: Vec<String> = parameters
-        .iter()
-        .map(|(_, ty)| abi_class(ty, model))
-        .collect();
-    classes.join(", ")
-}
-
-fn abi_class(ty: &str, model: &Model) -> String {
-    if ty.starts_with('*') || ty.contains("Option <") || ty.contains("Option<") {
-        return "pointer".to_owned();
-    }
-    if let Some(alias) = model.aliases.iter().find(|alias| alias.name == ty) {
-        return abi_class(&type_text(&alias.target), model);
-    }
-    if model
-        .enumerations
-        .iter()
-        .any(|e| e.name == ty || e.tag.as_deref() == Some(ty))
-    {
-        return "32-bit integer".to_owned();
-    }
-    if let Some(layout) = model.layouts.get(ty) {
-        return format!(
-            "record of {} bytes aligned to {}",
-            layout.size, layout.align
-        );
-    }
-    match ty {
-        "c_int" | "c_uint" | "u32" | "i32" => "32-bit integer".to_owned(),
-        "c_ulonglong" | "c_longlong" | "usize" | "u64" | "i64" => "64-bit integer".to_owned(),
-        other => other.to_owned(),
-    }
 }
 
 /// Adds what the committed bindings do not know; what they know keeps its form.

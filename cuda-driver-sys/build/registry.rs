@@ -130,14 +130,6 @@ pub(crate) fn introduced(symbols: &BTreeSet<String>, typedefs: &str) -> BTreeMap
     since
 }
 
-/// The version of one export.
-pub(crate) fn version_of(symbol: &str, since: &BTreeMap<String, u32>) -> Result<u32, String> {
-    let version = since.get(symbol).copied();
-    version.ok_or_else(|| {
-        format!("{symbol}: cudaTypedefs.h, beside cuda.h, does not tell which CUDA version introduced it")
-    })
-}
-
 /// What is known of one export, when the plain names and the other exports are known.
 pub(crate) fn entry(
     declaration: &Declaration,
@@ -172,23 +164,22 @@ pub(crate) fn entry(
 }
 
 /// Adds what a newer header declares to a registry, whose own entries stay as they are. A plain name that the
-/// registry does not have means the first variant.
-///
-/// # Errors
-/// An export without a version, or a version without an export.
+/// registry does not have means the first variant. What the typedefs do not number (12.9 forgot one) counts as
+/// being as new as the header.
 #[cfg(any(feature = "bindgen", test))]
 pub(crate) fn extend(
     registry: &mut Vec<Entry>,
     declared: &[Declaration],
     typedefs: &str,
-) -> Result<(), String> {
+    version: u32,
+) {
     let symbols: BTreeSet<String> = declared
         .iter()
         .map(|declaration| declaration.name.clone())
         .collect();
     let known: BTreeSet<String> = registry.iter().map(|entry| entry.symbol.clone()).collect();
     if symbols.is_subset(&known) {
-        return Ok(());
+        return;
     }
     let since = introduced(&symbols, typedefs);
     let bases: BTreeSet<String> = registry.iter().map(|entry| entry.base.clone()).collect();
@@ -203,7 +194,7 @@ pub(crate) fn extend(
     for declaration in new {
         registry.push(entry(
             declaration,
-            version_of(&declaration.name, &since)?,
+            since.get(&declaration.name).copied().unwrap_or(version),
             &first,
             &symbols,
         ));
@@ -220,5 +211,4 @@ pub(crate) fn extend(
         }
     }
     registry.sort_by(|a, b| a.symbol.cmp(&b.symbol));
-    Ok(())
 }

@@ -71,7 +71,8 @@
 //!   with `-lcuda`. It needs no toolkit, but a linker that links dynamically, and changes nothing until `linked` is asked
 //!   for.
 //! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer: functions
-//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. It needs libclang.
+//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. What these bindings
+//!   know keeps its value: [`CUDA_VERSION`] stays theirs with a newer header. It needs libclang.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -110,7 +111,7 @@ pub use retired::*;
 /// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.
 ///
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
-/// is `cuMemAlloc_v2`, as in C. As data it is [`legacy::function::cuMemAlloc`](crate::legacy::function::cuMemAlloc).
+/// is `cuMemAlloc_v2`, as in C. As data it is [`legacy::function::cuMemAlloc`].
 pub mod legacy {
     #[cfg(any(feature = "loader", feature = "link"))]
     pub use crate::calls::old::*;

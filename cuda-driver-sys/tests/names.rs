@@ -157,7 +157,7 @@ fn legacy_holds_the_exports_whose_name_is_taken() {
 }
 
 #[test]
-fn fifteen_names_mean_something_else_in_the_13_5_header() {
+fn fifteen_names_mean_something_else_in_the_headers_of_cuda_13() {
     const NEWER: &[(&str, &str)] = &[
         ("cuCtxCreate", "cuCtxCreate_v4"),
         ("cuDeviceGetUuid", "cuDeviceGetUuid_v2"),

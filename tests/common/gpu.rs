@@ -48,6 +48,17 @@ impl Gpu {
         module
     }
 
+    /// Loads PTX into the context.
+    pub(crate) fn text(&mut self, ptx: &str) -> CUmodule {
+        let Ok(text) = CString::new(ptx) else {
+            panic!("a zero in {ptx:?}")
+        };
+        let mut module = ptr::null_mut();
+        ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
+        self.modules.push(module);
+        module
+    }
+
     /// A kernel of a kernel file.
     pub(crate) fn kernel(&mut self, file: &str, name: &str) -> CUfunction {
         let module = self.module(file);

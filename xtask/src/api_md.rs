@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::annotations::{Annotations, is_32_bit};
 use crate::checked::version;
 use crate::generate::registry::{Entry, StreamMode, split_stream};
-use crate::{api, read, root, write};
+use crate::{api, headers, read, root, write};
 
 /// Writes the file.
 pub(crate) fn run() -> Result<(), String> {
@@ -19,6 +19,8 @@ pub(crate) fn run() -> Result<(), String> {
 
 /// Everything that the table is made of.
 struct Known {
+    /// The CUDA release that the bindings are made from.
+    release: String,
     entries: Vec<Entry>,
     /// Exports that the sys crate binds.
     bound: BTreeSet<String>,
@@ -57,6 +59,7 @@ impl Known {
         });
         let bindings = "cuda-driver-sys/src/generated/functions.rs";
         Ok(Self {
+            release: headers::current_release()?,
             older: older.collect(),
             bound: bound(&read(&root().join(bindings))?),
             entries,
@@ -89,11 +92,12 @@ impl Known {
             .count();
         format!(
             "{} of {total} exports raw; {} of {checkable} checked, {current_and_checked} of the {} that a C program \
-             of CUDA 13.5 can call among them (the other {} are {twins} per-thread twins and {early} of the 32-bit era); \
+             of CUDA {} can call among them (the other {} are {twins} per-thread twins and {early} of the 32-bit era); \
              {} real in the software driver.",
             self.bound.len(),
             self.checked.len(),
             self.current.len(),
+            self.release,
             total - checkable,
             self.software.len(),
         )
@@ -105,16 +109,15 @@ impl Known {
              # Every function of the CUDA Driver API\n\n",
         );
         _ = writeln!(out, "{}\n", self.summary());
-        out.push_str(
-            "- **Export**: the symbol, a free function and a method of `Library` in `cuda-driver-sys`; *legacy* where the \
+        let columns = "- **Export**: the symbol, a free function and a method of `Library` in `cuda-driver-sys`; *legacy* where the \
              name means another export in C, so that it is in `legacy` only; *+ `_ptsz`* where it has a twin for \
              per-thread default streams.\n\
-             - **In C**: what programs call it. † marks what a program that is compiled with CUDA 13.5 cannot call.\n\
+             - **In C**: what programs call it. † marks what a program that is compiled with CUDA RELEASE cannot call.\n\
              - **Checked**: the call in `cuda_driver::checked`. **Methods**: the objects' methods that make it.\n\
              - **Software**: whether the software driver does it; the others answer `CUDA_ERROR_NOT_SUPPORTED` there.\n\
              - **Since**: the CUDA version that a driver must have for it; in parentheses that of the older export that the \
-             checked call does with, where this one is lacking.\n",
-        );
+             checked call does with, where this one is lacking.\n";
+        out.push_str(&columns.replace("RELEASE", &self.release));
         let mut groups: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
         for entry in self.rows() {
             groups.entry(&entry.group).or_default().push(entry);

@@ -15,11 +15,11 @@ use crate::{api, read, root};
 const BINDINGS: Package = Package {
     name: "cuda-bindings",
     version: "13.0.3",
-    holds: "cuda/bindings/driver.pyx",
+    holds: std::borrow::Cow::Borrowed("cuda/bindings/driver.pyx"),
     sha256: Some("50f47b20cda57840e11b72f25df770e2826250a0e8f1f485b202a9b5ddb447d6"),
 };
 
-/// What parameters are called here, after the 13.5 header, and what in the Python bindings, where that differs by more
+/// What parameters are called here, after the header, and what in the Python bindings, where that differs by more
 /// than the underscore behind a keyword.
 const RENAMED: &[(&str, &str)] = &[
     ("bytes", "numbytes"),

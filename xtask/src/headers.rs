@@ -2,6 +2,7 @@
 //!
 //! They are inputs of the generator and of tests, and are never committed.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,32 +12,19 @@ use crate::{generate, root};
 pub(crate) struct Package {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
-    pub(crate) holds: &'static str,
+    pub(crate) holds: Cow<'static, str>,
     /// SHA-256 of that file, where it is the same on every platform.
     pub(crate) sha256: Option<&'static str>,
 }
 
-/// The header that the bindings are made from.
-const CURRENT: Package = Package {
-    name: "nvidia-cuda-runtime",
-    version: "13.5.37",
-    holds: "nvidia/cu13/include/cuda.h",
-    sha256: Some("f4250132eae986e244c693f562f81bdaa919c378665228bece23182da33a39b0"),
-};
-
-/// The last header of CUDA 12, which says what the plain names mean.
-const FROZEN: Package = Package {
-    name: "nvidia-cuda-runtime-cu12",
-    version: "12.9.79",
-    holds: "nvidia/cuda_runtime/include/cuda.h",
-    sha256: Some("fda3285d055a9f05e40cd76352f9f073d0ab45d42fb5bb0db4bb33b0df506d28"),
-};
+/// Every release of `cuda.h`, the current one last.
+const RELEASES: &str = include_str!("../../cuda-driver-sys/api/headers.txt");
 
 /// A libclang that brings its own headers along.
 const LIBCLANG: Package = Package {
     name: "libclang-ng",
     version: "22.1.4.2",
-    holds: "clang/native/libclang.so",
+    holds: Cow::Borrowed("clang/native/libclang.so"),
     sha256: None,
 };
 
@@ -44,20 +32,59 @@ const LIBCLANG: Package = Package {
 const NVRTC: Package = Package {
     name: "nvidia-cuda-nvrtc-cu11",
     version: "11.7.99",
-    holds: "nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2",
+    holds: Cow::Borrowed("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2"),
     sha256: None,
 };
 
 /// What the error of a download that failed three times contains.
 pub(crate) const NOT_FETCHED: &str = "could not be fetched in three tries";
 
-/// Version of the header that the bindings are made from, as the first lines of generated files name it.
-const CURRENT_VERSION: &str = CURRENT.version;
+/// The header package of every CUDA release since 11.7, oldest first.
+pub(crate) fn releases() -> impl Iterator<Item = Package> {
+    let lines = RELEASES.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (name, version) = (words.next()?, words.next()?);
+        let holds = match version.split_once('.')?.0 {
+            "11" | "12" => Cow::Borrowed("nvidia/cuda_runtime/include/cuda.h"),
+            major => Cow::Owned(format!("nvidia/cu{major}/include/cuda.h")),
+        };
+        Some(Package {
+            name,
+            version,
+            holds,
+            sha256: Some(words.next()?),
+        })
+    })
+}
+
+/// The header that the bindings are made from.
+fn current_package() -> Result<Package, String> {
+    let none = "cuda-driver-sys/api/headers.txt names no release";
+    releases().last().ok_or_else(|| none.to_owned())
+}
+
+/// The last header of CUDA 12, which says what the plain names mean.
+fn frozen_package() -> Result<Package, String> {
+    let of_12 = releases().filter(|release| release.version.starts_with("12."));
+    let none = "cuda-driver-sys/api/headers.txt names no release of CUDA 12";
+    of_12.last().ok_or_else(|| none.to_owned())
+}
+
+/// The CUDA release that the bindings are made from, for instance `12.9`.
+pub(crate) fn current_release() -> Result<String, String> {
+    let package = current_package()?;
+    let mut numbers = package.version.split('.');
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => Ok(format!("{major}.{minor}")),
+        _ => Err(format!("{} is no version", package.version)),
+    }
+}
 
 /// Fetches all of them, and prints the variables by which the feature `bindgen` of cuda-driver-sys finds them, in
 /// the shell's words: `eval "$(cargo xtask headers)"`.
 pub(crate) fn run() -> Result<(), String> {
-    for package in [&CURRENT, &FROZEN, &LIBCLANG] {
+    for package in [&current_package()?, &frozen_package()?, &LIBCLANG] {
         eprintln!("{}", fetch(package)?.display());
     }
     let include = current()?;
@@ -76,9 +103,12 @@ pub(crate) fn run() -> Result<(), String> {
 /// Whether everything was fetched before.
 #[cfg(test)]
 pub(crate) fn are_fetched() -> bool {
-    [&CURRENT, &FROZEN, &LIBCLANG]
+    let (Ok(current), Ok(frozen)) = (current_package(), frozen_package()) else {
+        return false;
+    };
+    [&current, &frozen, &LIBCLANG]
         .iter()
-        .all(|package| folder(package).join(package.holds).is_file())
+        .all(|package| folder(package).join(&*package.holds).is_file())
 }
 
 /// Where a package is unpacked.
@@ -88,14 +118,14 @@ fn folder(package: &Package) -> PathBuf {
         .join(format!("{}-{}", package.name, package.version))
 }
 
-/// The folder of the 13.5 header.
+/// The folder of the header that the bindings are made from.
 pub(crate) fn current() -> Result<PathBuf, String> {
-    folder_of(&CURRENT)
+    folder_of(&current_package()?)
 }
 
 /// The folder of the last CUDA 12 header.
 pub(crate) fn frozen() -> Result<PathBuf, String> {
-    folder_of(&FROZEN)
+    folder_of(&frozen_package()?)
 }
 
 /// The folder of NVRTC's libraries.
@@ -134,7 +164,7 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
         sha256,
     } = package;
     let folder = folder(package);
-    let file = folder.join(holds);
+    let file = folder.join(&**holds);
     if !file.is_file() {
         let wheels = root()
             .join(".cache/wheels")
@@ -173,9 +203,11 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
 
 /// What the first lines of generated files name: version and checksum of the header.
 pub(crate) fn current_stamp() -> Result<String, String> {
-    let sum = CURRENT.sha256.unwrap_or_default();
+    let current = current_package()?;
+    let sum = current.sha256.unwrap_or_default();
     Ok(format!(
-        "{CURRENT_VERSION}, SHA-256 {}",
+        "{}, SHA-256 {}",
+        current.version,
         sum.get(..16).ok_or("the current header has no checksum")?
     ))
 }

@@ -16,6 +16,9 @@ mod kernels;
 #[cfg(test)]
 mod merge_tests;
 mod news;
+#[cfg(feature = "bindgen")]
+#[path = "../../cuda-driver-sys/build/pkg_config.rs"]
+mod pkg_config;
 mod plain_names;
 mod ptx_md;
 mod results;
@@ -34,7 +37,7 @@ const TASKS: &[Task] = &[
     ),
     (
         "every-header",
-        "fetch the header packages of CUDA 11.7 to 13.5 into .cache/",
+        "fetch the header package of every CUDA release since 11.7 into .cache/",
         every_header::run,
     ),
     (

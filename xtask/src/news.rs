@@ -29,7 +29,12 @@ pub(crate) fn tell(model: &Model, registry: &[Entry], header: &str) -> Result<()
     };
     let mut left = unanswered(model, registry, header, &by_hand);
     match committed::read(of_last_commit) {
-        Ok((before, known)) => left.extend(changes(&before, &known, model, registry, &by_hand)),
+        Ok((before, known)) => {
+            left.extend(changes(&before, &known, model, registry, &by_hand));
+            if merge::version(&before) != merge::version(model) {
+                left.extend(mentions(&before)?);
+            }
+        }
         Err(error) => left.push(format!(
             "the files of the last commit cannot be compared with ({error}): read the diff"
         )),
@@ -57,6 +62,48 @@ fn of_last_commit(name: &str) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     String::from_utf8(output.stdout).map_err(|error| format!("{path}: {error}"))
+}
+
+/// For instance `12.9`.
+fn release(model: &Model) -> String {
+    let version = merge::version(model);
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// The files written by hand that name the release before, if any do.
+fn mentions(before: &Model) -> Result<Option<String>, String> {
+    let words = format!(
+        "{}|{}",
+        release(before).replace('.', "\\."),
+        merge::version(before)
+    );
+    // What is generated, what names every release, and what is history.
+    let others = [
+        "*/generated/*",
+        "*.lock",
+        "*.ptx",
+        "API.md",
+        "CHANGELOG.md",
+        "cuda-driver-sys/api",
+        "cuda-driver-sys/tests/abi_headers/explained.rs",
+    ];
+    let others = others.map(|path| format!(":!{path}"));
+    let output = Command::new("git")
+        .current_dir(root())
+        .args(["grep", "-cwE", &words, "--", "."])
+        .args(&others)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    let found = String::from_utf8_lossy(&output.stdout);
+    let files: Vec<&str> = found.lines().collect();
+    Ok((!files.is_empty()).then(|| {
+        format!(
+            "these files name CUDA {} (file:lines; `git grep -nwE '{words}'` shows them): change what means the newest \
+             release: {}",
+            release(before),
+            files.join(", ")
+        )
+    }))
 }
 
 /// What can be seen from the header and the files alone.
@@ -89,15 +136,26 @@ fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand)
             dropped.join(", ")
         ));
     }
-    if let Some(version) = model
-        .constants
-        .iter()
-        .find(|one| one.name == "CUDA_VERSION")
-    {
-        let suffix = format!("+{}.{}", version.value / 1000, version.value % 1000 / 10);
-        if !by_hand.manifest.contains(&format!("{suffix}\"")) {
-            left.push(format!("Cargo.toml: the version shall end in {suffix}"));
-        }
+    let mistyped: Vec<&str> = macros(header)
+        .filter(|(name, value)| {
+            is_unsigned(value)
+                && model
+                    .constants
+                    .iter()
+                    .any(|constant| constant.name == *name && constant.value < 0)
+        })
+        .map(|(name, _)| name)
+        .collect();
+    if !mistyped.is_empty() {
+        left.push(format!(
+            "bindgen gives unsigned macros a negative value: add them to MISTYPED in build/generate.rs, and to \
+             src/constants.rs: {}",
+            mistyped.join(", ")
+        ));
+    }
+    let suffix = format!("+{}", release(model));
+    if !by_hand.manifest.contains(&format!("{suffix}\"")) {
+        left.push(format!("Cargo.toml: the version shall end in {suffix}"));
     }
     left
 }
@@ -200,6 +258,15 @@ fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+/// Whether a macro's value ends in a number that C takes as unsigned.
+fn is_unsigned(value: &str) -> bool {
+    let number = value
+        .trim_end_matches(')')
+        .trim_end_matches(['l', 'L'])
+        .strip_suffix(['u', 'U']);
+    number.is_some_and(|number| number.ends_with(|c: char| c.is_ascii_hexdigit()))
+}
+
 /// Whether a text has a word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
@@ -220,6 +287,15 @@ mod tests {
                       #define __CUDA_H__ 1\n#define CUDA_CB __stdcall\n#define cuInit cuInit_v2\n";
         let found: Vec<_> = macros(header).collect();
         assert_eq!(found, [("CU_A", "1"), ("CU_B", "((void*)CU_A)")]);
+    }
+
+    #[test]
+    fn unsigned_numbers_are_known_by_their_letter() {
+        assert!(is_unsigned("(~0u)"));
+        assert!(is_unsigned("0xFFUL"));
+        assert!(!is_unsigned("-1"));
+        assert!(!is_unsigned("((CUdevice)-1)"));
+        assert!(!is_unsigned("CU_MENU"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::generate::model::Declaration;
-use crate::generate::registry::{Entry, entry, introduced, split_stream, variants, version_of};
+use crate::generate::registry::{Entry, entry, introduced, split_stream, variants};
 
 /// The registry of everything that `declared` exports.
 ///
@@ -96,5 +96,13 @@ fn knows(header: &str, name: &str) -> bool {
             .next();
         let whole = !before.is_some_and(|c| c.is_alphanumeric() || c == '_');
         whole && after == Some('(')
+    })
+}
+
+/// The version of one export.
+fn version_of(symbol: &str, since: &BTreeMap<String, u32>) -> Result<u32, String> {
+    let version = since.get(symbol).copied();
+    version.ok_or_else(|| {
+        format!("{symbol}: cudaTypedefs.h, beside cuda.h, does not tell which CUDA version introduced it")
     })
 }

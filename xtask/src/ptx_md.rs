@@ -46,6 +46,9 @@ const GROUPS: &[(&str, &str)] = &[
 
 const NOTE_MMA: &str = "floating-point sums that are not exact follow a model of sm_90 from the literature, not a recording";
 
+const NOTE_VIDEO: &str =
+    "as in the manual; on recent GPUs results are cut to 32 bits before they are saturated";
+
 /// What is to be known of instructions that run. A note of `bar` is one of `barrier`, too.
 const NOTES: &[(&str, &str)] = &[
     (
@@ -79,11 +82,18 @@ const NOTES: &[(&str, &str)] = &[
         "does nothing: a kernel begins when the one before it has ended",
     ),
     ("mma", NOTE_MMA),
+    ("vadd", NOTE_VIDEO),
+    ("vsub", NOTE_VIDEO),
+    ("vabsdiff", NOTE_VIDEO),
+    ("vshl", NOTE_VIDEO),
+    ("vmad", NOTE_VIDEO),
     ("wmma", NOTE_MMA),
+    ("cp", "copies at once; copies of tensors do not run"),
     (
-        "cp",
-        "`cp.async` copies at once; bulk and tensor copies do not run",
+        "alloca",
+        "needs room below the context's limit of the stack",
     ),
+    ("createpolicy", "gives a number that nothing looks at"),
     ("mapa", "every block is a cluster"),
     ("getctarank", "every block is a cluster"),
 ];

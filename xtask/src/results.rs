@@ -57,9 +57,10 @@ pub(crate) fn run() -> Result<(), String> {
         }
     }
     if wrong.is_empty() {
+        let release = headers::current_release()?;
         println!(
-            "{compared} functions answer the codes that the manual of the 13.5 header names, and those that it marks are \
-             deprecated"
+            "{compared} functions answer the codes that the manual of the {release} header names, and those that it marks \
+             are deprecated"
         );
         return Ok(());
     }

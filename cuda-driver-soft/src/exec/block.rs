@@ -11,8 +11,8 @@ use crate::memory::buffer::Buffer;
 
 /// Barriers of a block.
 const BARRIERS: usize = 16;
-/// The number of the barrier for `barrier.cluster`, which programs cannot name.
-pub(crate) const CLUSTER_BARRIER: u32 = u32::MAX;
+/// Where the cluster's barrier is among those of a block, which is its only one.
+const CLUSTER: usize = BARRIERS;
 
 /// A block in progress, or one that is over and can be used again.
 pub(crate) struct Block {
@@ -30,6 +30,8 @@ pub(crate) struct Block {
     barriers: [Barrier; BARRIERS + 1],
     /// Barriers at which somebody has arrived.
     in_use: u32,
+    /// Warps that have arrived at the cluster's barrier since it last let everybody go.
+    at_cluster: u32,
     shared: Buffer,
     _shared_held: Held,
     /// Instructions that the block has run.
@@ -106,6 +108,7 @@ impl Block {
             warps,
             barriers: [Barrier::default(); BARRIERS + 1],
             in_use: 0,
+            at_cluster: 0,
             _shared_held: Held::take(shape.shared_bytes)?,
             shared: Buffer::new(shape.shared_bytes)?,
             steps: 0,
@@ -133,6 +136,7 @@ impl Block {
         for id in lanes::iter(std::mem::take(&mut self.in_use)) {
             self.barriers[id] = Barrier::default();
         }
+        self.at_cluster = 0;
         self.shared.clear();
         (self.steps, self.clock_reads) = (0, 0);
         self.gives_way_at = shape.patience;
@@ -204,6 +208,11 @@ impl Block {
                     if self.left == 0 {
                         return Outcome::Done;
                     }
+                    // What has arrived counts among those that are left.
+                    if self.at_cluster >> w & 1 == 1 {
+                        self.at_cluster &= !(1 << w);
+                        self.barriers[CLUSTER].arrived -= 32;
+                    }
                     // A warp that is gone is not waited for, where no count is said.
                     for id in lanes::iter(self.in_use) {
                         self.complete(frames, id);
@@ -230,15 +239,14 @@ impl Block {
 
     fn arrive(&mut self, frames: &Frames<'_>, w: usize) -> Result<(), String> {
         let arrival = self.warps[w].arrival();
-        let id = match arrival.id {
-            CLUSTER_BARRIER => BARRIERS,
-            id if id as usize >= BARRIERS => usize::MAX,
-            id => id as usize,
+        let Some(id) = arrival.id else {
+            self.arrive_at_cluster(frames, w);
+            return Ok(());
         };
-        let Some(barrier) = self.barriers.get_mut(id) else {
+        let id = id as usize;
+        let Some(barrier) = self.barriers[..BARRIERS].get_mut(id) else {
             return Err(format!(
-                "a block has {BARRIERS} barriers, from 0; this is barrier {}",
-                arrival.id
+                "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
             ));
         };
         match arrival.count {
@@ -277,6 +285,26 @@ impl Block {
         Ok(())
     }
 
+    /// `barrier.cluster`: arriving and waiting are two instructions.
+    fn arrive_at_cluster(&mut self, frames: &Frames<'_>, w: usize) {
+        let arrived = self.at_cluster >> w & 1 == 1;
+        if self.warps[w].arrival().op == BarOp::Arrive {
+            if !arrived {
+                self.at_cluster |= 1 << w;
+                self.barriers[CLUSTER].arrived += 32;
+                self.in_use |= 1 << CLUSTER;
+            }
+            self.warps[w].release(frames, 0);
+            self.complete(frames, CLUSTER);
+        } else if arrived {
+            self.states[w] = State::Waiting(CLUSTER);
+            self.waiting_for[w] = BarOp::Sync;
+        } else {
+            // What it arrived at is over.
+            self.warps[w].release(frames, 0);
+        }
+    }
+
     /// Lets the warps at a barrier go, if all have come.
     fn complete(&mut self, frames: &Frames<'_>, id: usize) {
         let barrier = &self.barriers[id];
@@ -286,6 +314,9 @@ impl Block {
         }
         let barrier = std::mem::take(&mut self.barriers[id]);
         self.in_use &= !(1 << id);
+        if id == CLUSTER {
+            self.at_cluster = 0;
+        }
         for w in 0..self.warps.len() {
             if self.states[w] == State::Waiting(id) {
                 self.states[w] = State::Ready;
@@ -312,8 +343,12 @@ impl Block {
                     .collect();
                 let Barrier { arrived, count, .. } = self.barriers[*id];
                 let wanted = count.map_or("all".into(), |c| c.to_string());
+                let which = match *id {
+                    CLUSTER => "the cluster's barrier".to_string(),
+                    id => format!("barrier {id}"),
+                };
                 reports.push(format!(
-                    "warp {w} waits at barrier {id} in line {}, where {arrived} of {wanted} threads have arrived",
+                    "warp {w} waits at {which} in line {}, where {arrived} of {wanted} threads have arrived",
                     lines.join(", ")
                 ));
                 first.get_or_insert((w, self.warps[w].lines(frames).first().copied().unwrap_or(0)));

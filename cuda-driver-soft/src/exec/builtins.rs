@@ -24,6 +24,8 @@ pub(crate) fn run(
             let format = text(m, args[0], lane)?;
             let (line, count) = format_values(m, &format, args[1], lane)?;
             m.output.extend_from_slice(&line);
+            // Text is written and read byte by byte.
+            m.steps += (format.len() + line.len()) as u64 / 4;
             Ok(count)
         }
         Builtin::Assertfail => {

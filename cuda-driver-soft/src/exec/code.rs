@@ -78,13 +78,33 @@ pub(crate) enum Action {
     Collective(Collective, Operands),
     /// `mma` and the like, which all lanes of a warp do together.
     Matrix(Box<Matrix>),
+    /// `alloca` and its kin.
+    Stack(Stack),
+}
+
+/// What is done to the threads' stacks. Addresses are in a row of 4 or 8 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stack {
+    /// `alloca`
+    Alloca {
+        /// Where the address goes.
+        to: (Slot, u8),
+        /// How many bytes, in a row of the same width.
+        size: Slot,
+        /// A power of two.
+        align: u64,
+    },
+    /// `stacksave`
+    Save((Slot, u8)),
+    /// `stackrestore`
+    Restore((Slot, u8)),
 }
 
 impl Action {
     /// A barrier whose number or count is in a register.
     pub(crate) fn has_operands(&self) -> bool {
         let in_register = |value: &Value| matches!(value, Value::In(_));
-        matches!(self, Action::Barrier(b) if in_register(&b.id) || b.count.iter().any(in_register))
+        matches!(self, Action::Barrier(b) if b.id.iter().chain(&b.count).any(in_register))
     }
 }
 
@@ -146,8 +166,8 @@ pub(crate) struct Barrier {
     pub(crate) op: crate::ir::BarOp,
     /// The instruction wants all lanes of a warp at the same place.
     pub(crate) aligned: bool,
-    /// Its number.
-    pub(crate) id: Value,
+    /// Its number among those of the block; that of the cluster has none, so that no program can name it.
+    pub(crate) id: Option<Value>,
     /// How many threads take part; all of the block if there is none.
     pub(crate) count: Option<Value>,
     /// Of `.red`, the predicate that goes in, and whether it is negated.
@@ -161,7 +181,7 @@ impl Barrier {
     #[inline]
     pub(crate) fn plain(&self) -> Option<u32> {
         match (self.op, self.id, &self.count, &self.predicate) {
-            (crate::ir::BarOp::Sync, Value::Is(id), None, None) => Some(id),
+            (crate::ir::BarOp::Sync, Some(Value::Is(id)), None, None) => Some(id),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use super::code::{Code, Constant, Converged, Lifetime};
 use super::execution::Launch;
 use super::kernel::SharedLayout;
-use super::lanes::{FULL, Mask};
+use super::lanes::{FULL, LANES, Lanes, Mask};
 use super::program::Image;
 use super::registers::{RegFile, Slot};
 use super::semantics::affine::{self, Affine};
@@ -23,8 +23,30 @@ pub(crate) struct Frame {
     pub(crate) caller: Option<Caller>,
     /// Where its local memory begins.
     pub(crate) local_base: u64,
+    /// Where that ends which the function always has.
+    pub(crate) local_fixed: u64,
+    /// Where it ends with what was allocated behind that, in whichever lane that is most.
+    pub(crate) local_end: u64,
+    /// The same by lane, once there was such an allocation.
+    allocated: Option<Box<Lanes<u64>>>,
     /// Lanes that are in it, or in something that it called.
     pub(crate) live: Mask,
+}
+
+impl Frame {
+    /// Where each thread's stack ends.
+    pub(crate) fn stack_tops(&self) -> Lanes<u64> {
+        match &self.allocated {
+            Some(tops) => **tops,
+            None => [self.local_fixed; LANES],
+        }
+    }
+
+    /// Moves the ends of the threads' stacks.
+    pub(crate) fn set_stack_tops(&mut self, tops: Lanes<u64>) {
+        self.local_end = tops.iter().copied().fold(self.local_fixed, u64::max);
+        self.allocated = Some(Box::new(tops));
+    }
 }
 
 /// The call that made a frame.
@@ -113,6 +135,9 @@ impl<'e> Frames<'e> {
             file,
             caller,
             local_base,
+            local_fixed: local_base + u64::from(code.local_bytes),
+            local_end: local_base + u64::from(code.local_bytes),
+            allocated: None,
             live,
         };
         if !fresh {
@@ -136,6 +161,7 @@ impl<'e> Frames<'e> {
         let (start, bytes) = code.cleared;
         frame.file.clear(start, bytes);
         frame.live = live;
+        (frame.local_end, frame.allocated) = (frame.local_fixed, None);
         if let Some(converged) = self.converged(code, live) {
             self.fill_affine(
                 frame,
@@ -286,6 +312,22 @@ impl<'e> Frames<'e> {
         }
     }
 
+    fn workspace(&self) -> u64 {
+        let workspace = self.launch.options.workspace.as_ref();
+        workspace.map_or(0, |w| w.address())
+    }
+
+    /// `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0` and `_1`: cooperative groups have 288 bytes from `_1` on.
+    fn reserved_shared(&self, which: u8) -> u32 {
+        let reserved = self.launch.reserved_shared().unwrap_or_default();
+        (match which {
+            1 => reserved.end,
+            2 => reserved.end - reserved.start,
+            4 => reserved.start + (reserved.end - reserved.start) / 2,
+            _ => reserved.start,
+        }) as u32
+    }
+
     fn special(&self, special: Special, here: Here, lane: u32) -> u64 {
         let Launch { grid, block, .. } = self.launch;
         let part =
@@ -316,10 +358,11 @@ impl<'e> Frames<'e> {
             Special::TotalSmemSize | Special::AggrSmemSize => shared,
             Special::DynamicSmemSize => self.launch.dynamic_shared,
             Special::Gridid | Special::CurrentGraphExec => 0,
-            Special::Pm(_)
-            | Special::Pm64(_)
-            | Special::Envreg(_)
-            | Special::ReservedSmemOffset(_) => 0,
+            Special::ReservedSmemOffset(which) => self.reserved_shared(which),
+            // Where cooperative groups look for what the driver gave a cooperative launch.
+            Special::Envreg(1) => (self.workspace() >> 32) as u32,
+            Special::Envreg(2) => self.workspace() as u32,
+            Special::Pm(_) | Special::Pm64(_) | Special::Envreg(_) => 0,
             // Read by instructions of their own.
             Special::Clock | Special::ClockHi | Special::Clock64 => 0,
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,

@@ -16,8 +16,9 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
         return 0;
     };
     let body = |id: FuncId| -> Option<&Body> { module.functions.get(id.0 as usize)?.body() };
-    let callees = |id: FuncId| -> Vec<FuncId> {
-        let mut found = Vec::new();
+    // Functions that one calls, and where in `functions` those begin that it may call besides.
+    let callees = |id: FuncId| -> (Vec<FuncId>, usize) {
+        let (mut found, mut any) = (Vec::new(), functions.len());
         for inst in body(id).iter().flat_map(|b| &b.insts) {
             let Op::Call { callee, .. } = &inst.op else {
                 continue;
@@ -28,19 +29,23 @@ pub(crate) fn deepest(module: &Module, functions: &[FuncId]) -> u64 {
                     targets: Some(targets),
                 } => found.extend(targets),
                 // Any function whose address is taken may be meant, and those are in the list.
-                Callee::Indirect { targets: None } => found.extend(&functions[1..]),
+                Callee::Indirect { targets: None } => any = 1,
             }
         }
         found.sort_unstable();
         found.dedup();
-        found
+        (found, any)
     };
     // Depth first, without recursion: chains may be as long as the module likes. A function on the path to where the
     // search is has no depth yet.
     let mut depths: HashMap<FuncId, Option<u64>> = HashMap::from([(entry, None)]);
     let mut path = vec![(entry, callees(entry), 0u64)];
-    while let Some((id, rest, below)) = path.last_mut() {
-        if let Some(next) = rest.pop() {
+    while let Some((id, (rest, any), below)) = path.last_mut() {
+        let next = rest.pop().or_else(|| {
+            *any += 1;
+            functions.get(*any - 1).copied()
+        });
+        if let Some(next) = next {
             match depths.get(&next) {
                 Some(known) => *below = (*below).max(known.unwrap_or(0)),
                 None => {

@@ -9,6 +9,7 @@ mod body;
 mod display;
 mod op;
 mod types;
+mod video;
 
 pub use body::{
     Address, Body, CallSlot, Callee, Formal, Inst, InstId, LocTable, Operand, Reg, RegClass,
@@ -16,6 +17,7 @@ pub use body::{
 };
 pub use op::*;
 pub use types::*;
+pub use video::*;
 
 use std::sync::OnceLock;
 

@@ -4,6 +4,7 @@
 //! written in the instruction; registers may be wider where the manual allows it (`ld`, `st`, `cvt`).
 
 use super::types::*;
+use super::video::VideoInst;
 use super::{BarOp, CallSlot, Callee, InstId};
 
 /// An operation with all its modifiers.
@@ -204,6 +205,10 @@ pub enum Op {
         clamp: bool,
     },
 
+    // --- video ---------------------------------------------------------------------------------------------------
+    /// `vadd` … `vset4`
+    Video(VideoInst),
+
     // --- floating point (f16, f16x2, bf16, bf16x2, f32, f64) -----------------------------------------------------
     FAdd(FloatMods),
     FSub(FloatMods),
@@ -363,6 +368,12 @@ pub enum Op {
     Ret {
         uni: bool,
     },
+    /// `alloca d, size{, align}`: so many bytes of the thread's stack, until the function returns.
+    Alloca,
+    /// `stacksave d`: where the stack ends.
+    Stacksave,
+    /// `stackrestore a`: what was allocated since that was saved goes.
+    Stackrestore,
     Exit,
     Trap,
     /// `bar{.cta}` and `barrier{.cta}`: source 0 the barrier, source 1 the thread count if given, then the predicate.
@@ -370,14 +381,22 @@ pub enum Op {
         op: BarOp,
         aligned: bool,
     },
-    /// `barrier.cluster.wait`. Each block is a cluster; arriving does nothing, so waiting is a barrier of the block.
-    ClusterWait {
+    /// `barrier.cluster.arrive` and `barrier.cluster.wait`. Each block is a cluster.
+    ClusterBarrier {
+        arrive: bool,
         aligned: bool,
     },
     /// `cp.async`: source 0 is the address in shared memory, source 1 that in global memory. `part`: what source 2 is.
     CpAsync {
         bytes: u8,
         part: CopyPart,
+    },
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`: sources are the address to copy to, that to copy from, and how many bytes.
+    /// What is to be told of it to a barrier is an instruction of its own.
+    Bulk {
+        to: Space,
+        from: Space,
+        reduce: Option<(AtomOp, Type)>,
     },
     /// `mbarrier`: source 0 is the address (of `.pending_count` the state), source 1 the count, the transactions, the state
     /// or the parity. Destination: the state, or whether the phase is over.
@@ -403,7 +422,7 @@ pub enum Op {
     Movmatrix,
     /// `wmma.load`: source 0 is the address, source 1 the stride if there is one.
     WmmaLd {
-        shape: [u8; 3],
+        shape: [u16; 3],
         part: MatrixPart,
         ty: Type,
         column: bool,
@@ -411,7 +430,7 @@ pub enum Op {
     },
     /// `wmma.store`: source 0 is the address, then the registers, then the stride if there is one.
     WmmaSt {
-        shape: [u8; 3],
+        shape: [u16; 3],
         ty: Type,
         column: bool,
         space: Space,

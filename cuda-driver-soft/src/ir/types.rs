@@ -31,6 +31,12 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
+    /// Less than a byte: elements of matrices, and of `cvt.pack`
+    S4,
+    U4,
+    S2,
+    U2,
+    B1,
 }
 
 impl Type {
@@ -38,7 +44,7 @@ impl Type {
     pub const fn size(self) -> u32 {
         use Type::*;
         match self {
-            Pred | B8 | U8 | S8 | E4M3 | E5M2 => 1,
+            Pred | B8 | U8 | S8 | E4M3 | E5M2 | S4 | U4 | S2 | U2 | B1 => 1,
             B16 | U16 | S16 | F16 | BF16 | E4M3x2 | E5M2x2 => 2,
             B32 | U32 | S32 | F32 | F16x2 | BF16x2 | TF32 | U16x2 | S16x2 => 4,
             B64 | U64 | S64 | F64 => 8,
@@ -302,12 +308,14 @@ pub enum MbarrierOp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mma {
     /// m, n, k
-    pub shape: [u8; 3],
+    pub shape: [u16; 3],
     pub d: Type,
     pub a: Type,
     pub b: Type,
     pub c: Type,
     pub satfinite: bool,
+    /// `.and.popc`, `.xor.popc` of bits
+    pub bits: Option<BoolOp>,
     /// `wmma.mma`, whose fragments are laid out otherwise
     pub wmma: bool,
 }

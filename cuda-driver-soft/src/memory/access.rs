@@ -64,6 +64,57 @@ pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -
     }
 }
 
+/// Replaces a value of 16 bytes by a function of it, as one step that no other such step comes between; nor any other
+/// access, where the CPU can exchange 16 bytes. Gives the old value.
+///
+/// # Safety
+/// `at` must be valid for reads and writes of 16 bytes and aligned to 16.
+pub(crate) unsafe fn update128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 {
+    #[cfg(all(target_arch = "x86_64", not(cuda_soft_atomics)))]
+    if std::arch::is_x86_feature_detected!("cmpxchg16b") {
+        // SAFETY: as promised by the caller; the CPU has the instruction.
+        return unsafe { exchange128(at, new) };
+    }
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let (low, high) = (at, at.wrapping_add(8));
+        let old = u128::from(load64(high)) << 64 | u128::from(load64(low));
+        let value = new(old);
+        store64(low, value as u64);
+        store64(high, (value >> 64) as u64);
+        old
+    }
+}
+
+/// # Safety
+/// As [`update128`]; the CPU has `cmpxchg16b`.
+#[cfg(all(target_arch = "x86_64", not(cuda_soft_atomics)))]
+unsafe fn exchange128(at: *mut u8, new: impl Fn(u128) -> u128) -> u128 {
+    // A guess: if it is wrong, the exchange fails and says what is there.
+    // SAFETY: both halves are valid and aligned, as the caller promises.
+    let mut old = unsafe { u128::from(load64(at.wrapping_add(8))) << 64 | u128::from(load64(at)) };
+    loop {
+        let value = new(old);
+        let (mut low, mut high) = (old as u64, (old >> 64) as u64);
+        // SAFETY: valid and aligned to 16, as the caller promises. The compiler keeps `rbx` for itself, so that it is
+        // exchanged with another register and back.
+        unsafe {
+            std::arch::asm!("xchg rsi, rbx", "lock cmpxchg16b [rdi]", "xchg rsi, rbx",
+                in("rdi") at, inout("rsi") value as u64 => _, in("rcx") (value >> 64) as u64,
+                inout("rax") low, inout("rdx") high, options(nostack));
+        }
+        let found = u128::from(high) << 64 | u128::from(low);
+        if found == old {
+            return old;
+        }
+        old = found;
+    }
+}
+
 /// Copies bytes; the ranges may overlap.
 ///
 /// # Safety

@@ -227,7 +227,16 @@ pub(super) enum Selector {
     /// `.x` or `.r` is 0, … `.w` or `.a` 3
     Element(u8),
     /// `.b0` to `.b3`, `.h0`, `.h1`, `.b7654` … `.h32`: of the video instructions
-    Part,
+    Part(Digits),
+}
+
+/// The selector of a video instruction: `b` or `h`, then up to four digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Digits {
+    pub(super) halves: bool,
+    pub(super) count: u8,
+    /// As written; zeros behind.
+    pub(super) digits: [u8; 4],
 }
 
 /// See [`Operand`].

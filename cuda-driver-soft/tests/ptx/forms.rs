@@ -101,6 +101,9 @@ const MMA: &str = "m16n8k4 m16n8k8 m16n8k16 m16n8k32 m8n8k16 row.col satfinite f
 const WMMA: &str = "row col m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 global shared";
 const MBARRIER: &str = "noComplete expect_tx parity release relaxed acquire cta cluster gpu shared shared::cta shared::cluster";
 
+const SMALL: &str = "satfinite s32.s4.u4.s32 s32.u4.u4.s32 s32.s8.s4.s32 s32.b1.b1.s32.xor.popc s32.b1.b1.s32.and.popc s32.b1.b1.s32.or.popc";
+const BULK: &str = "shared::cluster shared::cta shared global mbarrier::complete_tx::bytes bulk_group multicast::cluster L2::cache_hint";
+
 #[rustfmt::skip] // a family is a line
 const FAMILIES: &[Family] = &[
     family(&["add", "sub", "mul", "min", "max", "div", "rem"], ARITHMETIC, 3, 1, "1,1,1", (278, 0x656b_a796_d8c4_cce7)),
@@ -190,6 +193,34 @@ const FAMILIES: &[Family] = &[
     family(&["ldmatrix.sync.aligned", "ldmatrix.sync"], "m8n8 x1 x2 x4 trans shared shared::cta global", 4, 1, "{rb32,rb32},[rb64]", (6, 0x54f3_a51b_4a66_014f)),
     family(&["stmatrix.sync.aligned"], "m8n8 x1 x2 x4 trans shared shared::cta global", 4, 1, "[rb64],{rb32}", (6, 0x77da_6b95_1d7d_af35)),
     family(&["movmatrix.sync.aligned"], "m8n8 x1 trans", 2, 1, "rb32,rb32", (1, 0x453a_06bf_fe32_54aa)),
+    family(&["mma.sync.aligned.m8n8k32.row.col", "mma.sync.aligned.m8n8k128.row.col"], SMALL, 2, 0, "{rs32,rs32},{rb32},{rb32},{rs32,rs32}", (6, 0x6d85_1b7d_be53_a6e9)),
+    family(&["mma.sync.aligned.m16n8k32.row.col", "mma.sync.aligned.m16n8k128.row.col"], SMALL, 2, 0, "{rs32,rs32,rs32,rs32},{rb32,rb32},{rb32},{rs32,rs32,rs32,rs32}", (6, 0xa53e_d9cb_aa5c_31a9)),
+    family(&["mma.sync.aligned.m16n8k64.row.col", "mma.sync.aligned.m16n8k256.row.col"], SMALL, 2, 0, "{rs32,rs32,rs32,rs32},{rb32,rb32,rb32,rb32},{rb32,rb32},{rs32,rs32,rs32,rs32}", (6, 0xc6de_5ef5_a11d_bff9)),
+    family(&["wmma.load.a.sync.aligned", "wmma.load.b.sync.aligned"], "row col m8n8k32 m8n8k128 shared s4 u4 b1", 4, 0, "{rb32},[rb64],rb32", (12, 0xe7f5_b9ae_f24f_0c7d)),
+    family(&["wmma.load.c.sync.aligned"], "row col m8n8k32 m8n8k128 global s32", 4, 0, "{rb32,rb32},[rb64]", (8, 0x7f30_da16_5d03_f7ad)),
+    family(&["wmma.mma.sync.aligned.row.col", "wmma.mma.xor.popc.sync.aligned.row.col"], "m8n8k32 m8n8k128 s32.s4.s4.s32 s32.s4.u4.s32 s32.b1.b1.s32 satfinite", 3, 0, "{rb32,rb32},{rb32},{rb32},{rb32,rb32}", (3, 0x835e_9d00_ca60_cdab)),
+    family(&["vadd.u32", "vabsdiff.s32"], "sat add min max clamp po", 2, 2, "rb32,1,2", (16, 0x0727_5337_7458_795d)),
+    family(&["vadd.u32", "vmin.s32"], "sat add min max clamp po", 2, 2, "rb32,1,2,rb32", (64, 0x0474_5aa9_2633_96bd)),
+    family(&["vshl.u32", "vshr.s32"], "sat add clamp wrap", 3, 2, "rb32,1,2,rb32", (32, 0xca43_3da5_b8cd_36fd)),
+    family(&["vmad.u32", "vmad.s32"], "po sat shr7 shr15 add", 3, 2, "rb32,1,2,rb32", (96, 0x804f_1dfa_82eb_f045)),
+    family(&["vset", "vset2", "vset4"], "eq ge equ add sat max", 2, 2, "rb32,1,2,rb32", (56, 0x04df_4e34_5aa7_7bbd)),
+    family(&["vadd2.u32", "vavrg4.s32", "vmad2.u32"], "sat add min clamp", 2, 2, "rb32,1,2,rb32", (24, 0x1473_d60e_4901_a8a5)),
+    family(&["alloca"], "local uni", 1, 1, "1,1", (2, 0xbc8f_65a9_ccab_dd00)),
+    family(&["alloca"], "local uni", 1, 1, "1,5,8", (2, 0x83b2_3714_76b1_5963)),
+    family(&["stacksave", "stackrestore"], "local uni", 1, 1, "1", (4, 0xea0a_e44c_2130_9719)),
+    family(&["createpolicy.fractional", "createpolicy.range"], "global L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged", 2, 1, "1,rf32", (9, 0xe649_08ee_cdd1_36cf)),
+    family(&["createpolicy.fractional", "createpolicy.range"], "global shared L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged", 3, 1, "1,[rb64],64,rb32", (18, 0x58ee_c17c_736e_1b6e)),
+    family(&["createpolicy", "createpolicy.cvt"], "cvt L2 global", 2, 1, "1,1", (2, 0x90a6_a4ad_764c_3905)),
+    family(&["cp.async.bulk"], BULK, 4, 0, "[rb32],[rb64],16,[rb32]", (3, 0xa6a6_b54e_3f1c_ad7d)),
+    family(&["cp.async.bulk"], BULK, 4, 0, "[rb32],[rb64],rb32,[rb32],rb64", (2, 0x67c9_f90d_5c2f_cd81)),
+    family(&["cp.async.bulk"], BULK, 5, 0, "[rb32],[rb64],rb32,[rb32],rb16,rb64", (1, 0x9e46_a914_ea81_45de)),
+    family(&["cp.async.bulk"], BULK, 3, 0, "[rb64],[rb32],rb32", (0, 0xcbf2_9ce4_8422_2325)),
+    family(&["cp.async.bulk", "cp.async.bulk.prefetch"], "L2 global L2::cache_hint shared", 3, 0, "[rb64],16", (1, 0x5e1f_3c51_8d9e_e214)),
+    family(&["cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"], "noftz add and inc min exch", 2, 1, "[rb32],[rb32],64,[rb32]", (7, 0x8e08_9f99_740f_fc05)),
+    family(&["cp.reduce.async.bulk.global.shared::cta.bulk_group"], "noftz add and inc min exch", 2, 1, "[rb64],[rb32],64", (17, 0x5f8f_f8d9_19b4_d765)),
+    family(&["st.async.mbarrier::complete_tx::bytes"], "weak shared shared::cta shared::cluster global", 2, 1, "[rb32],1,[rb32]", (72, 0x9972_5b6f_e10a_f9a9)),
+    family(&["st.async.mbarrier::complete_tx::bytes.v2"], "weak shared::cluster", 2, 1, "[rb32],{1,1},[rb32]", (32, 0x8179_1eb4_5322_00e1)),
+    family(&["red.async.relaxed.cluster.mbarrier::complete_tx::bytes"], "shared::cluster add and inc min exch", 2, 1, "[rb32],1,[rb32]", (16, 0x5030_d55c_6f85_b1d5)),
 ];
 
 /// All ways to choose up to `most` of the pool, in order.

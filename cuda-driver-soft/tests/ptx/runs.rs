@@ -20,9 +20,7 @@ const HEAD: &str = ".version 9.5\n.target sm_100\n.address_size 64\n\
     .global .align 128 .b8 gv[1024]; .const .align 128 .b8 cv[1024]; .shared .align 128 .b8 sv[1024];\n";
 
 const UNDOCUMENTED: &str = "ptxas takes it, the manual does not have it";
-const SMALL: &str = "numbers of 2 and 4 bits: no compiler was seen to make it";
 const WINDOWS: &str = "shared, local and parameter memory have no generic addresses of 32 bits";
-const LONG: &str = "the atomic operations of the host have at most 64 bits";
 
 /// What is accepted and not run: how the opcode begins, what else is in the instruction, and why. The launch of a kernel
 /// that has it is refused (801).
@@ -41,10 +39,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("madc.hi.sat", "", UNDOCUMENTED),
     ("testp.f32", "", UNDOCUMENTED),
     ("testp.f64", "", UNDOCUMENTED),
-    ("cvt.pack.sat.u2", "", SMALL),
-    ("cvt.pack.sat.s2", "", SMALL),
-    ("cvt.pack.sat.u4", "", SMALL),
-    ("cvt.pack.sat.s4", "", SMALL),
     ("cvta.local", ".u32", WINDOWS),
     ("cvta.param", ".u32", WINDOWS),
     ("cvta.shared", ".u32", WINDOWS),
@@ -52,7 +46,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("cvta.to.param", ".u32", WINDOWS),
     ("cvta.to.shared", ".u32", WINDOWS),
     ("isspacep", "pp,ru32;", WINDOWS),
-    ("atom", ".b128", LONG),
 ];
 
 /// Faults that an instruction may end in here.
@@ -61,6 +54,15 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         FaultKind::Trap => opcode == "trap",
         // The barrier's number and count are any.
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
+        // The size is any; of copies the two addresses are one.
+        FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
+        FaultKind::IllegalAddress { .. }
+        | FaultKind::SharedOutOfRange { .. }
+        | FaultKind::Misaligned { .. }
+            if opcode.contains(".async.bulk") =>
+        {
+            true
+        }
         // Its two addresses are one; without a space it is a generic address.
         FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
         FaultKind::SharedOutOfRange { .. } if opcode.contains("mbarrier") => true,
@@ -114,6 +116,8 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
         "p|q" => vec!["pp".into(), "pp|pq".into()],
         "d|p" => vec![register.into(), format!("{register}|pp")],
         name if name.starts_with('#') => vec!["1".into(), "16".into(), "128".into()],
+        // Registers may be wider than the type.
+        _ if flags.contains('~') && elements == 1 => vec![vector, "rb64".into()],
         _ => vec![vector],
     }
 }

@@ -10,6 +10,23 @@ use crate::Function;
 pub struct LoadError {
     kind: LoadErrorKind,
     attempts: Vec<Attempt>,
+    variable: Variable,
+}
+
+/// What `CUDA_DRIVER_LIBRARY` has to do with a failure to load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)] // Without the feature `loader` nobody asks for it.
+pub(crate) enum Variable {
+    /// Nothing: it was not asked for.
+    NotAsked,
+    /// It names what was tried.
+    Names,
+    /// It could name the driver.
+    NotSet,
+    /// It is set, and the process may not believe it.
+    Ignored,
+    /// It is not set, and the process would not believe it.
+    NotBelieved,
 }
 
 /// What kind of failure a [`LoadError`] is.
@@ -49,12 +66,25 @@ pub struct Attempt {
 pub(crate) static REENTRANT: LoadError = LoadError {
     kind: LoadErrorKind::Reentrant,
     attempts: Vec::new(),
+    variable: Variable::NotAsked,
 };
 
 impl LoadError {
     #[inline]
     pub(crate) const fn of(kind: LoadErrorKind, attempts: Vec<Attempt>) -> Self {
-        Self { kind, attempts }
+        Self {
+            kind,
+            attempts,
+            variable: Variable::NotAsked,
+        }
+    }
+
+    /// The failure of a search that may heed the variable.
+    #[inline]
+    #[cfg(feature = "loader")]
+    pub(crate) const fn with(mut self, variable: Variable) -> Self {
+        self.variable = variable;
+        self
     }
 
     #[inline]
@@ -69,35 +99,23 @@ impl LoadError {
     #[inline]
     #[cfg(not(feature = "loader"))]
     pub(crate) const fn nowhere() -> Self {
-        Self {
-            kind: LoadErrorKind::NotChosen,
-            attempts: Vec::new(),
-        }
+        Self::of(LoadErrorKind::NotChosen, Vec::new())
     }
 
     #[inline]
     #[allow(dead_code)] // What is used where depends on system and features.
     pub(crate) const fn unsupported() -> Self {
-        Self {
-            kind: LoadErrorKind::Unsupported,
-            attempts: Vec::new(),
-        }
+        Self::of(LoadErrorKind::Unsupported, Vec::new())
     }
 
     #[inline]
     pub(crate) const fn panicked() -> Self {
-        Self {
-            kind: LoadErrorKind::Panicked,
-            attempts: Vec::new(),
-        }
+        Self::of(LoadErrorKind::Panicked, Vec::new())
     }
 
     #[inline]
     pub(crate) const fn too_many() -> Self {
-        Self {
-            kind: LoadErrorKind::TooMany,
-            attempts: Vec::new(),
-        }
+        Self::of(LoadErrorKind::TooMany, Vec::new())
     }
 
     /// What kind of failure it is.
@@ -123,6 +141,9 @@ impl fmt::Display for LoadError {
                 f.write_str("no CUDA driver could be loaded")?;
                 for (index, attempt) in self.attempts.iter().enumerate() {
                     f.write_str(if index == 0 { ": " } else { "; " })?;
+                    if self.variable == Variable::Names {
+                        f.write_str("CUDA_DRIVER_LIBRARY names ")?;
+                    }
                     // dlopen's own words begin with the name.
                     let place = attempt.place.display().to_string();
                     if attempt.reason.starts_with(&place) {
@@ -131,7 +152,15 @@ impl fmt::Display for LoadError {
                         write!(f, "{place}: {}", attempt.reason)?;
                     }
                 }
-                Ok(())
+                f.write_str(match self.variable {
+                    Variable::NotAsked | Variable::Names => "",
+                    Variable::NotSet => ". Install NVIDIA's driver, or name its library in CUDA_DRIVER_LIBRARY",
+                    Variable::NotBelieved => ". Install NVIDIA's driver",
+                    Variable::Ignored => {
+                        ". Install NVIDIA's driver: CUDA_DRIVER_LIBRARY is set, and ignored, because this program has \
+                         more rights than who started it"
+                    }
+                })
             }
             LoadErrorKind::Unsupported if cfg!(not(target_pointer_width = "64")) => {
                 f.write_str("unsupported here: CUDA drivers are for 64-bit programs")

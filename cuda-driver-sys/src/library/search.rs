@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::error::{Attempt, LoadError, LoadErrorKind};
+use super::error::{Attempt, LoadError, LoadErrorKind, Variable};
 use super::object::Object;
 use super::open::Origin;
 use super::whence::Whence;
@@ -150,7 +150,17 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence),
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
     }
-    Err(LoadError::of(kind, attempts))
+    let is_set = surroundings
+        .named
+        .as_ref()
+        .is_some_and(|named| !named.is_empty());
+    let variable = match (named, surroundings.privileged, is_set) {
+        (true, ..) => Variable::Names,
+        (false, false, _) => Variable::NotSet,
+        (false, true, false) => Variable::NotBelieved,
+        (false, true, true) => Variable::Ignored,
+    };
+    Err(LoadError::of(kind, attempts).with(variable))
 }
 
 /// Loads the library at a path.
@@ -204,6 +214,33 @@ mod tests {
         );
         assert_eq!(candidates(&surroundings(Some(""), false)), usual);
         assert_eq!(usual[0], Path::new("libcuda-of-the-tests.so.1"));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_variable_is_spoken_of_where_it_matters() {
+        let said = |named, privileged| {
+            let error = search_in(&surroundings(named, privileged))
+                .err()
+                .expect("no driver");
+            error.to_string()
+        };
+        assert_eq!(
+            said(Some("/etc/passwd"), false),
+            "no CUDA driver could be loaded: CUDA_DRIVER_LIBRARY names /etc/passwd: invalid ELF header"
+        );
+        let not_set = said(None, false);
+        let advice = ". Install NVIDIA's driver, or name its library in CUDA_DRIVER_LIBRARY";
+        assert!(not_set.ends_with(advice), "{not_set}");
+        assert_eq!(said(Some(""), false), not_set);
+        let ignored = said(Some("/etc/passwd"), true);
+        assert!(ignored.contains("is set, and ignored"), "{ignored}");
+        assert!(!ignored.contains("/etc/passwd"), "{ignored}");
+        let not_believed = said(None, true);
+        assert!(
+            not_believed.ends_with(". Install NVIDIA's driver"),
+            "{not_believed}"
+        );
     }
 
     #[test]

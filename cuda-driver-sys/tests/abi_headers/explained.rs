@@ -2,11 +2,8 @@
 
 use crate::Difference;
 
-/// The headers that are looked at, by their `CUDA_VERSION`. There is no 12.7.
-pub(crate) const VERSIONS: &[u32] = &[
-    11070, 11080, 12000, 12010, 12020, 12030, 12040, 12050, 12060, 12080, 12090, 13000, 13010,
-    13020, 13030, 13040, 13050,
-];
+/// The version of the header that the bindings are made from.
+const NEWEST: u32 = cuda_driver_sys::CUDA_VERSION;
 
 /// A reason, and what it explains.
 #[derive(Debug)]
@@ -36,34 +33,28 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[rustfmt::skip]
 pub(crate) const EXPLAINED: &[Explained] = &[
     Explained {
-        why: "The version of the header itself.",
-        facts: &[
-            ("macro CUDA_VERSION", 11070, 13040, "*"),
-        ],
-    },
-    Explained {
         why: "Ends of enumerations that move with every release. The bindings leave them out: a program that uses one is wrong on the next driver.",
         facts: &[
-            ("enumerator CU_AD_FORMAT_MAX", 12050, 13050, "CUarray_format 2147483647"),
-            ("enumerator CU_ATOMIC_OPERATION_MAX", 13000, 13050, "CUatomicOperation 13"),
-            ("enumerator CU_COREDUMP_MAX", 12010, 13050, "CUcoredumpSettings *"),
-            ("enumerator CU_DEVICE_ATTRIBUTE_MAX", 11070, 13050, "CUdevice_attribute *"),
-            ("enumerator CU_EXEC_AFFINITY_TYPE_MAX", 11070, 13050, "CUexecAffinityType 1"),
-            ("enumerator CU_FABRIC_COPY_OPERAND_TYPE_MAX", 13050, 13050, "CUfabricCpyOperandType 2147483647"),
-            ("enumerator CU_FUNCTION_LOADING_STATE_MAX", 12040, 13050, "CUfunctionLoadingState 2"),
-            ("enumerator CU_FUNC_ATTRIBUTE_MAX", 11070, 13050, "CUfunction_attribute *"),
-            ("enumerator CU_JIT_NUM_INPUT_TYPES", 11070, 13050, "CUjitInputType 6"),
-            ("enumerator CU_JIT_NUM_OPTIONS", 11070, 13050, "CUjit_option *"),
-            ("enumerator CU_LAUNCH_ATTRIBUTE_MAX", 12010, 13050, "CUlaunchAttributeID *"),
-            ("enumerator CU_LIBRARY_NUM_OPTIONS", 12000, 13050, "CUlibraryOption 2"),
-            ("enumerator CU_LIMIT_MAX", 11070, 13050, "CUlimit *"),
-            ("enumerator CU_MEMCPY_OPERAND_TYPE_MAX", 12080, 13050, "CUmemcpy3DOperandType 2147483647"),
-            ("enumerator CU_MEMCPY_SRC_ACCESS_ORDER_MAX", 12080, 13050, "CUmemcpySrcAccessOrder 2147483647"),
-            ("enumerator CU_MEM_ACCESS_FLAGS_PROT_MAX", 11070, 13050, "CUmemAccess_flags 2147483647"),
-            ("enumerator CU_MEM_ALLOCATION_TYPE_MAX", 11070, 13050, "CUmemAllocationType 2147483647"),
-            ("enumerator CU_MEM_HANDLE_TYPE_MAX", 11070, 13050, "CUmemAllocationHandleType 2147483647"),
-            ("enumerator CU_MEM_LOCATION_TYPE_MAX", 11070, 13050, "CUmemLocationType 2147483647"),
-            ("enumerator CU_MEM_RANGE_HANDLE_TYPE_MAX", 11070, 13050, "CUmemRangeHandleType 2147483647"),
+            ("enumerator CU_AD_FORMAT_MAX", 12050, NEWEST, "CUarray_format 2147483647"),
+            ("enumerator CU_ATOMIC_OPERATION_MAX", 13000, NEWEST, "CUatomicOperation 13"),
+            ("enumerator CU_COREDUMP_MAX", 12010, NEWEST, "CUcoredumpSettings *"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_MAX", 11070, NEWEST, "CUdevice_attribute *"),
+            ("enumerator CU_EXEC_AFFINITY_TYPE_MAX", 11070, NEWEST, "CUexecAffinityType 1"),
+            ("enumerator CU_FABRIC_COPY_OPERAND_TYPE_MAX", 13050, NEWEST, "CUfabricCpyOperandType 2147483647"),
+            ("enumerator CU_FUNCTION_LOADING_STATE_MAX", 12040, NEWEST, "CUfunctionLoadingState 2"),
+            ("enumerator CU_FUNC_ATTRIBUTE_MAX", 11070, NEWEST, "CUfunction_attribute *"),
+            ("enumerator CU_JIT_NUM_INPUT_TYPES", 11070, NEWEST, "CUjitInputType 6"),
+            ("enumerator CU_JIT_NUM_OPTIONS", 11070, NEWEST, "CUjit_option *"),
+            ("enumerator CU_LAUNCH_ATTRIBUTE_MAX", 12010, NEWEST, "CUlaunchAttributeID *"),
+            ("enumerator CU_LIBRARY_NUM_OPTIONS", 12000, NEWEST, "CUlibraryOption 2"),
+            ("enumerator CU_LIMIT_MAX", 11070, NEWEST, "CUlimit *"),
+            ("enumerator CU_MEMCPY_OPERAND_TYPE_MAX", 12080, NEWEST, "CUmemcpy3DOperandType 2147483647"),
+            ("enumerator CU_MEMCPY_SRC_ACCESS_ORDER_MAX", 12080, NEWEST, "CUmemcpySrcAccessOrder 2147483647"),
+            ("enumerator CU_MEM_ACCESS_FLAGS_PROT_MAX", 11070, NEWEST, "CUmemAccess_flags 2147483647"),
+            ("enumerator CU_MEM_ALLOCATION_TYPE_MAX", 11070, NEWEST, "CUmemAllocationType 2147483647"),
+            ("enumerator CU_MEM_HANDLE_TYPE_MAX", 11070, NEWEST, "CUmemAllocationHandleType 2147483647"),
+            ("enumerator CU_MEM_LOCATION_TYPE_MAX", 11070, NEWEST, "CUmemLocationType 2147483647"),
+            ("enumerator CU_MEM_RANGE_HANDLE_TYPE_MAX", 11070, NEWEST, "CUmemRangeHandleType 2147483647"),
         ],
     },
     Explained {
@@ -82,14 +73,14 @@ pub(crate) const EXPLAINED: &[Explained] = &[
     Explained {
         why: "Names of earlier headers, which the bindings keep for programs that were written with them.",
         facts: &[
-            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS", 13050, 13050, "nothing"),
-            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2", 13050, 13050, "nothing"),
-            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2", 13050, 13050, "nothing"),
-            ("enumerator CU_TARGET_COMPUTE_20", 13050, 13050, "nothing"),
-            ("enumerator CU_TARGET_COMPUTE_21", 13050, 13050, "nothing"),
-            ("enumerator CU_TARGET_COMPUTE_101", 13050, 13050, "nothing"),
-            ("enumerator CU_TARGET_COMPUTE_101A", 13050, 13050, "nothing"),
-            ("enumerator CU_TARGET_COMPUTE_101F", 13050, 13050, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_20", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_21", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101A", NEWEST, NEWEST, "nothing"),
+            ("enumerator CU_TARGET_COMPUTE_101F", NEWEST, NEWEST, "nothing"),
         ],
     },
     Explained {

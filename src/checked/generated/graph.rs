@@ -427,7 +427,7 @@ pub unsafe fn graph_add_host_node(
 ///
 /// # Safety
 /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-/// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise.
+/// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise. A context must be current, even if the parameters name one: without it the driver crashes.
 #[doc(alias = "cuGraphAddKernelNode")]
 #[doc(alias = "cuGraphAddKernelNode_v2")]
 #[inline]
@@ -2711,7 +2711,7 @@ pub(super) mod legacy {
     ///
     /// # Safety
     /// `graph` and all of `dependencies` must be live, or null where the driver allows it.
-    /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise.
+    /// The parameters must describe the kernel's as it was compiled; what it then touches is the caller's promise. A context must be current: without one the driver crashes.
     #[doc(alias = "cuGraphAddKernelNode")]
     #[inline]
     #[track_caller]

@@ -234,6 +234,8 @@ pub struct E {
     /// What an H200 with driver 580 was seen to crash on, as far as a checked call can pass it, and what its manual calls
     /// undefined: the word that must be in what a caller promises.
     const PROMISES: &[(&str, &str)] = &[
+        ("cuGraphAddKernelNode", "A context must be current"),
+        ("cuGraphAddKernelNode_v2", "A context must be current"),
         ("cuCtxSetFlags", "The context that is current must be live"),
         ("cuCtxGetLimit", "The context that is current must be live"),
         (

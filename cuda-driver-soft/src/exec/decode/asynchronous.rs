@@ -1,10 +1,10 @@
 //! `cp.async` and `mbarrier` as instructions with handlers.
 
-use super::super::ops::asynchronous;
+use super::super::ops::{asynchronous, bulk};
 use super::super::registers::Slot;
 use super::builder::Builder;
 use super::lower::{reg, source};
-use crate::ir::{CopyPart, Inst, MbarrierOp, Operand, RegClass, Space};
+use crate::ir::{CopyPart, Inst, MbarrierOp, Op, Operand, RegClass, Space};
 
 /// A pointer in a register of 32 or 64 bits, or the address of a variable: its slot, and whether it has 64.
 pub(super) fn pointer(b: &mut Builder<'_>, operand: &Operand, line: u32) -> Option<(Slot, bool)> {
@@ -28,6 +28,21 @@ pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) 
     let mods = asynchronous::copy_mods(bytes, part, negated, wide_to, wide_from);
     b.push(asynchronous::copy(), inst.line, |inst| {
         (inst.a, inst.b, inst.c, inst.mods) = (to, from, amount, mods);
+    });
+    Some(())
+}
+
+/// `cp.async.bulk`, `cp.reduce.async.bulk`
+pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let Op::Bulk { to, from, reduce } = inst.op else {
+        return None;
+    };
+    let (at, wide_to) = pointer(b, inst.srcs.first()?, inst.line)?;
+    let (source_at, wide_from) = pointer(b, inst.srcs.get(1)?, inst.line)?;
+    let size = source(b, inst.srcs.get(2)?, RegClass::B32, inst.line)?;
+    let mods = bulk::mods((to, wide_to), (from, wide_from), reduce)?;
+    b.push(bulk::handlers(), inst.line, |inst| {
+        (inst.a, inst.b, inst.c, inst.mods) = (at, source_at, size, mods);
     });
     Some(())
 }

@@ -539,10 +539,7 @@ fn of_constant(constant: &Constant) -> Lanes {
 
 /// What goes on in the code for any lanes: what the scheduler runs, from which lanes may come back one by one.
 fn leaves(inst: &Inst) -> bool {
-    let stays = matches!(
-        inst.op,
-        Op::Bar { .. } | Op::ClusterWait { .. } | Op::Ret { .. } | Op::Exit
-    );
+    let stays = matches!(inst.op, Op::Bar { .. } | Op::Ret { .. } | Op::Exit);
     is_control(&inst.op) && !stays
 }
 

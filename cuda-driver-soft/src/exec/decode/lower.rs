@@ -1,17 +1,16 @@
 //! One instruction of the IR as instructions with handlers.
 
-use super::super::block::CLUSTER_BARRIER;
 use super::super::code::{Action, Barrier, Builtin, Call, Constant, Place, Target, Value};
 use super::super::ops::collective::{self, Collective, Operands};
 use super::super::ops::memory::{self, Access};
-use super::super::ops::{self, Form, atomic, control, logic, mov};
+use super::super::ops::{self, Form, control, logic, mov};
 use super::super::registers::Slot;
 use super::super::window;
 use super::builder::Builder;
-use super::{CannotRun, asynchronous, is_control, matrix};
+use super::{CannotRun, asynchronous, atomic, is_control, matrix, stack};
 use crate::ir::{
-    Address, AtomOp, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg,
-    RegClass, Space, Type,
+    Address, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg, RegClass,
+    Space, Type, VideoInst,
 };
 
 /// Adds the instructions for `inst`.
@@ -65,11 +64,11 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             callee, args, rets, ..
         } => call(b, inst, callee, args, rets)?,
         Op::Bar { op, aligned } => barrier(b, inst, *op, *aligned)?,
-        Op::ClusterWait { aligned } => b.push_action(
+        Op::ClusterBarrier { arrive, aligned } => b.push_action(
             Action::Barrier(Barrier {
-                op: BarOp::Sync,
+                op: if *arrive { BarOp::Arrive } else { BarOp::Sync },
                 aligned: *aligned,
-                id: Value::Is(CLUSTER_BARRIER),
+                id: None,
                 count: None,
                 predicate: None,
                 result: None,
@@ -77,10 +76,12 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             inst.line,
         ),
         Op::CpAsync { bytes, part } => asynchronous::copy(b, inst, *bytes, *part)?,
+        Op::Bulk { .. } => asynchronous::bulk(b, inst)?,
         Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,
         op if matrix::is(op) => matrix::lower(b, inst)?,
-        Op::Atom { op, mem } => atom(b, inst, *op, mem, true)?,
-        Op::Red { op, mem } => atom(b, inst, *op, mem, false)?,
+        Op::Atom { op, mem } => atomic::lower(b, inst, *op, mem, true)?,
+        Op::Red { op, mem } => atomic::lower(b, inst, *op, mem, false)?,
+        Op::Alloca | Op::Stacksave | Op::Stackrestore => stack::lower(b, inst)?,
         // Everything that a thread did is seen by the others in order anyway, but on the host this is not so.
         Op::Fence { .. } => b.push(control::fence(), inst.line, |_| {}),
         Op::Nanosleep => {}
@@ -110,6 +111,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
             carry_out,
             ..
         } => carry(b, inst, 3, *carry_in, *carry_out)?,
+        Op::Video(what) => video(b, inst, *what)?,
         Op::Lop3 {
             lut,
             bool_op: Some(op),
@@ -164,7 +166,7 @@ pub(super) fn window_of(space: Space) -> u64 {
 }
 
 /// Row `half` of a register of 128 bits.
-fn half_of(slot: Slot, half: u32) -> Slot {
+pub(super) fn half_of(slot: Slot, half: u32) -> Slot {
     Slot(slot.0 + half * 8 * 32)
 }
 
@@ -174,6 +176,10 @@ pub(super) fn reg(operand: &Operand) -> Option<Reg> {
         _ => None,
     }
 }
+
+/// Where the numbers of scratch rows begin that are for special registers, and for the low bits of registers.
+const OF_SPECIALS: u32 = 16;
+const OF_REGISTERS: u32 = 32;
 
 /// The slot of a source, as a register of this class.
 pub(super) fn source(
@@ -188,21 +194,21 @@ pub(super) fn source(
             if has == class {
                 return Some(b.register(reg));
             }
-            // A register that is wider than the operand: its low bits.
+            // A register that is wider than the operand: its low bits. Each has a row of its own, as there may be two.
             let form = mov::extract(has, class, 0)?;
-            let (from, to) = (b.register(reg), b.scratch(class, 8));
+            let (from, to) = (b.register(reg), b.scratch(class, OF_REGISTERS + reg.0));
             b.push_form(&form, [to, Slot(0)], &[from], line);
             Some(to)
         }
         Operand::Special(special) => match mov::changing(special) {
             Some((handlers, its_class, mods)) => {
-                let to = b.scratch(its_class, 9);
+                let to = b.scratch(its_class, OF_SPECIALS + mods.0);
                 b.push(handlers, line, |inst| (inst.d, inst.mods) = (to, mods.0));
                 if its_class == class {
                     return Some(to);
                 }
                 let form = mov::extract(its_class, class, 0)?;
-                let narrow = b.scratch(class, 9);
+                let narrow = b.scratch(class, OF_SPECIALS + mods.0);
                 b.push_form(&form, [narrow, Slot(0)], &[to], line);
                 Some(narrow)
             }
@@ -217,6 +223,9 @@ pub(super) fn source(
 
 /// An instruction that has a form.
 fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    if let Some(()) = widened(b, inst) {
+        return Some(());
+    }
     let (from, to) = classes(b, inst);
     let form: Form = ops::form(inst, from, to)?;
     let mut dsts = [Slot(0); 2];
@@ -247,6 +256,29 @@ fn simple(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         srcs.push(slot);
     }
     b.push_form(&form, dsts, &srcs, inst.line);
+    Some(())
+}
+
+/// `cvt.rn.f16x2.f32 d, a, b` into a register of 64 bits: the pair, then zeros. `None`: it is something else.
+fn widened(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
+    let (Op::Cvt(_), [Some(d)], [_, _]) = (&inst.op, inst.dsts.as_slice(), inst.srcs.as_slice())
+    else {
+        return None;
+    };
+    let (narrow, wide) = (RegClass::B32, RegClass::B64);
+    let form = ops::form(inst, narrow, narrow).filter(|f| f.dsts[0] == Some(narrow))?;
+    if b.class(*d) != wide {
+        return None;
+    }
+    let mut srcs = Vec::with_capacity(2);
+    for operand in &inst.srcs {
+        srcs.push(source(b, operand, narrow, inst.line)?);
+    }
+    let pair = b.scratch(narrow, 11);
+    b.push_form(&form, [pair, Slot(0)], &srcs, inst.line);
+    let zeros = b.constant(Constant::Bits(0), narrow);
+    let d = b.register(*d);
+    b.push_form(&mov::pack(narrow)?, [d, Slot(0)], &[pair, zeros], inst.line);
     Some(())
 }
 
@@ -342,6 +374,21 @@ fn classes(b: &Builder<'_>, inst: &Inst) -> (RegClass, RegClass) {
     (source, destination)
 }
 
+/// A video instruction: with two sources there is no `c`.
+fn video(b: &mut Builder<'_>, inst: &Inst, what: VideoInst) -> Option<()> {
+    let class = RegClass::B32;
+    let mut slots = [Slot(0); 3];
+    for (slot, operand) in slots.iter_mut().zip(&inst.srcs) {
+        *slot = source(b, operand, class, inst.line)?;
+    }
+    let d = b.destination(inst.dsts.first().copied()?, class);
+    b.push(ops::video::handlers(), inst.line, |inst| {
+        [inst.a, inst.b, inst.c] = slots;
+        (inst.d, inst.imm) = (d, ops::video::pack(what));
+    });
+    Some(())
+}
+
 /// `mov.b64 d, {a, b}` and its kin.
 fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let d = inst.dsts.first().copied()?;
@@ -365,6 +412,11 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 );
             }
         }
+        (RegClass::B16, [low, high]) => {
+            let low = source(b, low, whole, inst.line)?;
+            let high = source(b, high, whole, inst.line)?;
+            b.push_form(&mov::pack_bytes(), [d, Slot(0)], &[low, high], inst.line);
+        }
         (_, [low, high]) => {
             let low = source(b, low, part(whole), inst.line)?;
             let high = source(b, high, part(whole), inst.line)?;
@@ -375,20 +427,19 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 inst.line,
             );
         }
-        (RegClass::B64, [p0, p1, p2, p3]) => {
+        (RegClass::B32 | RegClass::B64, [p0, p1, p2, p3]) => {
+            let (of_two, half_class) = match whole {
+                RegClass::B64 => (mov::pack(RegClass::B16)?, RegClass::B32),
+                _ => (mov::pack_bytes(), RegClass::B16),
+            };
             let mut halves = [Slot(0); 2];
             for (half, [low, high]) in [[p0, p1], [p2, p3]].into_iter().enumerate() {
                 let low = source(b, low, RegClass::B16, inst.line)?;
                 let high = source(b, high, RegClass::B16, inst.line)?;
-                halves[half] = b.scratch(RegClass::B32, half as u32);
-                b.push_form(
-                    &mov::pack(RegClass::B16)?,
-                    [halves[half], Slot(0)],
-                    &[low, high],
-                    inst.line,
-                );
+                halves[half] = b.scratch(half_class, half as u32);
+                b.push_form(&of_two, [halves[half], Slot(0)], &[low, high], inst.line);
             }
-            b.push_form(&mov::pack(RegClass::B32)?, [d, Slot(0)], &halves, inst.line);
+            b.push_form(&mov::pack(half_class)?, [d, Slot(0)], &halves, inst.line);
         }
         _ => return None,
     }
@@ -401,6 +452,7 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         return None;
     };
     let whole = match ty.size() {
+        2 => RegClass::B16,
         4 => RegClass::B32,
         8 => RegClass::B64,
         16 => RegClass::B128,
@@ -411,7 +463,9 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     for (i, d) in (0..).zip(&inst.dsts) {
         let Some(d) = *d else { continue };
         let (class, to) = (b.class(d), b.register(d));
-        let (form, from) = if whole == RegClass::B128 {
+        let (form, from) = if bits == 8 {
+            (mov::byte(whole, i * bits)?, a)
+        } else if whole == RegClass::B128 {
             (mov::of_class(RegClass::B64)?, half_of(a, i))
         } else {
             (mov::extract(whole, class, i * bits)?, a)
@@ -422,7 +476,7 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
 }
 
 /// The address operand of a memory instruction: its slot, whether it has 64 bits, and what is added to it.
-fn address(
+pub(super) fn address(
     b: &mut Builder<'_>,
     operand: &Operand,
     m: &MemMods,
@@ -569,44 +623,6 @@ fn store(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
     Some(())
 }
 
-fn atom(b: &mut Builder<'_>, inst: &Inst, op: AtomOp, m: &MemMods, has_result: bool) -> Option<()> {
-    let (at, wide, offset) = address(b, inst.srcs.first()?, m, inst.line)?;
-    let class = match m.ty.size() {
-        2 => RegClass::B16,
-        4 => RegClass::B32,
-        8 => RegClass::B64,
-        _ => return None,
-    };
-    // Each element of a vector is atomic by itself.
-    for k in 0..usize::from(m.vec) {
-        let mut access = Access::new(m, m.ty.size(), 1, wide, class);
-        if k > 0 {
-            // The first has seen to the alignment of the whole.
-            access.align = access.element;
-        }
-        let d = inst.dsts.get(k).copied().flatten();
-        if d.is_some_and(|d| b.class(d) != class) {
-            return None;
-        }
-        let (handlers, mods) = atomic::form(op, m.ty, &access, has_result && d.is_some())?;
-        let first = source(b, inst.srcs.get(1 + k)?, class, inst.line)?;
-        let second = match inst.srcs.get(2).filter(|_| op == AtomOp::Cas) {
-            // `source` may use a scratch row, which the other operand may be in.
-            Some(Operand::Reg(reg)) if b.class(*reg) != class => return None,
-            Some(operand) => source(b, operand, class, inst.line)?,
-            None => first,
-        };
-        let d = b.destination(d, class);
-        let aux = b.new_cache();
-        b.push(handlers, inst.line, |inst| {
-            (inst.a, inst.b, inst.c, inst.d) = (at, first, second, d);
-            (inst.aux, inst.mods) = (aux, mods);
-            inst.imm = offset.wrapping_add(k as u64 * u64::from(access.element));
-        });
-    }
-    Some(())
-}
-
 /// `shfl`, `vote` and their kin: the value, of `shfl` two more operands, and the member mask if there is one.
 fn collective(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     let (what, sync) = Collective::of(&inst.op)?;
@@ -720,7 +736,7 @@ fn barrier(b: &mut Builder<'_>, inst: &Inst, op: BarOp, aligned: bool) -> Option
     } else {
         (None, inst.srcs.as_slice())
     };
-    let id = value(b, rest.first()?)?;
+    let id = Some(value(b, rest.first()?)?);
     let count = match rest.get(1) {
         Some(operand) => Some(value(b, operand)?),
         None => None,

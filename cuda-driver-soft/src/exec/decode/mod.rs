@@ -9,6 +9,7 @@
 //! * `converged` does all that once more for warps whose lanes go the same way.
 
 mod asynchronous;
+mod atomic;
 mod builder;
 mod constants;
 mod converged;
@@ -17,6 +18,7 @@ mod layout;
 mod lower;
 mod matrix;
 mod order;
+mod stack;
 
 use super::code::Code;
 use super::isa::Isa;
@@ -82,7 +84,10 @@ fn is_control(op: &Op) -> bool {
             | Op::Ret { .. }
             | Op::Exit
             | Op::Bar { .. }
-            | Op::ClusterWait { .. }
+            | Op::ClusterBarrier { .. }
+            | Op::Alloca
+            | Op::Stacksave
+            | Op::Stackrestore
     ) || matrix::is(op)
         || Collective::of(op).is_some()
 }

@@ -36,7 +36,7 @@ pub(crate) fn copy_mods(
 
 /// # Safety
 /// See [`Regs`]; the slot has 64 bits if `wide`, else 32.
-unsafe fn pointers(regs: Regs<'_>, slot: Slot, wide: bool) -> Lanes<u64> {
+pub(super) unsafe fn pointers(regs: Regs<'_>, slot: Slot, wide: bool) -> Lanes<u64> {
     // SAFETY: as promised by the caller.
     unsafe {
         if wide {

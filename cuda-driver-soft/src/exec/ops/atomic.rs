@@ -16,7 +16,7 @@ use std::sync::atomic::{Ordering, fence};
 /// Bits of [`Inst::mods`] above those of [`Access`]: the operation, its kind of number, and what it gives.
 const OP_SHIFT: u32 = 17;
 const KIND_SHIFT: u32 = 21;
-const HAS_RESULT: u32 = 1 << 26;
+pub(super) const HAS_RESULT: u32 = 1 << 26;
 
 const OPS: [AtomOp; 10] = {
     use AtomOp::*;
@@ -48,6 +48,18 @@ pub(crate) fn form(
     access: &Access,
     has_result: bool,
 ) -> Option<(Handlers, u32)> {
+    if access.count != 1 {
+        return None;
+    }
+    let result = if has_result { HAS_RESULT } else { 0 };
+    Some((
+        Rare::compile::<Atomic>(),
+        access.pack() | operation(op, ty)? | result,
+    ))
+}
+
+/// An operation on values of a type, as a part of [`Inst::mods`]. `None`: there is none.
+pub(super) fn operation(op: AtomOp, ty: Type) -> Option<u32> {
     use AtomOp::*;
     let kind = match ty {
         Type::B16 | Type::B32 | Type::B64 | Type::U16 | Type::U32 | Type::U64 => Kind::Unsigned,
@@ -67,16 +79,19 @@ pub(crate) fn form(
         Min | Max => integer || matches!(kind, Kind::F16 | Kind::F16x2 | Kind::Bf16 | Kind::Bf16x2),
         Add => true,
     };
-    if !fits || access.count != 1 {
+    if !fits {
         return None;
     }
     let op = OPS.iter().position(|o| *o == op)? as u32;
     let kind = KINDS.iter().position(|k| *k == kind)? as u32;
-    let result = if has_result { HAS_RESULT } else { 0 };
-    Some((
-        Rare::compile::<Atomic>(),
-        access.pack() | op << OP_SHIFT | kind << KIND_SHIFT | result,
-    ))
+    Some(op << OP_SHIFT | kind << KIND_SHIFT)
+}
+
+/// What [`operation`] made a part of these modifiers: the new value from the old one and the operands.
+pub(super) fn applied(mods: u32, bytes: u32, global: bool, a: u64, b: u64, c: u64) -> u64 {
+    let op = OPS[(mods >> OP_SHIFT & 15) as usize % OPS.len()];
+    let kind = KINDS[(mods >> KIND_SHIFT & 7) as usize];
+    new_value(op, kind, bytes, global, a, b, c)
 }
 
 /// Whether the order in which threads do the operation can be seen: its result is used, or it rounds.
@@ -144,8 +159,6 @@ impl Body for Atomic {
         mask: Mask,
     ) -> Flow {
         let access = Access::unpack(inst.mods);
-        let op = OPS[(inst.mods >> OP_SHIFT & 15) as usize % OPS.len()];
-        let kind = KINDS[(inst.mods >> KIND_SHIFT & 7) as usize];
         // SAFETY: the slots are of this frame and class, as promised by the caller.
         let (addresses, b, c) = unsafe {
             (
@@ -163,7 +176,7 @@ impl Body for Atomic {
         let mut old = [0u64; LANES];
         for i in lanes::iter(mask) {
             let global = !is_shared(access.space, addresses[i]);
-            let new = |a| new_value(op, kind, access.element, global, a, b[i], c[i]);
+            let new = |a| applied(inst.mods, access.element, global, a, b[i], c[i]);
             // SAFETY: `places` checked the access of each lane of the mask, to its alignment.
             old[i] = unsafe { access::update(places[i], access.element, new) };
         }

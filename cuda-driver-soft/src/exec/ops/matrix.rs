@@ -3,12 +3,11 @@
 //! A fragment is what one lane has of a matrix: some registers of one or more elements each. Those of `mma` are laid out as
 //! the manual says. Those of `wmma` may be laid out in any way: here one lane after the other.
 
-use crate::exec::fault::FaultKind;
 use crate::exec::lanes::{self, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{RegFile, Slot};
 use crate::exec::semantics::matrix::{Factor, dot_f16, dot_f32, dot_f64, dot_s32};
-use crate::ir::{MatrixPart, Mma, Op, Space, Type};
+use crate::ir::{BoolOp, MatrixPart, Mma, Op, Space, Type};
 use crate::memory::access;
 
 /// An instruction on matrices: the operation, and where its operands are.
@@ -27,7 +26,7 @@ pub(crate) struct Matrix {
 }
 
 /// Rows and columns of a part of `m x n x k`.
-fn extent([m, n, k]: [u8; 3], part: MatrixPart) -> (usize, usize) {
+fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
     let (rows, columns) = match part {
         MatrixPart::A => (m, k),
         MatrixPart::B => (k, n),
@@ -41,12 +40,14 @@ fn per_register(ty: Type) -> usize {
     match ty {
         Type::F16 | Type::BF16 => 2,
         Type::U8 | Type::S8 | Type::E4M3 | Type::E5M2 => 4,
+        Type::U4 | Type::S4 => 8,
+        Type::B1 => 32,
         _ => 1,
     }
 }
 
 /// Registers of a fragment.
-pub(crate) fn registers(shape: [u8; 3], part: MatrixPart, ty: Type, wmma: bool) -> usize {
+pub(crate) fn registers(shape: ShapeOf, part: MatrixPart, ty: Type, wmma: bool) -> usize {
     let (rows, columns) = extent(shape, part);
     // Each element is there twice.
     if wmma && ty == Type::F16 && part != MatrixPart::C {
@@ -57,7 +58,7 @@ pub(crate) fn registers(shape: [u8; 3], part: MatrixPart, ty: Type, wmma: bool) 
 
 /// Row and column of an element: the `e`-th of register `r` of a lane.
 fn position(
-    shape: [u8; 3],
+    shape: ShapeOf,
     part: MatrixPart,
     ty: Type,
     wmma: bool,
@@ -100,7 +101,7 @@ fn width(ty: Type) -> u8 {
 fn gather(
     file: &mut RegFile,
     slots: &[Slot],
-    shape: [u8; 3],
+    shape: ShapeOf,
     part: MatrixPart,
     ty: Type,
     wmma: bool,
@@ -144,27 +145,17 @@ fn scatter(
     }
 }
 
-type ShapeOf = [u8; 3];
+/// m, n, k
+type ShapeOf = [u16; 3];
 
-/// Runs an instruction for the lanes of a warp. `Err`: the fault is recorded.
+/// Runs an instruction for the lanes of a warp: all that have not exited. `Err`: the fault is recorded.
 pub(crate) fn run(
     m: &mut Machine<'_>,
     file: &mut RegFile,
     call: &Matrix,
     mask: Mask,
 ) -> Result<(), ()> {
-    if mask != m.live {
-        let report = format!(
-            "{} with lanes {mask:#010x}, where {:#010x} have not ended",
-            name(&call.op),
-            m.live
-        );
-        m.fault = Some((
-            FaultKind::BarrierMisuse { report },
-            mask.trailing_zeros() as usize,
-        ));
-        return Err(());
-    }
+    m.steps += call.worth();
     match call.op {
         Op::Mma(ref mma) => multiply(file, call, mma, mask),
         Op::Ldmatrix {
@@ -205,15 +196,51 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn name(op: &Op) -> &'static str {
-    match op {
-        Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
-        Op::Mma(_) => "mma",
-        Op::Ldmatrix { .. } => "ldmatrix",
-        Op::Stmatrix { .. } => "stmatrix",
-        Op::Movmatrix => "movmatrix",
-        Op::WmmaLd { .. } => "wmma.load",
-        _ => "wmma.store",
+impl Matrix {
+    /// The instruction's name, for reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.op {
+            Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
+            Op::Mma(_) => "mma",
+            Op::Ldmatrix { .. } => "ldmatrix",
+            Op::Stmatrix { .. } => "stmatrix",
+            Op::Movmatrix => "movmatrix",
+            Op::WmmaLd { .. } => "wmma.load",
+            _ => "wmma.store",
+        }
+    }
+
+    /// Rows that it reads, with their bytes a lane.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = (Slot, u8)> {
+        let value = match self.op {
+            Op::Mma(Mma { a, .. }) => width(a),
+            Op::WmmaSt { ty, .. } => width(ty),
+            _ => 4,
+        };
+        let address = self
+            .address
+            .map(|(slot, wide)| (slot, if wide { 8 } else { 4 }));
+        let stride = self.stride.map(|slot| (slot, 4));
+        let values = self.srcs.iter().map(move |slot| (*slot, value));
+        values.chain(address).chain(stride)
+    }
+
+    /// Rows that it writes, with their bytes a lane.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (Slot, u8)> {
+        let value = match self.op {
+            Op::Mma(Mma { d, .. }) => width(d),
+            Op::WmmaLd { ty, .. } => width(ty),
+            _ => 4,
+        };
+        self.dsts.iter().map(move |slot| (*slot, value))
+    }
+
+    /// How many plain instructions take as long here.
+    fn worth(&self) -> u64 {
+        match self.op {
+            Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,
+            _ => 8 * self.dsts.len().max(self.srcs.len()) as u64,
+        }
     }
 }
 
@@ -258,9 +285,18 @@ fn dot(mma: &Mma, a: &[u64], b: &[u64], c: u64) -> u64 {
             let [a, b] = [a, b].map(|m| m.iter().map(|x| f64::from_bits(*x)).collect::<Vec<f64>>());
             return dot_f64(&a, &b, f64::from_bits(c)).to_bits();
         }
+        Type::B1 => {
+            let holds = |(a, b): &(&u64, &u64)| match mma.bits {
+                Some(BoolOp::And) => **a & **b != 0,
+                _ => **a ^ **b != 0,
+            };
+            let count = a.iter().zip(b).filter(holds).count();
+            return u64::from((c as u32).wrapping_add(count as u32));
+        }
         _ => {
             let extend = |x: u64, ty| match ty {
                 Type::S8 => i32::from(x as u8 as i8),
+                Type::S4 => i32::from((x as u8) << 4) << 24 >> 28,
                 _ => i32::from(x as u8),
             };
             let (a, b): (Vec<i32>, Vec<i32>) = a
@@ -389,7 +425,7 @@ fn store_rows(
     Ok(())
 }
 
-/// Address of an element in memory, less that of the matrix.
+/// Address of an element in memory, less that of the matrix, in bits.
 fn offset(
     (shape, part, ty): (ShapeOf, MatrixPart, Type),
     column_major: bool,
@@ -403,11 +439,10 @@ fn offset(
         (row, column, columns)
     };
     let stride = stride.unwrap_or(default as u64);
-    let bytes = u64::from(element_bits(ty) / 8);
     (outer as u64)
         .wrapping_mul(stride)
         .wrapping_add(inner as u64)
-        .wrapping_mul(bytes)
+        .wrapping_mul(u64::from(element_bits(ty)))
 }
 
 fn wmma_load(
@@ -425,17 +460,19 @@ fn wmma_load(
             let mut value = 0u64;
             for e in 0..per_register(ty) {
                 let at = position(shape, part, ty, true, lane, (r, e));
-                let from = base.wrapping_add(offset((shape, part, ty), column_major, stride, at));
-                let at = place(m, space, from, lane, u64::from(bits / 8), false)?;
+                let offset = offset((shape, part, ty), column_major, stride, at);
+                let from = base.wrapping_add(offset / 8);
+                let at = place(m, space, from, lane, u64::from(bits / 8).max(1), false)?;
                 // SAFETY: `place_lane` found the place valid for reads of these bytes, and aligned to them.
                 let element = unsafe {
                     match bits {
-                        8 => u64::from(access::load8(at)),
+                        ..=8 => u64::from(access::load8(at)) >> (offset % 8),
                         16 => u64::from(access::load16(at)),
                         32 => u64::from(access::load32(at)),
                         _ => access::load64(at),
                     }
                 };
+                let element = element & (u64::MAX >> (64 - bits));
                 value |= element << (e as u32 * bits);
             }
             file.set(*slot, width(ty), 1 << lane, |_| value);
@@ -460,7 +497,7 @@ fn wmma_store(
             for e in 0..per_register(ty) {
                 let at = position(shape, MatrixPart::C, ty, true, lane, (r, e));
                 let matrix = (shape, MatrixPart::C, ty);
-                let to = base.wrapping_add(offset(matrix, column_major, stride, at));
+                let to = base.wrapping_add(offset(matrix, column_major, stride, at) / 8);
                 let at = place(m, space, to, lane, u64::from(bits / 8), true)?;
                 let element = value >> (e as u32 * bits);
                 // SAFETY: `place_lane` found the place valid for writes of these bytes, and aligned to them.

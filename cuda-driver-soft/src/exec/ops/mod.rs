@@ -12,9 +12,12 @@
 //! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
 //! | `memory` | ld ldu st |
 //! | `atomic` | atom red |
+//! | `atomic128` | atom of 128 bits |
 //! | `asynchronous` | cp.async mbarrier |
+//! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
 //! | `matrix` | mma wmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
+//! | `video` | vadd … vset4 |
 //! | `affine`, `memory::affine` | what converged warps compute once for all lanes, and the addresses that come of it |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
 //!
@@ -24,7 +27,9 @@
 pub(crate) mod affine;
 pub(crate) mod asynchronous;
 pub(crate) mod atomic;
+pub(crate) mod atomic128;
 pub(crate) mod bits;
+pub(crate) mod bulk;
 pub(crate) mod collective;
 pub(crate) mod compare;
 pub(crate) mod control;
@@ -38,6 +43,7 @@ pub(crate) mod memory;
 pub(crate) mod mods;
 pub(crate) mod mov;
 mod shapes;
+pub(crate) mod video;
 
 pub(crate) use shapes::Form;
 

@@ -7,66 +7,10 @@
 
 use super::compare::compare_int;
 use crate::ir::Compare;
-
-/// The part of a 32-bit register that an instruction reads, or merges its result into.
-#[allow(missing_docs)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// No selector: all 32 bits.
-    Word,
-    B0,
-    B1,
-    B2,
-    B3,
-    H0,
-    H1,
-}
-
-impl Part {
-    /// Position and width in bits.
-    #[inline(always)]
-    fn place(self) -> (u32, u32) {
-        match self {
-            Part::Word => (0, 32),
-            Part::B0 => (0, 8),
-            Part::B1 => (8, 8),
-            Part::B2 => (16, 8),
-            Part::B3 => (24, 8),
-            Part::H0 => (0, 16),
-            Part::H1 => (16, 16),
-        }
-    }
-}
-
-/// What happens to the result and the operand `c`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// There is no `c`.
-    Nothing,
-    /// `.add`
-    Add,
-    /// `.min`
-    Min,
-    /// `.max`
-    Max,
-    /// The result replaces this part of `c`.
-    Merge(Part),
-}
-
-/// The modifiers of a scalar video instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Video {
-    /// Selector of `a`, and whether its type is signed.
-    pub a: (Part, bool),
-    /// Selector of `b`, and whether its type is signed.
-    pub b: (Part, bool),
-    /// Whether the type of the result is signed.
-    pub signed: bool,
-    /// `.sat`
-    pub sat: bool,
-    /// The secondary operation.
-    pub then: Then,
-}
+pub use crate::ir::{
+    Video, VideoEach as Packed, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart as Part,
+    VideoThen as Then,
+};
 
 /// The bits at a place, extended.
 #[inline(always)]
@@ -89,52 +33,50 @@ fn limit(value: i128, width: u32, signed: bool) -> i128 {
     }
 }
 
-impl Video {
-    #[inline(always)]
-    fn operands(&self, a: u32, b: u32) -> (i128, i128) {
-        let a = extract(a, self.a.0.place(), self.a.1);
-        let b = extract(b, self.b.0.place(), self.b.1);
-        (a.into(), b.into())
-    }
+#[inline(always)]
+fn operands(v: &Video, a: u32, b: u32) -> (i128, i128) {
+    let a = extract(a, v.a.0.place(), v.a.1);
+    let b = extract(b, v.b.0.place(), v.b.1);
+    (a.into(), b.into())
+}
 
-    /// `.sat`, then the secondary operation or the merge.
-    #[inline(always)]
-    fn finish(&self, result: i128, c: u32) -> u32 {
-        let (position, width) = match self.then {
-            Then::Merge(part) => part.place(),
-            _ => (0, 32),
-        };
-        let result = if self.sat {
-            limit(result, width, self.signed)
-        } else {
-            result
-        } as u32;
-        let less = if self.signed {
-            (result as i32) < c as i32
-        } else {
-            result < c
-        };
-        match self.then {
-            Then::Nothing => result,
-            Then::Add => result.wrapping_add(c),
-            Then::Min => {
-                if less {
-                    result
-                } else {
-                    c
-                }
+/// `.sat`, then the secondary operation or the merge.
+#[inline(always)]
+fn finish(v: &Video, result: i128, c: u32) -> u32 {
+    let (position, width) = match v.then {
+        Then::Merge(part) => part.place(),
+        _ => (0, 32),
+    };
+    let result = if v.sat {
+        limit(result, width, v.signed)
+    } else {
+        result
+    } as u32;
+    let less = if v.signed {
+        (result as i32) < c as i32
+    } else {
+        result < c
+    };
+    match v.then {
+        Then::Nothing => result,
+        Then::Add => result.wrapping_add(c),
+        Then::Min => {
+            if less {
+                result
+            } else {
+                c
             }
-            Then::Max => {
-                if less {
-                    c
-                } else {
-                    result
-                }
+        }
+        Then::Max => {
+            if less {
+                c
+            } else {
+                result
             }
-            Then::Merge(_) => {
-                let mask = (u32::MAX >> (32 - width)) << position;
-                c & !mask | result << position & mask
-            }
+        }
+        Then::Merge(_) => {
+            let mask = (u32::MAX >> (32 - width)) << position;
+            c & !mask | result << position & mask
         }
     }
 }
@@ -142,36 +84,36 @@ impl Video {
 /// `vadd.dtype.atype.btype{.sat}{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vadd(v: Video, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(x + y, c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, x + y, c)
 }
 
 /// `vsub.dtype.atype.btype{.sat}{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vsub(v: Video, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(x - y, c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, x - y, c)
 }
 
 /// `vabsdiff.dtype.atype.btype{.sat}{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vabsdiff(v: Video, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish((x - y).abs(), c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, (x - y).abs(), c)
 }
 
 /// `vmin.dtype.atype.btype{.sat}{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vmin(v: Video, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(x.min(y), c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, x.min(y), c)
 }
 
 /// `vmax.dtype.atype.btype{.sat}{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vmax(v: Video, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(x.max(y), c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, x.max(y), c)
 }
 
 /// The shift amount: limited to 32, or modulo 32 with `.wrap`.
@@ -184,41 +126,22 @@ fn amount(b: i128, wrap: bool) -> u32 {
 /// `vshl.dtype.atype.u32{.sat}.mode{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vshl(v: Video, wrap: bool, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(x << amount(y, wrap), c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, x << amount(y, wrap), c)
 }
 
 /// `vshr.dtype.atype.u32{.sat}.mode{.op2} d, a, b{, c}`
 #[inline(always)]
 pub fn vshr(v: Video, wrap: bool, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(x >> amount(y, wrap), c)
+    let (x, y) = operands(&v, a, b);
+    finish(&v, x >> amount(y, wrap), c)
 }
 
 /// `vset.atype.btype.cmp{.op2} d, a, b{, c}`: 1 where the comparison holds. Modifiers without `signed` and `sat`.
 #[inline(always)]
 pub fn vset(v: Video, op: Compare, a: u32, b: u32, c: u32) -> u32 {
-    let (x, y) = v.operands(a, b);
-    v.finish(compare_int(op, x as i64, y as i64).into(), c)
-}
-
-/// The modifiers of `vmad`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VideoMad {
-    /// Selector of `a`, and whether its type is signed.
-    pub a: (Part, bool),
-    /// Selector of `b`, and whether its type is signed.
-    pub b: (Part, bool),
-    /// Exactly one of `-a` and `-b`.
-    pub negate_product: bool,
-    /// `-c`
-    pub negate_c: bool,
-    /// `.po`: one more
-    pub plus_one: bool,
-    /// `.sat`
-    pub sat: bool,
-    /// 7 for `.shr7`, 15 for `.shr15`, else 0
-    pub shift: u32,
+    let (x, y) = operands(&v, a, b);
+    finish(&v, compare_int(op, x as i64, y as i64).into(), c)
 }
 
 /// `vmad.dtype.atype.btype{.po}{.sat}{.scale} d, {-}a, {-}b, {-}c`
@@ -241,46 +164,6 @@ pub fn vmad(v: VideoMad, a: u32, b: u32, c: u32) -> u32 {
     } else {
         sum
     }) as u32
-}
-
-/// The operation of a packed video instruction on each element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packed {
-    /// `vadd2`, `vadd4`
-    Add,
-    /// `vsub2`, `vsub4`
-    Sub,
-    /// `vavrg2`, `vavrg4`: half of the sum, halves away from zero
-    Avrg,
-    /// `vabsdiff2`, `vabsdiff4`
-    AbsDiff,
-    /// `vmin2`, `vmin4`
-    Min,
-    /// `vmax2`, `vmax4`
-    Max,
-    /// `vset2`, `vset4`
-    Set(Compare),
-}
-
-/// The modifiers of a packed video instruction with `N` elements: 2 half-words or 4 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VideoPacked<const N: usize> {
-    /// For each element, lowest first: which of the `2 N` elements of `{b, a}` is the first operand. By default 0, 1 ….
-    pub a: [u8; N],
-    /// The same for the second operand. By default N, N + 1 ….
-    pub b: [u8; N],
-    /// Whether the type of the first operand is signed.
-    pub a_signed: bool,
-    /// Whether the type of the second operand is signed.
-    pub b_signed: bool,
-    /// Whether the type of the result is signed.
-    pub signed: bool,
-    /// `.sat`
-    pub sat: bool,
-    /// The elements that are computed, as bits.
-    pub mask: u8,
-    /// `.add`: their sum is added to `c`. Otherwise the other elements come from `c`.
-    pub add: bool,
 }
 
 /// `vadd2`, `vadd4` and their kin: `op.dtype.atype.btype{.sat|.add} d{.mask}, a{.asel}, b{.bsel}, c`
@@ -322,4 +205,22 @@ pub fn video_packed<const N: usize>(op: Packed, v: VideoPacked<N>, a: u32, b: u3
         }
     }
     result
+}
+
+/// Any video instruction.
+#[inline]
+pub fn video(inst: VideoInst, a: u32, b: u32, c: u32) -> u32 {
+    match inst {
+        VideoInst::Scalar(VideoOp::Add, v) => vadd(v, a, b, c),
+        VideoInst::Scalar(VideoOp::Sub, v) => vsub(v, a, b, c),
+        VideoInst::Scalar(VideoOp::AbsDiff, v) => vabsdiff(v, a, b, c),
+        VideoInst::Scalar(VideoOp::Min, v) => vmin(v, a, b, c),
+        VideoInst::Scalar(VideoOp::Max, v) => vmax(v, a, b, c),
+        VideoInst::Scalar(VideoOp::Shl { wrap }, v) => vshl(v, wrap, a, b, c),
+        VideoInst::Scalar(VideoOp::Shr { wrap }, v) => vshr(v, wrap, a, b, c),
+        VideoInst::Scalar(VideoOp::Set(compare), v) => vset(v, compare, a, b, c),
+        VideoInst::Mad(v) => vmad(v, a, b, c),
+        VideoInst::Halves(op, v) => video_packed(op, v, a, b, c),
+        VideoInst::Bytes(op, v) => video_packed(op, v, a, b, c),
+    }
 }

@@ -1,10 +1,15 @@
 //! The engine on PTX text, without a driver around it.
 
+mod bulk;
 mod converged;
 mod faults;
 mod kernels;
+mod matrix;
 mod operands;
 mod scheduling;
+mod stack;
+mod together;
+mod video;
 mod waiting;
 
 use super::{Execution, Isa, Launch, Options, Program, Progress};

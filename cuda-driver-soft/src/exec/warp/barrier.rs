@@ -1,6 +1,6 @@
 //! A warp at a barrier of its block.
 
-use super::{Arrival, Parked, Pause, Warp};
+use super::{Arrival, Parked, Pause, Wait, Warp};
 use crate::exec::code::{Action, Barrier, Value};
 use crate::exec::fault::FaultKind;
 use crate::exec::frame::Frames;
@@ -77,7 +77,10 @@ impl Warp {
                 lanes.all(|v| v == first).then_some(first)
             }
         };
-        let id = uniform(barrier.id)?;
+        let id = match barrier.id {
+            Some(id) => Some(uniform(id)?),
+            None => None,
+        };
         let count = match barrier.count {
             Some(count) => Some(uniform(count)?),
             None => None,
@@ -111,6 +114,16 @@ impl Warp {
         }
     }
 
+    /// The name of the instruction on matrices that lanes wait at.
+    fn matrix(&self, frames: &Frames<'_>, parked: &Parked) -> &'static str {
+        let frame = self.frames[parked.split.frame as usize].as_ref();
+        let code = frame.map(|f| frames.code(f.function));
+        match code.and_then(|c| c.actions.get(parked.action as usize)) {
+            Some(Action::Matrix(call)) => call.name(),
+            _ => "an operation",
+        }
+    }
+
     fn misuse(
         &self,
         m: &mut Machine<'_>,
@@ -118,10 +131,12 @@ impl Warp {
         arrivals: &[Option<Arrival>],
     ) -> Pause {
         let places = self.parked.iter().zip(arrivals).map(|(p, arrival)| {
-            let which = match (p.together, arrival) {
-                (Some((what, members)), _) => format!("{what:?} of lanes {members:#010x}"),
-                (None, Some(arrival)) => format!("barrier {}", arrival.id),
-                (None, None) => "different barriers".into(),
+            let which = match (p.wait, arrival) {
+                (Wait::Together(what, members), _) => format!("{what:?} of lanes {members:#010x}"),
+                (Wait::Warp, _) => format!("{} of all lanes", self.matrix(frames, p)),
+                (Wait::Barrier, Some(Arrival { id: Some(id), .. })) => format!("barrier {id}"),
+                (Wait::Barrier, Some(_)) => "the cluster's barrier".into(),
+                (Wait::Barrier, None) => "different barriers".into(),
             };
             format!(
                 "lanes {:#010x} wait at {which} in line {}",

@@ -17,13 +17,12 @@ impl Warp {
         frames: &mut Frames<'_>,
         code: &Code,
         split: Split,
-    ) {
+    ) -> Result<(), u32> {
         let Some(caller) = self.frames[split.frame as usize]
             .as_ref()
             .and_then(|f| f.caller)
         else {
-            self.exit(m, frames, split);
-            return;
+            return self.exit(m, frames, split);
         };
         let calling = self.frames[caller.frame as usize]
             .as_ref()
@@ -43,6 +42,7 @@ impl Warp {
             pc: caller.pc,
             mask: split.mask,
         });
+        Ok(())
     }
 
     pub(super) fn call(
@@ -96,9 +96,9 @@ impl Warp {
         lanes: Mask,
     ) -> Result<(), ()> {
         let code = frames.code(id);
-        let caller_end = self.frames[split.frame as usize].as_ref().map_or(0, |f| {
-            f.local_base + u64::from(frames.code(f.function).local_bytes)
-        });
+        let caller_end = self.frames[split.frame as usize]
+            .as_ref()
+            .map_or(0, |f| f.local_end);
         let base = caller_end.next_multiple_of(16);
         let base = base.next_multiple_of(u64::from(code.local_align));
         let bytes = u64::from(code.local_bytes);

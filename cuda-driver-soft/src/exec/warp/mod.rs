@@ -7,6 +7,7 @@
 
 mod barrier;
 mod call;
+mod stack;
 mod together;
 
 use super::code::{Action, Code};
@@ -16,7 +17,6 @@ use super::held::Held;
 use super::lanes::{self, Mask};
 use super::machine::Machine;
 use super::ops::collective::Collective;
-use super::ops::matrix;
 use super::run::{Event, run};
 use crate::ir::{BarOp, FuncId};
 use crate::memory::buffer::LocalMemory;
@@ -37,13 +37,23 @@ impl Split {
     }
 }
 
-/// Lanes that wait at a barrier, or for others to do something together; they go on behind it.
+/// Lanes that wait; they go on behind the instruction.
 #[derive(Clone, Copy, Debug)]
 struct Parked {
     split: Split,
     action: u32,
-    /// What they wait to do together with which lanes: wherever those come to the same, it is done.
-    together: Option<(Collective, Mask)>,
+    wait: Wait,
+}
+
+/// What lanes wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// A barrier.
+    Barrier,
+    /// To do this together with these lanes: wherever those come to the same, it is done.
+    Together(Collective, Mask),
+    /// For all lanes of the warp to come to this instruction.
+    Warp,
 }
 
 /// A warp of a block.
@@ -86,8 +96,8 @@ pub(crate) enum Pause {
 /// A warp's arrival at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
-    /// Which barrier.
-    pub(crate) id: u32,
+    /// Which barrier of the block; `None`: the cluster's.
+    pub(crate) id: Option<u32>,
     /// How many threads take part, if said.
     pub(crate) count: Option<u32>,
     /// What is done there.
@@ -127,7 +137,7 @@ impl Warp {
             ready: Vec::new(),
             parked: Vec::new(),
             arrival: Arrival {
-                id: 0,
+                id: None,
                 count: None,
                 op: BarOp::Sync,
                 holds: 0,
@@ -256,7 +266,7 @@ impl Warp {
             };
             let code = frames.code(frame.function);
             m.switch_to(frame.function, code);
-            m.spaces.local_end = frame.local_base + u64::from(code.local_bytes);
+            m.spaces.local_end = frame.local_end;
             let had_turn = std::mem::take(&mut in_turn);
             if had_turn || self.ready.is_empty() {
                 self.since_turn = 0;
@@ -301,7 +311,7 @@ impl Warp {
                         && self.parked.is_empty()
                     {
                         self.arrival = Arrival {
-                            id,
+                            id: Some(id),
                             count: None,
                             op: BarOp::Sync,
                             holds: 0,
@@ -323,12 +333,8 @@ impl Warp {
                         return Pause::Done;
                     }
                     match self.act(m, frames, code, split(pc, mask), index) {
-                        Ok(back) => rounds += i64::from(back),
-                        Err(()) => {
-                            return Pause::Fault {
-                                line: code.lines[pc as usize],
-                            };
-                        }
+                        Ok(more) => rounds += more,
+                        Err(line) => return Pause::Fault { line },
                     }
                 }
             }
@@ -366,7 +372,8 @@ impl Warp {
         self.ready.insert(at, split);
     }
 
-    /// Runs an instruction of the scheduler, and says whether it leads backwards. `Err`: the fault is recorded.
+    /// Runs an instruction of the scheduler, and says how many jumps backwards it is worth. `Err`: the line of the fault,
+    /// which is recorded.
     #[inline(never)]
     fn act(
         &mut self,
@@ -375,18 +382,19 @@ impl Warp {
         code: &Code,
         split: Split,
         index: u32,
-    ) -> Result<bool, ()> {
-        let mut back = false;
+    ) -> Result<i64, u32> {
+        let (mut rounds, before) = (0, m.steps);
+        let line = code.lines[split.pc as usize];
         let after = Split {
             pc: split.pc + 1,
             ..split
         };
         match &code.actions[index as usize] {
-            Action::Exit => self.exit(m, frames, split),
-            Action::Return => self.return_from(m, frames, code, split),
+            Action::Exit => self.exit(m, frames, split)?,
+            Action::Return => self.return_from(m, frames, code, split)?,
             Action::Branch { index, targets } => {
                 let values = self.values(split.frame, *index, 4);
-                let mut rest = split.mask;
+                let (mut rest, mut back) = (split.mask, false);
                 while rest != 0 {
                     let first = values[rest.trailing_zeros() as usize];
                     let lanes = lanes::iter(rest)
@@ -396,7 +404,7 @@ impl Warp {
                     let Some(target) = targets.get(first as usize) else {
                         let kind = FaultKind::InvalidPc { address: first };
                         m.fault = Some((kind, lanes.trailing_zeros() as usize));
-                        return Err(());
+                        return Err(line);
                     };
                     back |= *target <= split.pc;
                     self.push(Split {
@@ -405,31 +413,46 @@ impl Warp {
                         ..split
                     });
                 }
+                rounds = i64::from(back);
             }
             Action::Barrier(_) => self.parked.push(Parked {
                 split: after,
                 action: index,
-                together: None,
+                wait: Wait::Barrier,
             }),
             Action::Collective(what, operands) => {
-                self.park_together(m, after, index, *what, operands)?;
-                self.do_together(frames);
+                self.park_together(m, after, index, *what, operands)
+                    .map_err(|()| line)?;
+                self.do_together(m, frames)?;
             }
-            Action::Matrix(call) => {
-                if let Some(frame) = self.frames[split.frame as usize].as_mut() {
-                    matrix::run(m, &mut frame.file, call, split.mask)?;
-                }
+            Action::Matrix(_) => {
+                self.parked.push(Parked {
+                    split: after,
+                    action: index,
+                    wait: Wait::Warp,
+                });
+                self.do_together(m, frames)?;
+            }
+            Action::Stack(what) => {
+                self.stack(m, split, *what).map_err(|()| line)?;
                 self.push(after);
             }
             Action::Call(call) => {
-                self.call(m, frames, call, split, index)?;
-                back = true;
+                self.call(m, frames, call, split, index)
+                    .map_err(|()| line)?;
+                rounds = 1;
             }
         }
-        Ok(back)
+        // What takes as long as many instructions counts as so many rounds of a short loop.
+        Ok(rounds + ((m.steps - before) / 16).cast_signed())
     }
 
-    fn exit(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, split: Split) {
+    fn exit(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        split: Split,
+    ) -> Result<(), u32> {
         self.live &= !split.mask;
         m.live = self.live;
         let mut next = Some(split.frame);
@@ -437,7 +460,7 @@ impl Warp {
             next = self.leave(frames, id, split.mask).map(|c| c.frame);
         }
         // Those who waited for these lanes wait no longer.
-        self.do_together(frames);
+        self.do_together(m, frames)
     }
 
     /// Lanes leave a frame, which goes when it is empty. Says who called it.

@@ -1,13 +1,14 @@
 //! What lanes of a warp do together: shuffles, votes and the like, once all that take part have come.
 
-use super::{Parked, Split, Warp};
+use super::{Parked, Split, Wait, Warp};
 use crate::exec::code::Action;
 use crate::exec::fault::FaultKind;
-use crate::exec::frame::Frames;
+use crate::exec::frame::{FrameId, Frames};
 use crate::exec::lanes::{self, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::ops::collective::{Collective, Operands, compute};
-use crate::exec::registers::bytes_of;
+use crate::exec::ops::matrix;
+use crate::exec::registers::{Slot, bytes_of};
 use crate::ir::RegClass;
 
 impl Warp {
@@ -45,31 +46,112 @@ impl Warp {
                     ..split
                 },
                 action,
-                together: Some((what, wanted)),
+                wait: Wait::Together(what, wanted),
             });
         }
         Ok(())
     }
 
-    /// Does what lanes wait to do together, wherever all have come.
-    pub(super) fn do_together(&mut self, frames: &Frames<'_>) {
+    /// Does what lanes wait to do together, wherever all have come. `Err`: the line of the fault, which is recorded.
+    pub(super) fn do_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+    ) -> Result<(), u32> {
         let mut next = 0;
-        while let Some(Parked { together, .. }) = self.parked.get(next).copied() {
+        while let Some(first) = self.parked.get(next).copied() {
             next += 1;
-            let Some((what, members)) = together else {
-                continue;
+            let belongs = |p: &Parked| match first.wait {
+                Wait::Barrier => false,
+                Wait::Together(..) => p.wait == first.wait,
+                Wait::Warp => p.wait == first.wait && self.at_one_place(&first, p),
             };
-            let here = self.parked.iter().filter(|p| p.together == together);
+            let here = self.parked.iter().filter(|p| belongs(p));
             let lanes = here.fold(0, |lanes, p| lanes | p.split.mask);
+            let members = match first.wait {
+                Wait::Barrier => continue,
+                Wait::Together(_, members) => members,
+                Wait::Warp => Mask::MAX,
+            };
             if members & self.live & !lanes != 0 {
                 continue;
             }
-            let (group, rest) = std::mem::take(&mut self.parked)
-                .into_iter()
-                .partition(|p| p.together == together);
+            let (group, rest): (Vec<_>, Vec<_>) =
+                self.parked.iter().copied().partition(|p| belongs(p));
             self.parked = rest;
-            self.together(frames, what, lanes, group);
+            match first.wait {
+                Wait::Together(what, _) => self.together(frames, what, lanes, group),
+                _ => self.as_a_warp(m, frames, lanes, &group)?,
+            }
             next = 0;
+        }
+        Ok(())
+    }
+
+    /// Whether lanes are at the same instruction, in one frame or in two of the same function of which neither called the
+    /// other.
+    fn at_one_place(&self, a: &Parked, b: &Parked) -> bool {
+        let frame = |p: &Parked| self.frames[p.split.frame as usize].as_ref();
+        let (Some(first), Some(other)) = (frame(a), frame(b)) else {
+            return false;
+        };
+        let apart = first.live & other.live == 0;
+        a.split.pc == b.split.pc
+            && (a.split.frame == b.split.frame || (apart && first.function == other.function))
+    }
+
+    /// Runs an instruction that all lanes of the warp have come to. Where some have come in a frame of their own, the first
+    /// frame lends them its rows, which are free where they are.
+    fn as_a_warp(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+        lanes: Mask,
+        group: &[Parked],
+    ) -> Result<(), u32> {
+        let Some((Split { frame: id, pc, .. }, action)) =
+            group.first().map(|p| (p.split, p.action))
+        else {
+            return Ok(());
+        };
+        let guests = || group.iter().filter(|p| p.split.frame != id);
+        let function = self.frames[id as usize].as_ref().map(|f| f.function);
+        let code = function.map(|function| frames.code(function));
+        if let Some(code) = code
+            && let Some(Action::Matrix(call)) = code.actions.get(action as usize)
+        {
+            for guest in guests() {
+                let Split { frame, mask, .. } = guest.split;
+                self.lend(call.reads(), (frame, id), mask);
+            }
+            if let Some(frame) = self.frames[id as usize].as_mut() {
+                m.spaces.local_end = frame.local_end;
+                matrix::run(m, &mut frame.file, call, lanes)
+                    .map_err(|()| code.lines[pc as usize - 1])?;
+            }
+            for guest in guests() {
+                let Split { frame, mask, .. } = guest.split;
+                self.lend(call.writes(), (id, frame), mask);
+            }
+        }
+        for parked in group {
+            self.push(parked.split);
+        }
+        Ok(())
+    }
+
+    /// Copies rows, each of so many bytes a lane, from one frame to another.
+    fn lend(
+        &mut self,
+        rows: impl Iterator<Item = (Slot, u8)>,
+        (from, to): (FrameId, FrameId),
+        lanes: Mask,
+    ) {
+        for (slot, width) in rows {
+            let values = self.values(from, slot, width);
+            if let Some(frame) = self.frames[to as usize].as_mut() {
+                frame.file.set(slot, width, lanes, |lane| values[lane]);
+            }
         }
     }
 

@@ -25,6 +25,33 @@ pub(super) const ROWS: &[Row] = &[
     // A copy is done when the instruction is: it adds one arrival and makes it, or only makes it.
     row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| Ok(Made::Hint(m.space()))),
     row("cp.async.mbarrier.arrive.noinc{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::Arrive)),
+    // --- bulk copies, done at once too: waiting for them is nothing to do
+    row("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [a], n:u32, [b]{, policy}", 80, 90, |m| bulk(m, None)),
+    row("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint} [d], [a], n:u32, [b], c:u16{, policy}", 80, 90, |m| bulk(m, None)),
+    row("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [a], n:u32, [b]{, policy}", 86, 90, |m| bulk(m, None)),
+    row("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [d], [a], n:u32, [b]", 80, 90, |m| bulk(m, None)),
+    row("cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint} [d], [a], n:u32{, policy}", 80, 90, |m| bulk(m, None)),
+    row("cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [a], n:u32{, policy}", 80, 90, |_| Ok(Made::Hint(Space::Global))),
+    row("cp.async.bulk.commit_group", 80, 90, |_| op(Op::Nop)),
+    row("cp.async.bulk.wait_group{.read} #n:u32", 80, 90, |_| Ok(Made::Hint(Space::Generic))),
+    row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes<bool>.b32 [d], [a], n:u32, [b]", 80, 90, reduce),
+    row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add(.u32|.s32|.u64) [d], [a], n:u32, [b]", 80, 90, reduce),
+    row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes(.inc|.dec).u32 [d], [a], n:u32, [b]", 80, 90, reduce),
+    row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes(.min|.max)<int32> [d], [a], n:u32, [b]", 80, 90, reduce),
+    row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}<bool><bits3264> [d], [a], n:u32{, policy}", 80, 90, reduce),
+    row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add(.u32|.s32|.u64|.f32|.f64) [d], [a], n:u32{, policy}", 80, 90, reduce),
+    row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add.noftz.f32 [d], [a], n:u32{, policy}", 94, 90, reduce),
+    row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add.noftz(.f16|.bf16) [d], [a], n:u32{, policy}", 80, 90, reduce),
+    row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}(.inc|.dec).u32 [d], [a], n:u32{, policy}", 80, 90, reduce),
+    row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}(.min|.max)(.u32|.s32|.u64|.s64|.f16|.bf16) [d], [a], n:u32{, policy}", 80, 90, reduce),
+    // --- stores and reductions that a barrier is told of
+    row("st.async{.weak}{<shared>}.mbarrier::complete_tx::bytes(.b32|.b64|.u32|.u64|.s32|.s64|.f32|.f64) [a], b, [c]", 81, 90, store),
+    row("st.async{.weak}{<shared>}.mbarrier::complete_tx::bytes.b128 [a], b, [c]", 92, 90, store),
+    row("st.async{.weak}{<shared>}.mbarrier::complete_tx::bytes(.v2|.v4)(.b32|.b64|.u32|.u64|.s32|.s64|.f32|.f64) [a], b*, [c]", 81, 90, store),
+    row("red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes.add(.u32|.s32|.u64|.s64) [a], b, [c]", 81, 90, reduce_async),
+    row("red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes<bool>.b32 [a], b, [c]", 81, 90, reduce_async),
+    row("red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes(.inc|.dec).u32 [a], b, [c]", 81, 90, reduce_async),
+    row("red.async.relaxed.cluster{.shared::cluster}.mbarrier::complete_tx::bytes(.min|.max)<int32> [a], b, [c]", 81, 90, reduce_async),
     // --- barriers in memory
     row("mbarrier.init{<sharedcta>}.b64 [a], b:u32", 70, 80, |m| barrier(m, MbarrierOp::Init)),
     row("mbarrier.inval{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::Inval)),
@@ -42,8 +69,8 @@ pub(super) const ROWS: &[Row] = &[
     row("mbarrier.try_wait.parity{.acquire|.relaxed}{.cta|.cluster}{<sharedcta>}.b64 p, [a], b:u32{, c:u32}", 78, 90, |m| barrier(m, MbarrierOp::WaitParity)),
     row("mbarrier.pending_count.b64 d:u32, a", 70, 80, |_| op(Op::Mbarrier { op: MbarrierOp::PendingCount, space: Space::Generic })),
     // --- clusters: each block is one
-    row("barrier.cluster.arrive{.release|.relaxed}{.aligned}", 78, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
-    row("barrier.cluster.wait{.acquire}{.aligned}", 78, 90, |m| op(Op::ClusterWait { aligned: m.has(".aligned") })),
+    row("barrier.cluster.arrive{.release|.relaxed}{.aligned}", 78, 90, |m| cluster(m, true)),
+    row("barrier.cluster.wait{.acquire}{.aligned}", 78, 90, |m| cluster(m, false)),
     row("mapa{.shared::cluster}<int3264> d, a, b:u32", 78, 90, |_| Ok(Made::Mapa { rank: false })),
     row("getctarank{.shared::cluster}<int3264> d:u32, a", 78, 90, |_| Ok(Made::Mapa { rank: true })),
     // --- kernels that follow one another begin when the one before has ended
@@ -58,6 +85,64 @@ fn copy(m: &Mods, part: CopyPart) -> Result<Made, Reject> {
         bytes: if m.has(".cg") { 16 } else { 0 },
         part,
     }))
+}
+
+fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Made, Reject> {
+    // The space that is written first is that of the target.
+    let to_global = m.find(|m| match m {
+        ".global" => Some(true),
+        _ => m.starts_with(".shared").then_some(false),
+    });
+    if m.has(".bulk_group") != (to_global == Some(true)) {
+        return Err(Reject(
+            "State space incorrect for instruction 'cp.async.bulk'".to_owned(),
+        ));
+    }
+    let (to, from) = match (m.has(".bulk_group"), m.has(".global")) {
+        (true, _) => (Space::Global, Space::Shared),
+        (_, true) if m.has(".shared::cta") => (Space::Shared, Space::Global),
+        (_, true) => (Space::SharedCluster, Space::Global),
+        _ => (Space::SharedCluster, Space::Shared),
+    };
+    Ok(Made::Pointers(Op::Bulk { to, from, reduce }))
+}
+
+fn reduce(m: &Mods) -> Result<Made, Reject> {
+    bulk(m, Some((m.atom_op(), m.ty(0))))
+}
+
+fn told(m: &Mods) -> MemMods {
+    MemMods {
+        space: m.space(),
+        ty: m.ty(0),
+        vec: m.vec(),
+        order: Order::Weak,
+        offset: 0,
+    }
+}
+
+fn store(m: &Mods) -> Result<Made, Reject> {
+    let mem = told(m);
+    if u32::from(mem.vec) * mem.ty.size() > 16 {
+        return Err(Reject(
+            "Vector type too large, exceeds 128 bit limit".to_owned(),
+        ));
+    }
+    Ok(Made::Told(Op::St(mem)))
+}
+
+fn reduce_async(m: &Mods) -> Result<Made, Reject> {
+    Ok(Made::Told(Op::Red {
+        op: m.atom_op(),
+        mem: told(m),
+    }))
+}
+
+fn cluster(m: &Mods, arrive: bool) -> Result<Made, Reject> {
+    op(Op::ClusterBarrier {
+        arrive,
+        aligned: m.has(".aligned"),
+    })
 }
 
 fn barrier(m: &Mods, what: MbarrierOp) -> Result<Made, Reject> {

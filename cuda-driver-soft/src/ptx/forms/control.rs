@@ -15,6 +15,10 @@ pub(super) const ROWS: &[Row] = &[
     row("brkpt", 10, 0, |_| op(Op::Nop)),
     row("pmevent{.mask} #a:u32", 14, 0, |_| Ok(Made::Hint(Space::Generic))),
     row("nanosleep.u32 a", 60, 70, |_| op(Op::Nanosleep)),
+    // --- the thread's stack
+    row("alloca<size> d, a{, #i:u32}", 73, 52, |_| op(Op::Alloca)),
+    row("stacksave<size> d", 73, 52, |_| op(Op::Stacksave)),
+    row("stackrestore<size> a", 73, 52, |_| op(Op::Stackrestore)),
     // --- barriers of a block
     row("bar{.cta}.sync a:u32{, b:u32}", 10, 0, |_| bar(BarOp::Sync)),
     row("bar{.cta}.arrive a:u32, b:u32", 20, 20, |_| bar(BarOp::Arrive)),

@@ -6,16 +6,12 @@ use super::{Candidate, Form, FormErrors, Made};
 
 /// Root, PTX version times ten, lowest architecture.
 pub(super) const ROOTS: &[(&str, u32, u32)] = &[
-    ("alloca", 73, 52),
     ("clusterlaunchcontrol", 86, 100),
     ("cp", 70, 80),
-    ("createpolicy", 74, 80),
     ("istypep", 40, 30),
     ("ldmatrix", 65, 75),
     ("mma", 64, 70),
     ("multimem", 81, 90),
-    ("stackrestore", 73, 52),
-    ("stacksave", 73, 52),
     ("stmatrix", 78, 90),
     ("suld", 15, 20),
     ("suq", 21, 20),
@@ -25,43 +21,17 @@ pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("tex", 10, 0),
     ("tld4", 22, 20),
     ("txq", 20, 20),
-    ("vabsdiff", 20, 20),
-    ("vabsdiff2", 30, 30),
-    ("vabsdiff4", 30, 30),
-    ("vadd", 20, 20),
-    ("vadd2", 30, 30),
-    ("vadd4", 30, 30),
-    ("vavrg2", 30, 30),
-    ("vavrg4", 30, 30),
-    ("vmad", 20, 20),
-    ("vmax", 20, 20),
-    ("vmax2", 30, 30),
-    ("vmax4", 30, 30),
-    ("vmin", 20, 20),
-    ("vmin2", 30, 30),
-    ("vmin4", 30, 30),
-    ("vset", 20, 20),
-    ("vset2", 30, 30),
-    ("vset4", 30, 30),
-    ("vshl", 20, 20),
-    ("vshr", 20, 20),
-    ("vsub", 20, 20),
-    ("vsub2", 30, 30),
-    ("vsub4", 30, 30),
     ("wgmma", 80, 90),
-    ("wmma", 60, 70),
     ("tcgen05", 86, 100),
 ];
 
 /// Of instructions that are in the table: the modifiers of which one is in every other form.
 #[rustfmt::skip] // an instruction is a line
 const ONLY: &[(&str, &[&str])] = &[
-    ("cp", &[".bulk"]),
+    ("cp", &[".tensor", ".cp_mask", ".ignore_oob"]),
     ("ldmatrix", &[".m16n16", ".m8n16"]),
     ("stmatrix", &[".m16n8"]),
-    ("mma", &[".m8n8k4", ".m8n8k32", ".m16n8k64", ".m8n8k128", ".m16n8k128", ".m16n8k256", ".s4", ".u4", ".b1", ".sp",
-        ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
-    ("wmma", &[".m8n8k32", ".m8n8k128"]),
+    ("mma", &[".m8n8k4", ".sp", ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
 ];
 
 /// An opcode whose root is one of the list.

@@ -26,6 +26,15 @@ pub(super) const ROWS: &[Row] = &[
     row("mma.sync.aligned.m8n8k16.row.col{.satfinite}.s32(.u8|.s8)(.u8|.s8).s32 d:s32^2, a:b32^1, b:b32^1, c:s32^2", 65, 75, mma),
     row("mma.sync.aligned.m16n8k16.row.col{.satfinite}.s32(.u8|.s8)(.u8|.s8).s32 d:s32^4, a:b32^2, b:b32^1, c:s32^4", 70, 80, mma),
     row("mma.sync.aligned.m16n8k32.row.col{.satfinite}.s32(.u8|.s8)(.u8|.s8).s32 d:s32^4, a:b32^4, b:b32^2, c:s32^4", 70, 80, mma),
+    row("mma.sync.aligned.m8n8k32.row.col{.satfinite}.s32(.u4|.s4)(.u4|.s4).s32 d:s32^2, a:b32^1, b:b32^1, c:s32^2", 65, 75, mma),
+    row("mma.sync.aligned.m16n8k32.row.col{.satfinite}.s32(.u4|.s4)(.u4|.s4).s32 d:s32^4, a:b32^2, b:b32^1, c:s32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k64.row.col{.satfinite}.s32(.u4|.s4)(.u4|.s4).s32 d:s32^4, a:b32^4, b:b32^2, c:s32^4", 70, 80, mma),
+    row("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc d:s32^2, a:b32^1, b:b32^1, c:s32^2", 70, 75, mma),
+    row("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.xor.popc d:s32^4, a:b32^2, b:b32^1, c:s32^4", 70, 80, mma),
+    row("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc d:s32^4, a:b32^4, b:b32^2, c:s32^4", 70, 80, mma),
+    row("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc d:s32^2, a:b32^1, b:b32^1, c:s32^2", 71, 80, mma),
+    row("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc d:s32^4, a:b32^2, b:b32^1, c:s32^4", 71, 80, mma),
+    row("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc d:s32^4, a:b32^4, b:b32^2, c:s32^4", 71, 80, mma),
     // --- 8 x 8 matrices
     row("ldmatrix.sync.aligned.m8n8.x1{.trans}{.shared|.shared::cta}.b16 d:b32^1, [a]", 65, 75, |m| load(m, 1)),
     row("stmatrix.sync.aligned.m8n8.x1{.trans}{.shared|.shared::cta}.b16 [a], b:b32^1", 78, 90, |m| store(m, 1)),
@@ -110,11 +119,23 @@ pub(super) const ROWS: &[Row] = &[
     row("wmma.load.c.sync.aligned(.row|.col).m8n8k4{.global|.shared|.shared::cta}.f64 d:f64^2, [a]{, b:u32}", 70, 80, |m| wmma_load(m, MatrixPart::C)),
     row("wmma.store.d.sync.aligned(.row|.col).m8n8k4{.global|.shared|.shared::cta}.f64 [a], c:f64^2{, b:u32}", 70, 80, wmma_store),
     row("wmma.mma.sync.aligned(.row|.col)(.row|.col).m8n8k4{.rn}.f64.f64.f64.f64 d:f64^2, a:f64^1, b:f64^1, c:f64^2", 70, 80, wmma_mma),
+    row("wmma.load.a.sync.aligned.row.m8n8k32{.global|.shared|.shared::cta}(.u4|.s4) d:b32^1, [a]{, b:u32}", 63, 75, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned.col.m8n8k32{.global|.shared|.shared::cta}(.u4|.s4) d:b32^1, [a]{, b:u32}", 63, 75, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m8n8k32{.global|.shared|.shared::cta}.s32 d:s32^2, [a]{, b:u32}", 63, 75, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m8n8k32{.global|.shared|.shared::cta}.s32 [a], c:s32^2{, b:u32}", 63, 75, wmma_store),
+    row("wmma.mma.sync.aligned.row.col.m8n8k32.s32.u4.u4.s32{.satfinite} d:s32^2, a:b32^1, b:b32^1, c:s32^2", 63, 75, wmma_mma),
+    row("wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32{.satfinite} d:s32^2, a:b32^1, b:b32^1, c:s32^2", 63, 75, wmma_mma),
+    row("wmma.load.a.sync.aligned.row.m8n8k128{.global|.shared|.shared::cta}.b1 d:b32^1, [a]{, b:u32}", 63, 75, |m| wmma_load(m, MatrixPart::A)),
+    row("wmma.load.b.sync.aligned.col.m8n8k128{.global|.shared|.shared::cta}.b1 d:b32^1, [a]{, b:u32}", 63, 75, |m| wmma_load(m, MatrixPart::B)),
+    row("wmma.load.c.sync.aligned(.row|.col).m8n8k128{.global|.shared|.shared::cta}.s32 d:s32^2, [a]{, b:u32}", 63, 75, |m| wmma_load(m, MatrixPart::C)),
+    row("wmma.store.d.sync.aligned(.row|.col).m8n8k128{.global|.shared|.shared::cta}.s32 [a], c:s32^2{, b:u32}", 63, 75, wmma_store),
+    row("wmma.mma.xor.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 d:s32^2, a:b32^1, b:b32^1, c:s32^2", 63, 75, wmma_mma),
+    row("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 d:s32^2, a:b32^1, b:b32^1, c:s32^2", 71, 80, wmma_mma),
 ];
 
 /// The numbers in `.m16n8k16`.
-fn shape(m: &Mods) -> [u8; 3] {
-    let numbers = |text: &str| -> Option<[u8; 3]> {
+fn shape(m: &Mods) -> [u16; 3] {
+    let numbers = |text: &str| -> Option<[u16; 3]> {
         let (m, rest) = text.strip_prefix(".m")?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;
         Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
@@ -123,13 +144,18 @@ fn shape(m: &Mods) -> [u8; 3] {
 }
 
 fn mma(m: &Mods) -> Result<Made, Reject> {
+    let (a, b, c) = match (m.small_types().as_slice(), m.types()) {
+        ([a, b], [_, c]) => (*a, *b, *c),
+        _ => (m.ty(1), m.ty(2), m.ty(3)),
+    };
     op(Op::Mma(Mma {
         shape: shape(m),
         d: m.ty(0),
-        a: m.ty(1),
-        b: m.ty(2),
-        c: m.ty(3),
+        a,
+        b,
+        c,
         satfinite: m.has(".satfinite"),
+        bits: m.bool_op(),
         wmma: false,
     }))
 }
@@ -154,7 +180,7 @@ fn wmma_load(m: &Mods, part: MatrixPart) -> Result<Made, Reject> {
     Ok(Made::Pointers(Op::WmmaLd {
         shape: shape(m),
         part,
-        ty: m.ty(0),
+        ty: m.small_types().first().copied().unwrap_or(m.ty(0)),
         column: m.has(".col"),
         space: m.space(),
     }))
@@ -171,9 +197,10 @@ fn wmma_store(m: &Mods) -> Result<Made, Reject> {
 
 /// With two types, those of the result and the accumulator: the factors are f16.
 fn wmma_mma(m: &Mods) -> Result<Made, Reject> {
-    let (a, b, c) = match m.types() {
-        [_, a, b, c] => (*a, *b, *c),
-        [_, c] => (Type::F16, Type::F16, *c),
+    let (a, b, c) = match (m.small_types().as_slice(), m.types()) {
+        ([a, b], [_, c]) => (*a, *b, *c),
+        (_, [_, a, b, c]) => (*a, *b, *c),
+        (_, [_, c]) => (Type::F16, Type::F16, *c),
         _ => (Type::F16, Type::F16, Type::F16),
     };
     op(Op::Mma(Mma {
@@ -183,6 +210,7 @@ fn wmma_mma(m: &Mods) -> Result<Made, Reject> {
         b,
         c,
         satfinite: m.has(".satfinite"),
+        bits: m.bool_op(),
         wmma: true,
     }))
 }

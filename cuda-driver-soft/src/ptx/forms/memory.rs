@@ -71,6 +71,8 @@ pub(super) const ROWS: &[Row] = &[
     row("fence.async<scope>", 80, 90, |m| op(Op::Fence { scope: m.scope() })),
     row("fence.proxy.alias", 75, 70, |_| op(Op::Fence { scope: Scope::Sys })),
     row("fence.proxy.async{.global|.shared::cta|.shared::cluster}", 80, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
+    row("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
+    row("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.proxy.tensormap::generic.release<scope>", 83, 90, |m| op(Op::Fence { scope: m.scope() })),
     row("fence.proxy.tensormap::generic.acquire<scope> [a], #b:u32", 83, 90, |_| Ok(Made::Hint(Space::Generic))),
     row("fence.mbarrier_init.release.cluster", 80, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
@@ -86,6 +88,9 @@ pub(super) const ROWS: &[Row] = &[
     row("prefetchu.L1 [a]", 20, 20, hint),
     row("applypriority{.global}.L2::evict_normal [a], #b:u32", 74, 80, hint),
     row("discard{.global}.L2 [a], #b:u32", 74, 80, hint),
+    row("createpolicy.fractional(.L2::evict_last|.L2::evict_normal|.L2::evict_first|.L2::evict_unchanged){.L2::evict_first|.L2::evict_unchanged}.b64 d{, a:f32}", 74, 80, policy),
+    row("createpolicy.range{.global}(.L2::evict_last|.L2::evict_normal|.L2::evict_first|.L2::evict_unchanged){.L2::evict_first|.L2::evict_unchanged}.b64 d, [a], b:u32, c:u32", 74, 80, policy),
+    row("createpolicy.cvt.L2.b64 d, a", 74, 80, policy),
 ];
 
 fn mem(m: &Mods) -> MemMods {
@@ -150,4 +155,15 @@ fn membar(m: &Mods) -> Result<Made, Reject> {
 
 fn hint(m: &Mods) -> Result<Made, Reject> {
     Ok(Made::Hint(m.space()))
+}
+
+/// The number that stands for a cache policy, as on an H200. Nothing here looks at it.
+fn policy(m: &Mods) -> Result<Made, Reject> {
+    let choices = [
+        (".L2::evict_last", 0x14f0),
+        (".L2::evict_first", 0x12f0),
+        (".L2::evict_unchanged", 0x16f0),
+    ];
+    let chosen = choices.iter().find(|(name, _)| m.has(name));
+    Ok(Made::Policy(chosen.map_or(0x1000, |(_, top)| *top) << 48))
 }

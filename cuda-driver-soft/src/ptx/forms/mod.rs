@@ -39,12 +39,13 @@ mod memory;
 mod mods;
 mod movement;
 mod samples;
+mod video;
 
 pub(super) use mods::Mods;
 pub use samples::{Sample, every_form, later_roots, modifier_classes, samples};
 
 use super::names::FastMap;
-use crate::ir::{BoolOp, Op, Space, Type};
+use crate::ir::{BoolOp, Op, Space, Type, VideoInst};
 use std::sync::OnceLock;
 
 /// A line of the table.
@@ -84,12 +85,16 @@ pub(super) enum Made {
     Memory(Op),
     /// `cp.async`, `mbarrier`: the addresses become the first sources.
     Pointers(Op),
+    /// `st.async`, `red.async`: this, and then a barrier is told how many bytes it was.
+    Told(Op),
     /// `mapa`: the address itself; `getctarank`: 0. Each block is a cluster.
     Mapa {
         rank: bool,
     },
     /// Operands are checked, then nothing is done. The space is that of the address, if there is one.
     Hint(Space),
+    /// `createpolicy`: the same, and the result is this.
+    Policy(u64),
     /// `mov`: of registers, addresses, special registers; packing and unpacking.
     Mov {
         ty: Type,
@@ -99,6 +104,8 @@ pub(super) enum Made {
     Lop3(Option<BoolOp>),
     /// `cvta space d, a`, whose source may be a variable.
     Cvta(Op),
+    /// A video instruction, whose operands may have selectors.
+    Video(VideoInst),
     Bra {
         uni: bool,
     },
@@ -289,9 +296,12 @@ const FIRST: &[(&str, &[&str])] = &[
     ("brx", &[".idx"]),
     ("cvta", &[".to"]),
     ("cvt", &[".pack"]),
+    ("createpolicy", &[".fractional", ".range", ".cvt"]),
     ("fence", &[".proxy"]),
     ("membar", &[".proxy"]),
-    ("cp", &[".async"]),
+    ("cp", &[".reduce", ".async", ".bulk", ".prefetch"]),
+    ("st", &[".async"]),
+    ("red", &[".async"]),
     ("mbarrier", &[".init", ".inval", ".expect_tx", ".complete_tx", ".arrive", ".arrive_drop", ".test_wait", ".try_wait", ".pending_count"]),
     ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
     ("barrier", &[".cta", ".cluster", ".wait", ".sync", ".arrive", ".red"]),
@@ -334,6 +344,7 @@ fn table() -> &'static Table {
             control::ROWS,
             asynchronous::ROWS,
             matrix::ROWS,
+            video::ROWS,
         ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
         let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();
@@ -649,6 +660,11 @@ fn why_not(name: &str, rows: &[Compiled], modifiers: &[&str]) -> Vec<String> {
         };
         if let Some(what) = what {
             return vec![format!("{what} for instruction '{name}'")];
+        }
+        if with(".eq") {
+            return vec![format!(
+                "Comparison modifier required for instruction '{name}'"
+            )];
         }
         if let Some(i) =
             (0..modifiers.len()).find(|&i| mods::type_of(modifiers[i]).is_none() && without(i))

@@ -103,8 +103,10 @@ const KNOWN: &[&str] = &[
     ".L2::evict_first", ".commit_group", ".wait_group", ".wait_all", ".mbarrier", ".noinc", ".init", ".inval",
     ".expect_tx", ".complete_tx", ".arrive_drop", ".noComplete", ".test_wait", ".try_wait", ".parity", ".pending_count",
     ".wait", ".launch_dependents", ".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32", ".m8n8k16",
-    ".m16n16k16", ".m8n32k16", ".m32n8k16", ".m16n16k8", ".row", ".col", ".m8n8", ".x1", ".x2", ".x4", ".trans",
-    ".load", ".store", ".mma", ".a", ".b", ".c", ".d",
+    ".m8n8k32", ".m16n8k64", ".m8n8k128", ".m16n8k128", ".m16n8k256", ".b1", ".m16n16k16", ".m8n32k16", ".m32n8k16", ".m16n16k8", ".row", ".col", ".m8n8", ".x1", ".x2", ".x4", ".trans",
+    ".load", ".store", ".mma", ".a", ".b", ".c", ".d", ".po", ".shr7", ".shr15",
+    ".async::generic", ".reduce", ".bulk", ".prefetch", ".bulk_group", ".read", ".mbarrier::complete_tx::bytes", ".multicast::cluster",
+    ".fractional", ".range", ".cvt", ".L2::evict_unchanged",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.
@@ -132,6 +134,19 @@ impl<'a> Mods<'a> {
     /// The `i`-th type; the rows see to it that it is there.
     pub(super) fn ty(&self, i: usize) -> Type {
         self.types.get(i).copied().unwrap_or(Type::B32)
+    }
+
+    /// The types of less than a byte, in order. No register has them: they are modifiers like others.
+    pub(super) fn small_types(&self) -> Vec<Type> {
+        let small = |modifier: &&str| match *modifier {
+            ".s4" => Some(Type::S4),
+            ".u4" => Some(Type::U4),
+            ".s2" => Some(Type::S2),
+            ".u2" => Some(Type::U2),
+            ".b1" => Some(Type::B1),
+            _ => None,
+        };
+        self.all.iter().filter_map(small).collect()
     }
 
     /// The first thing that one of the modifiers means.

@@ -35,7 +35,10 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         | Made::Memory(op)
                         | Made::Cvta(op)
                         | Made::Pointers(op)
+                        | Made::Told(op)
                         | Made::Carry { op, .. } => Some(op),
+                        Made::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
+                        Made::Video(inst) => Some(Op::Video(inst)),
                         Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
                         _ => None,
                     };
@@ -174,6 +177,7 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
             _ if opcode.starts_with("applypriority") || opcode.starts_with("discard") => "128",
             _ if opcode.starts_with("fence.proxy") => "128",
             _ if opcode.starts_with("setmaxnreg") => "32",
+            _ if opcode.starts_with("alloca") => "16",
             _ if opcode.starts_with("cp.async.c") => "16",
             _ => "5",
         }

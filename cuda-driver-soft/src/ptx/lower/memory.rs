@@ -1,7 +1,7 @@
 //! Addresses: of loads and stores, and of `cvta`.
 
 use super::*;
-use crate::ir::{Address, AtomOp, Space};
+use crate::ir::{Address, AtomOp, MbarrierOp, Space};
 use crate::ptx::ast::Operand as Source;
 
 /// What an address operand is.
@@ -124,7 +124,7 @@ impl Walker<'_> {
                 let unknown =
                     self.resolve(name).is_none() && !self.unit.specials.contains_key(&name);
                 if unknown && self.reporter.is_some() && !self.is_label(name) {
-                    let message = format!("Illegal operand type to instruction '{}'", self.root);
+                    let message = format!("Illegal operand type to instruction '{}'", self.name);
                     self.say(address.pos, message);
                     self.unknown.push((name, address.pos));
                     return None;
@@ -306,8 +306,10 @@ impl Walker<'_> {
             | Op::Ldmatrix { space, .. }
             | Op::Stmatrix { space, .. }
             | Op::WmmaLd { space, .. }
-            | Op::WmmaSt { space, .. } => [space, space],
-            _ => [Space::Shared, Space::Global],
+            | Op::WmmaSt { space, .. } => [space; 3],
+            // The third is that of a barrier.
+            Op::Bulk { to, from, .. } => [to, from, Space::SharedCluster],
+            _ => [Space::Shared, Space::Global, Space::Shared],
         };
         let mut pointers = Vec::new();
         for (address, space) in addresses.iter().zip(spaces) {
@@ -352,8 +354,48 @@ impl Walker<'_> {
             }
             self.srcs.truncate(1);
         }
+        if let Op::Bulk { .. } = op {
+            return self.bulk(inst, op, &pointers);
+        }
         self.srcs.splice(0..0, pointers);
         self.emit(inst, op);
+    }
+
+    /// A bulk copy; then the barrier, if there is one, is told how many bytes it was.
+    fn bulk(&mut self, inst: &Inst, op: Op, pointers: &[Operand]) {
+        let (Some(copied), Some(size)) = (pointers.get(..2), self.srcs.first().copied()) else {
+            return;
+        };
+        self.srcs = [copied, &[size]].concat();
+        self.emit(inst, op);
+        if let Some(barrier) = pointers.get(2) {
+            self.srcs = vec![*barrier, size];
+            let op = Op::Mbarrier {
+                op: MbarrierOp::CompleteTx,
+                space: Space::SharedCluster,
+            };
+            self.emit(inst, op);
+        }
+    }
+
+    /// `st.async`, `red.async`: the store, then the barrier is told how many bytes it was.
+    pub(super) fn told(&mut self, inst: &Inst, op: &Op, addresses: &[&Source]) {
+        let ([to, barrier], Op::St(mem) | Op::Red { mem, .. }) = (addresses, op) else {
+            return;
+        };
+        let before = self.count;
+        self.memory(inst, op, to);
+        if self.count == before {
+            return;
+        }
+        self.dsts.clear();
+        let bytes = u64::from(mem.vec) * u64::from(mem.ty.size());
+        self.srcs = vec![Operand::Imm(bytes)];
+        let op = Op::Mbarrier {
+            op: MbarrierOp::CompleteTx,
+            space: mem.space,
+        };
+        self.pointers(inst, &op, &[barrier]);
     }
 
     /// A pointer with its offset added, by an instruction of its own.

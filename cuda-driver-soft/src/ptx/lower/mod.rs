@@ -10,6 +10,7 @@ mod frame;
 mod memory;
 mod operands;
 mod ranges;
+mod video;
 
 use super::ast::*;
 use super::diagnostics::{Diagnostics, Severity};
@@ -406,6 +407,7 @@ impl<'u> Walker<'u> {
             Some(Made::Call { uni }) => self.call(inst, operands, *uni),
             Some(Made::Mov { ty, vec }) => self.mov(inst, operands, *ty, *vec),
             Some(Made::Mapa { rank }) => self.mapa(inst, form, operands, *rank),
+            Some(Made::Video(_)) => self.video(inst, form, operands),
             _ if form.any_operands => self.unsupported(inst, operands),
             _ => self.by_table(inst, form, operands),
         }
@@ -502,6 +504,10 @@ impl<'u> Walker<'u> {
             let addresses: Vec<_> = addresses.collect();
             return self.pointers(inst, op, &addresses);
         }
+        if let Made::Told(op) = &candidate.made {
+            let addresses: Vec<_> = addresses.collect();
+            return self.told(inst, op, &addresses);
+        }
         self.make(inst, &candidate.made, addresses.next(), operands);
     }
 
@@ -526,6 +532,13 @@ impl<'u> Walker<'u> {
                 self.dsts.clear();
                 self.srcs.clear();
                 self.emit(inst, Op::Nop);
+            }
+            Made::Policy(value) => {
+                if let Some(address) = address {
+                    self.hint(inst, crate::ir::Space::Global, address);
+                }
+                self.srcs = vec![Operand::Imm(*value)];
+                self.emit(inst, Op::Mov { ty: Type::B64 });
             }
             Made::Cvta(op) => self.cvta(inst, op, operands),
             Made::Lop3(bool_op) => {
@@ -562,8 +575,10 @@ impl<'u> Walker<'u> {
                 self.unsupported(inst, &[]);
             }
             Made::Pointers(_)
+            | Made::Told(_)
             | Made::Mapa { .. }
             | Made::Mov { .. }
+            | Made::Video(_)
             | Made::Bra { .. }
             | Made::Brx { .. }
             | Made::Call { .. } => {}

@@ -186,7 +186,7 @@ impl Walker<'_> {
                 None
             }
             (Some(Symbol::Reg { vec: 1, .. }), _) => {
-                self.refuse(pos, "Video selector is not allowed");
+                self.refuse(pos, "Video selector is not allowed on source operand");
                 None
             }
             (Some(_), Selector::None) => None,
@@ -238,6 +238,11 @@ impl Walker<'_> {
     fn destination(&mut self, index: usize, operand: &Source, spec: &Spec) {
         self.dest_float = spec.ty.is_float();
         match operand.kind {
+            OperandKind::Name(name, Selector::Part(_))
+                if matches!(self.resolve(name), Some(Symbol::Reg { vec: 1, .. })) =>
+            {
+                self.refuse(operand.pos, "Video selector is not allowed on destination");
+            }
             OperandKind::Name(name, selector) => {
                 if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
                     self.faults.mismatch |= !fits(spec.ty, ty, spec.wider);
@@ -291,6 +296,13 @@ impl Walker<'_> {
                     return self.srcs.push(Operand::Reg(reg));
                 }
                 match self.unit.specials.get(&name).copied() {
+                    // What `mov` packs, or takes apart.
+                    Some(special) if self.root == "mov" && spec.ty != Type::Pred => {
+                        // What elements that do not go together are is said already.
+                        let said = !self.faults.said.is_empty();
+                        self.faults.mismatch |= !said && spec.ty.size() != special.ty.size();
+                        self.special(name, special, selector, operand.pos);
+                    }
                     // Of the instructions of the table only `cvt` takes a special register.
                     Some(special)
                         if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float =>
@@ -372,7 +384,13 @@ impl Walker<'_> {
             let ty = match part.kind {
                 OperandKind::Name(name, _) => match self.resolve(name) {
                     Some(Symbol::Reg { ty, .. }) => ty,
-                    _ => continue,
+                    _ => match self.unit.specials.get(&name) {
+                        Some(special) => {
+                            wrong |= *size.get_or_insert(special.ty.size()) != special.ty.size();
+                            continue;
+                        }
+                        None => continue,
+                    },
                 },
                 OperandKind::Int(_) => {
                     integer = true;

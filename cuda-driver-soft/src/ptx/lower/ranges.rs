@@ -61,6 +61,45 @@ impl Walker<'_> {
                     self.say(inst.pos, message);
                 }
             }
+            "cp" if has("bulk") && !has("wait_group") => {
+                let at = if has("prefetch") { 1 } else { 2 };
+                if let Some(value) = constant(at).filter(|n| n % 16 != 0) {
+                    let message = format!(
+                        "Argument {at} of instruction '{}': unexpected value '{value}', expected to be multiple of 16",
+                        self.name
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
+            "alloca" => {
+                if let Some(align) = constant(2) {
+                    let message = if !align.is_power_of_two() {
+                        "Alignment must be a power of two"
+                    } else if align > 1 << 23 {
+                        "Alignment value too large, exceeds 2^23"
+                    } else {
+                        return;
+                    };
+                    self.say(inst.pos, message.to_owned());
+                }
+            }
+            "stackrestore" if constant(0).is_some() => {
+                self.refuse(inst.pos, "Result register required");
+            }
+            "createpolicy" if has("fractional") => {
+                let value = match operands.get(1).map(|o| o.kind) {
+                    Some(OperandKind::F32(bits)) => f64::from(f32::from_bits(bits)),
+                    Some(OperandKind::F64(bits)) => f64::from_bits(bits),
+                    _ => return,
+                };
+                if !(value > 0.0 && value <= 1.0) {
+                    let message = format!(
+                        "Argument 2 of instruction 'createpolicy.fractional': value '{value:.6}' out of range, expected \
+                         to be in range (0.000000 .. 1.000000]"
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
             "discard" | "applypriority" | "fence" => {
                 if let Some(value) = constant(1).filter(|&n| n != 128) {
                     let message = format!(

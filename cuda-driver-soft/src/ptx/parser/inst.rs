@@ -304,11 +304,19 @@ impl Parser<'_> {
             b".y" | b".g" => Selector::Element(1),
             b".z" | b".b" => Selector::Element(2),
             b".w" | b".a" => Selector::Element(3),
-            word if word.len() > 2
+            word if (3..=6).contains(&word.len())
                 && matches!(word[1], b'b' | b'h')
                 && word[2..].iter().all(|b| matches!(b, b'0'..=b'7')) =>
             {
-                Selector::Part
+                let mut digits = [0; 4];
+                for (digit, text) in digits.iter_mut().zip(&word[2..]) {
+                    *digit = text - b'0';
+                }
+                Selector::Part(Digits {
+                    halves: word[1] == b'h',
+                    count: word.len() as u8 - 2,
+                    digits,
+                })
             }
             _ => return self.unexpected(),
         };

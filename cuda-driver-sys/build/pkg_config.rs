@@ -1,0 +1,25 @@
+//! What pkg-config calls the CUDA driver's library on this machine.
+
+use std::process::Command;
+
+/// A distribution calls it `cuda`, NVIDIA `cuda-12.4`: that name first, then the versions that are there, newest first.
+pub(crate) fn names() -> Vec<String> {
+    let listed = Command::new("pkg-config").arg("--list-all").output();
+    let text = listed.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    );
+    let mut versions: Vec<(u32, u32)> = text.lines().filter_map(version).collect();
+    versions.sort_unstable();
+    let versions = versions.iter().rev();
+    std::iter::once("cuda".to_owned())
+        .chain(versions.map(|(major, minor)| format!("cuda-{major}.{minor}")))
+        .collect()
+}
+
+/// The version in the line `cuda-12.4   description`.
+fn version(line: &str) -> Option<(u32, u32)> {
+    let name = line.split_whitespace().next()?;
+    let (major, minor) = name.strip_prefix("cuda-")?.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
