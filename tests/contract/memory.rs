@@ -296,6 +296,52 @@ fn page_locked_memory() {
 }
 
 #[test]
+fn fills_of_memory_that_the_host_sees_are_done_when_the_call_returns() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("saxpy.ptx", "saxpy");
+    let (mut pinned, mut managed) = (ptr::null_mut(), 0);
+    ok!(cuMemHostAlloc(&raw mut pinned, 4096, 0));
+    ok!(cuMemAllocManaged(&raw mut managed, 4096, 1));
+    let mut words = vec![0_u32; 1024];
+    let registered: *mut c_void = words.as_mut_ptr().cast();
+    ok!(cuMemHostRegister(registered, 4096, 0));
+    let (x, y) = (gpu.alloc(4000), gpu.alloc(4000));
+    let places = [
+        pinned.addr() as u64,
+        managed,
+        registered.expose_provenance() as u64,
+    ];
+    for place in places {
+        let mut arguments = crate::arguments![1_f32, x, y, 1000_u64];
+        let mut pointers = arguments.pointers();
+        let stream = ptr::null_mut();
+        ok!(cuLaunchKernel(
+            kernel,
+            4,
+            1,
+            1,
+            256,
+            1,
+            1,
+            0,
+            stream,
+            pointers.as_mut_ptr(),
+            ptr::null_mut()
+        ));
+        // SAFETY: 1,024 words of memory that host and device share; the fill of them is done.
+        let last = |i: usize| unsafe { (place as *const u32).add(i).read_volatile() };
+        ok!(cuMemsetD32(place, 0x0102_0304, 1024));
+        assert_eq!((last(0), last(1023)), (0x0102_0304, 0x0102_0304));
+        ok!(cuMemsetD2D8(place, 64, 7, 64, 64));
+        assert_eq!((last(0), last(1023)), (0x0707_0707, 0x0707_0707));
+    }
+    ok!(cuCtxSynchronize());
+    ok!(cuMemHostUnregister(registered));
+    ok!(cuMemFree(managed));
+    ok!(cuMemFreeHost(pinned));
+}
+
+#[test]
 fn pitched_memory() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();

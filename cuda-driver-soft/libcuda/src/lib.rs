@@ -1,4 +1,5 @@
-//! The software CUDA driver as a library of the system: the 685 symbols of `cuda.h` and a marker, under their own names.
+//! The software CUDA driver as a library of the system: the 685 symbols of `cuda.h`, those of the profiler and of
+//! graphics that every driver exports, and a marker, under their own names.
 //!
 //! This is the only crate of the project that defines them, and nothing may depend on it: a program that did would take
 //! these symbols for its own. `soft-cuda run PROGRAM…` puts the library where the system's loader finds it.
@@ -29,11 +30,38 @@ macro_rules! export {
 
         /// What this library exports, so that `cuGetProcAddress` answers the same addresses as the system's loader.
         fn exported() -> Vec<(&'static str, usize)> {
-            vec![$((stringify!($symbol), $symbol as *const () as usize),)*]
+            let mut all = vec![$((stringify!($symbol), $symbol as *const () as usize),)*];
+            all.extend(exported_beside());
+            all
         }
     };
 }
 for_each_function! { export }
+
+macro_rules! export_beside {
+    ([$($own:ident $own_base:ident $own_since:literal $own_mode:literal;)*] $($symbol:ident $base:ident $since:literal $mode:literal;)*) => {
+        export_beside! { $($own)* $($symbol)* }
+    };
+    ($($symbol:ident)*) => {
+        $(
+            #[doc = concat!("`", stringify!($symbol), "`, which is not in `cuda.h`.\n\n")]
+            /// # Safety
+            /// As in C.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            pub unsafe extern "system" fn $symbol() -> CUresult {
+                // SAFETY: it reads no arguments.
+                unsafe { (Table::$symbol)() }
+            }
+        )*
+
+        /// The same for these.
+        fn exported_beside() -> Vec<(&'static str, usize)> {
+            vec![$((stringify!($symbol), $symbol as *const () as usize),)*]
+        }
+    };
+}
+cuda_driver_soft::for_each_beside_header! { export_beside }
 
 /// Called by the system's loader.
 #[cfg(target_os = "linux")]

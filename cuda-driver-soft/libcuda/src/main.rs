@@ -37,14 +37,17 @@ fn main() -> ExitCode {
     })
 }
 
-/// A folder that holds the driver under the name that programs look for, and nothing else.
+/// What programs look for: the second name, which a GPU driver's installer makes too, is that of programs that load the
+/// driver themselves.
+const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+
+/// A folder that holds the driver under the names that programs look for, and nothing else.
 fn folder() -> Result<PathBuf, String> {
-    const NAME: &str = "libcuda.so.1";
     let program = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
     let program = program.canonicalize().unwrap_or(program);
     let beside = program.parent().ok_or("this program lies in no folder")?;
     let installed = beside.join("../lib/soft-cuda");
-    if installed.join(NAME).is_file() {
+    if installed.join(NAMES[0]).is_file() {
         return Ok(installed);
     }
     // Beside this program, as cargo leaves it; for tests it lies in `deps`.
@@ -60,10 +63,12 @@ fn folder() -> Result<PathBuf, String> {
         )
     })?;
     let folder = beside.join("soft-cuda-lib");
-    let link = folder.join(NAME);
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    if std::fs::read_link(&link).ok().as_deref() != Some(library.as_path()) {
-        replace(library, &link).map_err(|error| format!("{}: {error}", link.display()))?;
+    for name in NAMES {
+        let link = folder.join(name);
+        if std::fs::read_link(&link).ok().as_deref() != Some(library.as_path()) {
+            replace(library, &link).map_err(|error| format!("{}: {error}", link.display()))?;
+        }
     }
     Ok(folder)
 }
@@ -71,7 +76,8 @@ fn folder() -> Result<PathBuf, String> {
 /// Makes `link` point to `library` in one step, since others may be doing the same.
 #[cfg(unix)]
 fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
-    let fresh = link.with_extension(format!("{}", std::process::id()));
+    let mut fresh = link.as_os_str().to_owned();
+    fresh.push(format!(".{}", std::process::id()));
     std::os::unix::fs::symlink(library, &fresh)?;
     std::fs::rename(&fresh, link)
 }

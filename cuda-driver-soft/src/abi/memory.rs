@@ -9,6 +9,7 @@ use super::exports;
 use crate::driver::context;
 use crate::driver::error::{Error, Result};
 use crate::driver::memory;
+use crate::driver::pool;
 use crate::driver::process::{driver, driver_without_fault};
 use crate::memory::{Allocation, Kind, space};
 use crate::settings;
@@ -118,8 +119,7 @@ fn pointer_attribute(
             c.out(data.cast::<c_uint>())?.set(READ_WRITE);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
-            known?;
-            c.out(data.cast::<u64>())?.set(0);
+            c.out(data.cast::<u64>())?.set(pool::pool_of(known?) as u64);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
             // Since CUDA 13.4.

@@ -5,18 +5,16 @@ use std::ffi::{c_uchar, c_uint, c_ushort};
 use cuda_driver_sys::{CUdeviceptr, CUstream};
 
 use super::exports;
-use crate::driver::copy::{Value, fill};
+use crate::driver::copy::{Value, Waits, fill};
 use crate::driver::error::Result;
 use crate::driver::stream::{self, Mode};
 
-/// The NULL stream, which the calls without a stream work on.
-const NULL: CUstream = std::ptr::null_mut();
-
+/// Without a stream, the call is a synchronous one.
 fn row(
     address: CUdeviceptr,
     value: Value,
     count: usize,
-    hstream: CUstream,
+    hstream: Option<CUstream>,
     mode: Mode,
 ) -> Result<()> {
     rows(address, 0, value, count, 1, hstream, mode)
@@ -28,10 +26,14 @@ fn rows(
     value: Value,
     width: usize,
     height: usize,
-    hstream: CUstream,
+    hstream: Option<CUstream>,
     mode: Mode,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
+    let stream = stream::for_work(hstream.unwrap_or(std::ptr::null_mut()) as usize, mode)?;
+    let waits = match hstream {
+        Some(_) => Waits::Asynchronous,
+        None => Waits::Synchronous,
+    };
     fill(
         address,
         pitch as u64,
@@ -39,55 +41,56 @@ fn rows(
         width as u64,
         height as u64,
         &stream,
+        waits,
     )
 }
 
 exports! {
     fn cuMemsetD8_v2 | cuMemsetD8_v2_ptds [c, mode] (to: CUdeviceptr, value: c_uchar, count: usize) {
-        row(to, Value::U8(value), count, NULL, mode)
+        row(to, Value::U8(value), count, None, mode)
     }
 
     fn cuMemsetD16_v2 | cuMemsetD16_v2_ptds [c, mode] (to: CUdeviceptr, value: c_ushort, count: usize) {
-        row(to, Value::U16(value), count, NULL, mode)
+        row(to, Value::U16(value), count, None, mode)
     }
 
     fn cuMemsetD32_v2 | cuMemsetD32_v2_ptds [c, mode] (to: CUdeviceptr, value: c_uint, count: usize) {
-        row(to, Value::U32(value), count, NULL, mode)
+        row(to, Value::U32(value), count, None, mode)
     }
 
     fn cuMemsetD8Async | cuMemsetD8Async_ptsz [c, mode] (to: CUdeviceptr, value: c_uchar, count: usize, stream: CUstream) {
-        row(to, Value::U8(value), count, stream, mode)
+        row(to, Value::U8(value), count, Some(stream), mode)
     }
 
     fn cuMemsetD16Async | cuMemsetD16Async_ptsz [c, mode] (to: CUdeviceptr, value: c_ushort, count: usize, stream: CUstream) {
-        row(to, Value::U16(value), count, stream, mode)
+        row(to, Value::U16(value), count, Some(stream), mode)
     }
 
     fn cuMemsetD32Async | cuMemsetD32Async_ptsz [c, mode] (to: CUdeviceptr, value: c_uint, count: usize, stream: CUstream) {
-        row(to, Value::U32(value), count, stream, mode)
+        row(to, Value::U32(value), count, Some(stream), mode)
     }
 
     fn cuMemsetD2D8_v2 | cuMemsetD2D8_v2_ptds [c, mode] (to: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, height: usize) {
-        rows(to, pitch, Value::U8(value), width, height, NULL, mode)
+        rows(to, pitch, Value::U8(value), width, height, None, mode)
     }
 
     fn cuMemsetD2D16_v2 | cuMemsetD2D16_v2_ptds [c, mode] (to: CUdeviceptr, pitch: usize, value: c_ushort, width: usize, height: usize) {
-        rows(to, pitch, Value::U16(value), width, height, NULL, mode)
+        rows(to, pitch, Value::U16(value), width, height, None, mode)
     }
 
     fn cuMemsetD2D32_v2 | cuMemsetD2D32_v2_ptds [c, mode] (to: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize) {
-        rows(to, pitch, Value::U32(value), width, height, NULL, mode)
+        rows(to, pitch, Value::U32(value), width, height, None, mode)
     }
 
     fn cuMemsetD2D8Async | cuMemsetD2D8Async_ptsz [c, mode] (to: CUdeviceptr, pitch: usize, value: c_uchar, width: usize, height: usize, stream: CUstream) {
-        rows(to, pitch, Value::U8(value), width, height, stream, mode)
+        rows(to, pitch, Value::U8(value), width, height, Some(stream), mode)
     }
 
     fn cuMemsetD2D16Async | cuMemsetD2D16Async_ptsz [c, mode] (to: CUdeviceptr, pitch: usize, value: c_ushort, width: usize, height: usize, stream: CUstream) {
-        rows(to, pitch, Value::U16(value), width, height, stream, mode)
+        rows(to, pitch, Value::U16(value), width, height, Some(stream), mode)
     }
 
     fn cuMemsetD2D32Async | cuMemsetD2D32Async_ptsz [c, mode] (to: CUdeviceptr, pitch: usize, value: c_uint, width: usize, height: usize, stream: CUstream) {
-        rows(to, pitch, Value::U32(value), width, height, stream, mode)
+        rows(to, pitch, Value::U32(value), width, height, Some(stream), mode)
     }
 }

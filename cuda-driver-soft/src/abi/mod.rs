@@ -7,6 +7,7 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod beside;
 mod context;
 mod copy;
 mod device;
@@ -16,10 +17,12 @@ mod image;
 mod launch;
 mod library;
 mod link;
+mod managed;
 mod memory;
 mod memset;
 mod module;
 mod occupancy;
+mod pool;
 mod process;
 mod real;
 mod rect;

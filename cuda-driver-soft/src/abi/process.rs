@@ -7,7 +7,7 @@ use cuda_driver_sys::{
 };
 
 use super::args::set;
-use super::{exports, table};
+use super::{beside, exports, table};
 use crate::driver::error::{self, Error, Result};
 use crate::driver::process;
 use crate::settings;
@@ -62,6 +62,14 @@ fn query(
             .copied()
             .filter(|f| f.base().as_bytes() == name && f.since() <= own)
     };
+    if let Some(address) = beside::find(name, version, flags & PER_THREAD != 0) {
+        let status = if address.is_null() {
+            CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+        } else {
+            CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS
+        };
+        return Ok((address, status));
+    }
     if of_base().next().is_none() {
         return Ok((
             std::ptr::null(),
@@ -177,6 +185,27 @@ mod tests {
         assert_eq!(
             symbol("cuCtxCreate", -1, 0),
             Ok(("cuCtxCreate_v4", SUCCESS))
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_the_header() {
+        let (address, status) = query(b"cuProfilerStart", 12020, 0).unwrap();
+        assert_eq!(
+            (address, status),
+            (table::resolve(c"cuProfilerStart"), SUCCESS)
+        );
+        assert!(!address.is_null());
+        assert_eq!(
+            query(b"cuProfilerStart", 3000, 0),
+            Ok((std::ptr::null(), TOO_NEW))
+        );
+        let map = |version, flags| query(b"cuGLMapBufferObject", version, flags).unwrap().0;
+        assert_eq!(map(2000, 0), table::resolve(c"cuGLMapBufferObject"));
+        assert_eq!(map(12000, 0), table::resolve(c"cuGLMapBufferObject_v2"));
+        assert_eq!(
+            map(12000, 2),
+            table::resolve(c"cuGLMapBufferObject_v2_ptds")
         );
     }
 

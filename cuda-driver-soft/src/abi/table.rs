@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::beside;
 use cuda_driver_sys::*;
 #[allow(clippy::wildcard_imports)]
 use std::ffi::*;
@@ -51,7 +52,7 @@ macro_rules! define {
 for_each_function! { define }
 
 /// The answer of a function that is not implemented; the log says so once.
-fn not_supported(symbol: &'static str) -> CUresult {
+pub(super) fn not_supported(symbol: &'static str) -> CUresult {
     if crate::log::on() {
         static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,6 +75,7 @@ fn addresses() -> &'static HashMap<&'static str, usize> {
         None => list()
             .into_iter()
             .map(|(symbol, address, _)| (symbol, address))
+            .chain(beside::ALL.iter().map(|f| (f.symbol, f.own as usize)))
             .collect(),
     })
 }
@@ -101,8 +103,16 @@ pub(crate) fn address(function: Function) -> *const c_void {
         .map_or(std::ptr::null(), |&address| address as *const c_void)
 }
 
+/// The address of a function that drivers export though `cuda.h` does not have it; null for any other name.
+pub(super) fn beside_header(name: &[u8]) -> *const c_void {
+    let found = beside::ALL.iter().find(|f| f.symbol.as_bytes() == name);
+    found
+        .and_then(|f| addresses().get(f.symbol))
+        .map_or(std::ptr::null(), |&address| address as *const c_void)
+}
+
 /// Finds a symbol of the software driver, as `dlsym` does: the 685 exports of `cuda.h` (those that the reported version
-/// has) and the marker by which a software driver is known; null for any other.
+/// has), those of the profiler and of graphics, and the marker by which a software driver is known; null for any other.
 #[must_use]
 pub fn resolve(symbol: &CStr) -> *const c_void {
     if symbol == crate::MARKER {
@@ -110,7 +120,7 @@ pub fn resolve(symbol: &CStr) -> *const c_void {
     }
     match symbol.to_str().ok().and_then(Function::by_symbol) {
         Some(function) => address(function),
-        None => std::ptr::null(),
+        None => beside_header(symbol.to_bytes()),
     }
 }
 

@@ -135,7 +135,8 @@ impl Value {
     }
 }
 
-/// Sets rows of `width` values, `pitch` bytes apart. One row is a plain fill.
+/// Sets rows of `width` values, `pitch` bytes apart. One row is a plain fill. As documented, the host waits for it where it
+/// can see the memory itself, unless the call is an asynchronous one.
 pub(crate) fn fill(
     address: u64,
     pitch: u64,
@@ -143,6 +144,7 @@ pub(crate) fn fill(
     width: u64,
     height: u64,
     stream: &StreamRef,
+    waits: Waits,
 ) -> Result<()> {
     if width == 0 || height == 0 {
         return Ok(());
@@ -158,7 +160,9 @@ pub(crate) fn fill(
     let before_last = pitch.checked_mul(height - 1).ok_or(Error::INVALID_VALUE)?;
     let all = before_last.checked_add(row).ok_or(Error::INVALID_VALUE)?;
     // Page-locked memory of the host is filled as well.
-    Place::device(address, all)?.check_writable()?;
+    let place = Place::device(address, all)?;
+    place.check_writable()?;
+    let wait = waits == Waits::Synchronous && is_host(&place);
     let task = move || {
         for y in 0..height {
             let at = address + y * pitch;
@@ -169,5 +173,5 @@ pub(crate) fn fill(
             });
         }
     };
-    run(task, cost(all), stream, false)
+    run(task, cost(all), stream, wait)
 }

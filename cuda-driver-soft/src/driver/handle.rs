@@ -21,6 +21,7 @@ pub(crate) enum Kind {
     Library,
     Kernel,
     Linker,
+    Pool,
 }
 
 /// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.

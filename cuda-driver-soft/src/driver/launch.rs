@@ -10,7 +10,7 @@ use super::process::driver_without_fault;
 use super::profile;
 use super::stream::StreamRef;
 use super::work::{Divisible, Fault, Work};
-use crate::exec::{Execution, Launch, Options, Progress};
+use crate::exec::{Execution, GridWorkspace, Launch, Options, Progress};
 
 /// Instructions of a warp that a thread runs before it looks for other work.
 const SLICE: u64 = 1 << 16;
@@ -196,10 +196,17 @@ impl Checked {
         let threads: u32 = self.shape.block.iter().product();
         let per_multiprocessor = limit(profile::MAX_BLOCKS_PER_MULTIPROCESSOR)
             .min(limit(profile::MAX_THREADS_PER_MULTIPROCESSOR) / u64::from(threads.max(1)));
+        let workspace = if self.shape.cooperative {
+            let made = GridWorkspace::new(self.stream.context.id());
+            Some(Arc::new(made.map_err(|_| Error::OUT_OF_MEMORY)?))
+        } else {
+            None
+        };
         let options = Options {
             // By threads alone, so never fewer than on a GPU: registers are only estimated here.
             resident: per_multiprocessor.max(1) * limit(profile::MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
+            workspace,
             ..self.stream.context.launch_options()
         };
         let launch = Launch {

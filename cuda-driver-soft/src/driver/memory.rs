@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::context::{self, Context};
 use super::device::Device;
 use super::error::{Error, Result};
+use super::managed;
+use super::pool;
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
 use crate::memory::host::HostRange;
 use crate::memory::{Allocation, Kind, Quota, space};
@@ -61,7 +63,7 @@ pub(crate) fn info() -> Result<(u64, u64)> {
     Ok((total.saturating_sub(used), total))
 }
 
-fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
+pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
     let owners = owners_on(context.device)?;
     let quota = quota(context.device, &owners);
     let allocated = space().alloc_within(kind, context.id(), bytes, quota);
@@ -129,7 +131,7 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     free_nothing()?;
     let allocation = space()
         .find(address)
-        .filter(|a| a.base == address && ours(a.kind))
+        .filter(|a| a.base == address && ours(a.kind) && !pool::is_leaving(a))
         .ok_or_else(|| {
             crate::log!("{address:#x} is not the start of memory that this call can free");
             Error::INVALID_VALUE
@@ -142,8 +144,17 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     space()
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::INVALID_VALUE)?;
-    host_flags().remove(&allocation.id);
+    forget(&allocation);
     Ok(())
+}
+
+/// What was noted of memory that is freed.
+pub(crate) fn forget(freed: &Allocation) {
+    if freed.kind.is_host_accessible() {
+        host_flags().remove(&freed.id);
+    }
+    managed::forget(freed);
+    pool::forget(freed);
 }
 
 /// Freeing NULL: done without a context, but not under one that is destroyed.
@@ -173,9 +184,7 @@ pub(crate) fn free_host(address: u64) -> Result<()> {
 /// Frees all that a context owns; its work is done.
 pub(crate) fn release_all_of(context: &Context) {
     for freed in space().free_owned(context.id()) {
-        if freed.kind.is_host_accessible() {
-            host_flags().remove(&freed.id);
-        }
+        forget(&freed);
     }
 }
 

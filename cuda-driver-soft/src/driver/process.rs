@@ -12,6 +12,7 @@ use super::handle::{Kind, Table};
 use super::library::{Kernel, Library};
 use super::link::Linker;
 use super::module::Module;
+use super::pool::Pool;
 use super::stream::Stream;
 use super::workers::{graph, in_host_function};
 
@@ -26,6 +27,7 @@ pub(crate) struct Driver {
     pub(crate) libraries: Table<Library>,
     pub(crate) kernels: Table<Kernel>,
     pub(crate) linkers: Table<Linker>,
+    pub(crate) pools: Table<Pool>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -93,6 +95,7 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         libraries: Table::new(Kind::Library),
         kernels: Table::new(Kind::Kernel),
         linkers: Table::new(Kind::Linker),
+        pools: Table::new(Kind::Pool),
     };
     DRIVER.get_or_init(|| driver);
     Ok(())

@@ -1,7 +1,7 @@
 //! Device profiles: the value of every `CUdevice_attribute`, by architecture.
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
-//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way: memory pools,
+//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
 //! virtual memory, interprocess handles, clusters, cooperative launches on several devices, stream memory operations, tensor
 //! maps, access policy windows and what they persist in L2, compression, sparse arrays, semaphores, RDMA, DMA buffers. Nor
 //! does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
@@ -343,7 +343,7 @@ attributes! {
     SPARSE_CUDA_ARRAY_SUPPORTED = 112 => 0;
     READ_ONLY_HOST_REGISTER_SUPPORTED = 113 => 1;
     TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114 => 0;
-    MEMORY_POOLS_SUPPORTED = 115 => 0;
+    MEMORY_POOLS_SUPPORTED = 115 => 1;
     GPU_DIRECT_RDMA_SUPPORTED = 116 => 0;
     GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = 117 => 0;
     GPU_DIRECT_RDMA_WRITES_ORDERING = 118 => 0;

@@ -5,11 +5,13 @@ use super::fault::{Fault, FaultKind};
 use super::isa::Isa;
 use super::kernel::Kernel;
 use super::worker::Worker;
+use super::workspace::GridWorkspace;
 use super::{block, rounding};
 use crate::ir::FuncId;
 use crate::memory::space;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -49,6 +51,8 @@ pub struct Options {
     pub resident: u64,
     /// All blocks must be able to wait for one another: memory is no reason to begin fewer.
     pub cooperative: bool,
+    /// Where the blocks of a cooperative launch count who has arrived.
+    pub workspace: Option<Arc<GridWorkspace>>,
 }
 
 impl Default for Options {
@@ -65,6 +69,7 @@ impl Default for Options {
             parallel: *PARALLEL.get_or_init(from_environment),
             resident: 4096,
             cooperative: false,
+            workspace: None,
         }
     }
 }
@@ -100,10 +105,15 @@ struct Queue {
 const PATIENCE: u64 = 1 << 22;
 /// The same if it can see what other blocks do.
 const SPIN_PATIENCE: u64 = 1 << 16;
+/// The same in a cooperative launch: all its blocks begin anyway, and most wait for the whole grid again and again.
+const COOPERATIVE_PATIENCE: u64 = 1 << 11;
 /// Bytes of blocks that have begun: there it is better to go on with those than to begin another.
 const ENOUGH_BEGUN: u64 = 1 << 30;
 /// Blocks that may wait for one another however large they are.
 const LEAST_BEGUN: u64 = 4;
+
+/// Bytes of shared memory that the system keeps for itself.
+const RESERVED_SHARED: u64 = 1 << 10;
 
 /// A launch in progress.
 pub struct Execution {
@@ -132,6 +142,32 @@ pub struct Execution {
 }
 
 impl Launch {
+    /// Bytes of a block's shared memory: the kernel's variables, the dynamic part, and what it uses of the system's.
+    fn shared_bytes(&self) -> u64 {
+        let dynamic = u64::from(self.dynamic_shared);
+        let own = if dynamic == 0 {
+            u64::from(self.kernel.shared_bytes())
+        } else {
+            u64::from(self.kernel.shared_layout().dynamic) + dynamic
+        };
+        match self.reserved_shared() {
+            Some(reserved) => reserved.end,
+            None => own,
+        }
+    }
+
+    /// Where in a block's shared memory the part is that the system keeps for itself. A GPU has it at the beginning; here
+    /// it is behind the rest, and only where a kernel uses it, as cooperative groups of several warps do.
+    pub(super) fn reserved_shared(&self) -> Option<Range<u64>> {
+        if !self.kernel.uses_reserved_shared() {
+            return None;
+        }
+        let layout = self.kernel.shared_layout();
+        let own = u64::from(layout.dynamic.max(layout.fixed)) + u64::from(self.dynamic_shared);
+        let start = own.next_multiple_of(16);
+        Some(start..start + RESERVED_SHARED)
+    }
+
     /// Makes the launch ready to be worked on; nothing runs yet. A kernel that this driver cannot run, or a grid without
     /// blocks, makes an execution that has ended already.
     pub fn start(self) -> Arc<Execution> {
@@ -153,13 +189,7 @@ impl Launch {
             }
         }
         let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
-        let shared = u64::from(self.kernel.shared_layout().dynamic);
-        let dynamic = u64::from(self.dynamic_shared);
-        let shared_bytes = if dynamic == 0 {
-            u64::from(self.kernel.shared_bytes())
-        } else {
-            shared + dynamic
-        };
+        let shared_bytes = self.shared_bytes();
         let blocks = if (1..=1024).contains(&count(self.block)) {
             count(self.grid)
         } else {
@@ -180,10 +210,10 @@ impl Launch {
         });
         let function: FuncId = self.kernel.id();
         let sees_other_blocks = self.kernel.sees_other_blocks();
-        let patience = if sees_other_blocks {
-            SPIN_PATIENCE
-        } else {
-            PATIENCE
+        let patience = match (sees_other_blocks, self.options.cooperative) {
+            (true, true) => COOPERATIVE_PATIENCE,
+            (true, false) => SPIN_PATIENCE,
+            (false, _) => PATIENCE,
         };
         let warp_bytes = codes[function.0 as usize].as_ref().map_or(0, |c| {
             u64::from(c.frame_bytes) + 32 * u64::from(c.local_bytes)

@@ -243,6 +243,22 @@ impl<'e> Frames<'e> {
         }
     }
 
+    fn workspace(&self) -> u64 {
+        let workspace = self.launch.options.workspace.as_ref();
+        workspace.map_or(0, |w| w.address())
+    }
+
+    /// `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0` and `_1`: cooperative groups have 288 bytes from `_1` on.
+    fn reserved_shared(&self, which: u8) -> u32 {
+        let reserved = self.launch.reserved_shared().unwrap_or_default();
+        (match which {
+            1 => reserved.end,
+            2 => reserved.end - reserved.start,
+            4 => reserved.start + (reserved.end - reserved.start) / 2,
+            _ => reserved.start,
+        }) as u32
+    }
+
     fn special(&self, special: Special, here: Here, lane: u32) -> u64 {
         let Launch { grid, block, .. } = self.launch;
         let part =
@@ -273,10 +289,11 @@ impl<'e> Frames<'e> {
             Special::TotalSmemSize | Special::AggrSmemSize => shared,
             Special::DynamicSmemSize => self.launch.dynamic_shared,
             Special::Gridid | Special::CurrentGraphExec => 0,
-            Special::Pm(_)
-            | Special::Pm64(_)
-            | Special::Envreg(_)
-            | Special::ReservedSmemOffset(_) => 0,
+            Special::ReservedSmemOffset(which) => self.reserved_shared(which),
+            // Where cooperative groups look for what the driver gave a cooperative launch.
+            Special::Envreg(1) => (self.workspace() >> 32) as u32,
+            Special::Envreg(2) => self.workspace() as u32,
+            Special::Pm(_) | Special::Pm64(_) | Special::Envreg(_) => 0,
             // Read by instructions of their own.
             Special::Clock | Special::ClockHi | Special::Clock64 => 0,
             Special::Globaltimer | Special::GlobaltimerLo | Special::GlobaltimerHi => 0,

@@ -6,7 +6,7 @@ use super::program::Image;
 use super::stack;
 use crate::ir::{
     Body, Callee, Directives, FuncId, Function, Op, Operand, Order, RegClass, RelocTarget, Space,
-    VarId,
+    Special, VarId,
 };
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -33,6 +33,7 @@ struct Info {
     sees_other_blocks: bool,
     prints: bool,
     uses_heap: bool,
+    uses_reserved_shared: bool,
 }
 
 /// Where the `.shared` variables of a kernel are in the block's shared memory.
@@ -135,14 +136,20 @@ impl Kernel {
         self.info().uses_heap
     }
 
+    /// It may use the shared memory that the system keeps for itself, through `%reserved_smem_offset_1` and its like.
+    pub(crate) fn uses_reserved_shared(&self) -> bool {
+        self.info().uses_reserved_shared
+    }
+
     /// Its frames fit into the local memory that a thread can have.
     pub fn fits_local_memory(&self) -> bool {
         self.local_bytes() <= stack::MOST_LOCAL
     }
 
-    /// Registers of a thread: an estimate, since nothing here assigns machine registers.
+    /// Registers of a thread: an estimate, since nothing here assigns machine registers; not above `.maxnreg`.
     pub fn num_regs(&self) -> u32 {
-        self.info().num_regs
+        let most = self.function().directives.maxnreg.unwrap_or(u32::MAX);
+        self.info().num_regs.min(most.max(1))
     }
 
     /// Threads that a block may have, by `.maxntid`; at most 1024. As recorded, what `.reqntid` requires is looked at when
@@ -281,6 +288,11 @@ impl Info {
         Info {
             prints: calls(&["vprintf"]),
             uses_heap: calls(&["malloc", "free"]),
+            uses_reserved_shared: bodies
+                .iter()
+                .flat_map(|b| &b.insts)
+                .flat_map(|i| &i.srcs)
+                .any(|s| matches!(s, Operand::Special(Special::ReservedSmemOffset(_)))),
             local_bytes: stack::deepest(module, &functions),
             const_bytes: u32::try_from(const_bytes).unwrap_or(u32::MAX),
             // PTX is close to single assignment: about a third of its registers are alive at a time.

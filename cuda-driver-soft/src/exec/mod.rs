@@ -28,9 +28,11 @@ mod tests;
 mod warp;
 pub(crate) mod window;
 mod worker;
+mod workspace;
 
 pub use execution::{Execution, Launch, Options, Progress};
 pub use fault::{Fault, FaultKind};
 pub use isa::Isa;
 pub use kernel::Kernel;
 pub use program::{LoadError, Program};
+pub use workspace::GridWorkspace;

@@ -1,0 +1,107 @@
+//! Advice on managed memory.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cuda_driver_sys::{
+    CUdevice, CUdeviceptr, CUmem_advise, CUmem_range_attribute, CUmemLocation, CUstream,
+};
+
+use super::args::Caller;
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::managed::{self, Advice, Location};
+use crate::driver::stream::{self, Mode};
+use crate::driver::work::Work;
+
+fn advise(
+    address: CUdeviceptr,
+    bytes: usize,
+    advice: CUmem_advise,
+    location: impl FnOnce() -> Result<Location>,
+) -> Result<()> {
+    use CUmem_advise as Id;
+    let advice = match advice {
+        Id::CU_MEM_ADVISE_SET_READ_MOSTLY => Advice::ReadMostly(true),
+        Id::CU_MEM_ADVISE_UNSET_READ_MOSTLY => Advice::ReadMostly(false),
+        Id::CU_MEM_ADVISE_SET_PREFERRED_LOCATION => Advice::Preferred(Some(location()?)),
+        Id::CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION => Advice::Preferred(None),
+        Id::CU_MEM_ADVISE_SET_ACCESSED_BY => Advice::AccessedBy(location()?, true),
+        Id::CU_MEM_ADVISE_UNSET_ACCESSED_BY => Advice::AccessedBy(location()?, false),
+        _ => return Err(Error::INVALID_VALUE),
+    };
+    managed::advise(address, bytes as u64, advice)
+}
+
+fn prefetch(
+    address: CUdeviceptr,
+    bytes: usize,
+    location: Location,
+    hstream: CUstream,
+    mode: Mode,
+) -> Result<()> {
+    let stream = stream::for_work(hstream as usize, mode)?;
+    managed::prefetch(address, bytes as u64, location)?;
+    stream.submit(&[], Work::Join, 0);
+    Ok(())
+}
+
+fn place(location: &CUmemLocation) -> Result<Location> {
+    // SAFETY: all members of the union are integers, of which any bits are a value.
+    let id = unsafe { location.anonymous1.id };
+    Location::of_type(location.type_.0, id)
+}
+
+fn write(
+    c: Caller,
+    common: &managed::Common,
+    data: *mut c_void,
+    bytes: usize,
+    attribute: CUmem_range_attribute,
+) -> Result<()> {
+    let values = common.attribute(attribute.0, bytes)?;
+    let data = data.cast::<c_int>();
+    c.out(data)?;
+    for (index, value) in values.into_iter().enumerate() {
+        c.set_at(data, index, value);
+    }
+    Ok(())
+}
+
+exports! {
+    fn cuMemAdvise [_c] (address: CUdeviceptr, bytes: usize, advice: CUmem_advise, device: CUdevice) {
+        advise(address, bytes, advice, || Location::of_device(device))
+    }
+
+    fn cuMemAdvise_v2 [_c] (address: CUdeviceptr, bytes: usize, advice: CUmem_advise, location: CUmemLocation) {
+        advise(address, bytes, advice, || place(&location))
+    }
+
+    fn cuMemPrefetchAsync | cuMemPrefetchAsync_ptsz [_c, mode] (address: CUdeviceptr, bytes: usize, device: CUdevice, hstream: CUstream) {
+        prefetch(address, bytes, Location::of_device(device)?, hstream, mode)
+    }
+
+    fn cuMemPrefetchAsync_v2 | cuMemPrefetchAsync_v2_ptsz [_c, mode] (address: CUdeviceptr, bytes: usize, location: CUmemLocation, flags: c_uint, hstream: CUstream) {
+        if flags != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        prefetch(address, bytes, place(&location)?, hstream, mode)
+    }
+
+    fn cuMemRangeGetAttribute [c] (data: *mut c_void, size: usize, attribute: CUmem_range_attribute, address: CUdeviceptr, bytes: usize) {
+        write(c, &managed::common(address, bytes as u64)?, data, size, attribute)
+    }
+
+    fn cuMemRangeGetAttributes [c] (data: *mut *mut c_void, sizes: *mut usize, attributes: *mut CUmem_range_attribute, count: usize, address: CUdeviceptr, bytes: usize) {
+        if count == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let common = managed::common(address, bytes as u64)?;
+        let data = c.array(data.cast_const(), count)?;
+        let sizes = c.array(sizes.cast_const(), count)?;
+        let attributes = c.array(attributes.cast_const(), count)?;
+        for ((data, size), attribute) in data.into_iter().zip(sizes).zip(attributes) {
+            write(c, &common, data, size, attribute)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,370 @@
+//! Memory pools: allocations in the order of a stream.
+//!
+//! The memory is there when the call returns, and an address is freed when its stream has come so far. A pool keeps nothing
+//! for later, since getting memory costs nothing here; what it says that it reserves is what a GPU's would.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::device::{self, Device};
+use super::error::{Error, Result};
+use super::memory;
+use super::process::{driver, driver_without_fault};
+use super::stream::StreamRef;
+use super::work::Work;
+use crate::memory::{Allocation, Kind, space};
+
+/// Sizes in a pool are multiples of this many bytes.
+const GRAIN: u64 = 512;
+/// What a pool takes from the device at a time, in bytes.
+const CHUNK: u64 = 32 << 20;
+
+/// A pool.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) handle: usize,
+    pub(crate) ordinal: i32,
+    /// The one that the device was born with.
+    is_default: bool,
+    /// Bytes that it may hand out; 0 for no limit.
+    pub(crate) most: u64,
+    state: Mutex<State>,
+}
+
+/// What of a pool changes.
+#[derive(Debug)]
+struct State {
+    /// Whether memory may be handed out again after an event, by luck, and with dependencies of the pool's own making. Kept
+    /// only to be asked for: memory is always there.
+    reuse: [i32; 3],
+    threshold: u64,
+    used: Level,
+    reserved: Level,
+    /// What other devices may do with it.
+    access: HashMap<i32, u32>,
+}
+
+/// Bytes now, and at most so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    now: u64,
+    high: u64,
+}
+
+impl Level {
+    fn set(&mut self, now: u64) {
+        self.now = now;
+        self.high = self.high.max(now);
+    }
+}
+
+/// A number that an attribute of a pool has, with its size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Int(i32),
+    Bytes(u64),
+}
+
+impl Pool {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new(handle: usize, ordinal: i32, is_default: bool, most: u64) -> Self {
+        Pool {
+            handle,
+            ordinal,
+            is_default,
+            most,
+            state: Mutex::new(State {
+                reuse: [1; 3],
+                threshold: 0,
+                used: Level::default(),
+                reserved: Level::default(),
+                access: HashMap::new(),
+            }),
+        }
+    }
+
+    /// Counts an allocation, if there is room for it.
+    fn take(&self, bytes: u64) -> Result<()> {
+        let mut state = self.state();
+        let used = state.used.now.checked_add(bytes);
+        let used = used.filter(|&used| self.most == 0 || used <= self.most);
+        let used = used.ok_or_else(|| {
+            crate::log!("a pool of {} bytes has no room for {bytes}", self.most);
+            Error::OUT_OF_MEMORY
+        })?;
+        state.used.set(used);
+        let reserved = state.reserved.now.max(used.next_multiple_of(CHUNK));
+        state.reserved.set(reserved);
+        Ok(())
+    }
+
+    fn give(&self, bytes: u64) {
+        let mut state = self.state();
+        state.used.now = state.used.now.saturating_sub(bytes);
+        let keep = state.threshold;
+        state.trim(keep);
+    }
+
+    /// `cuMemPoolTrimTo`
+    pub(crate) fn trim(&self, keep: u64) {
+        self.state().trim(keep);
+    }
+
+    /// `cuMemPoolGetAttribute`
+    pub(crate) fn attribute(&self, attribute: u32) -> Result<Value> {
+        let state = self.state();
+        Ok(match attribute {
+            1..=3 => Value::Int(state.reuse[attribute as usize - 1]),
+            4 => Value::Bytes(state.threshold),
+            5 => Value::Bytes(state.reserved.now),
+            6 => Value::Bytes(state.reserved.high),
+            7 => Value::Bytes(state.used.now),
+            8 => Value::Bytes(state.used.high),
+            // Since CUDA 13.2: pinned memory, no handles to export, on this device.
+            9 if crate::settings::version() >= 13020 => Value::Int(1),
+            10 if crate::settings::version() >= 13020 => Value::Int(0),
+            11 if crate::settings::version() >= 13020 => Value::Int(self.ordinal),
+            12 if crate::settings::version() >= 13020 => Value::Int(1),
+            13 if crate::settings::version() >= 13020 => Value::Bytes(self.most),
+            14 if crate::settings::version() >= 13020 => Value::Int(0),
+            _ => return Err(Error::INVALID_VALUE),
+        })
+    }
+
+    /// `cuMemPoolSetAttribute`; `value` reads the caller's, of the attribute's type.
+    pub(crate) fn set_attribute(
+        &self,
+        attribute: u32,
+        int: impl FnOnce() -> Result<i32>,
+        bytes: impl FnOnce() -> Result<u64>,
+    ) -> Result<()> {
+        // What was at most so far can only begin anew.
+        let nothing = |bytes: u64| (bytes == 0).then_some(()).ok_or(Error::INVALID_VALUE);
+        match attribute {
+            1..=3 => {
+                let value = int()?;
+                self.state().reuse[attribute as usize - 1] = (value != 0).into();
+            }
+            4 => {
+                let value = bytes()?;
+                self.state().threshold = value;
+            }
+            6 => {
+                nothing(bytes()?)?;
+                let mut state = self.state();
+                state.reserved.high = state.reserved.now;
+            }
+            8 => {
+                nothing(bytes()?)?;
+                let mut state = self.state();
+                state.used.high = state.used.now;
+            }
+            _ => return Err(Error::INVALID_VALUE),
+        }
+        Ok(())
+    }
+
+    /// `cuMemPoolSetAccess`: 0 for nothing, 3 for reading and writing.
+    pub(crate) fn set_access(&self, ordinal: i32, flags: u32) -> Result<()> {
+        device::get(ordinal)?;
+        if !matches!(flags, 0 | 3) || (ordinal == self.ordinal && flags == 0) {
+            return Err(Error::INVALID_VALUE);
+        }
+        self.state().access.insert(ordinal, flags);
+        Ok(())
+    }
+
+    /// `cuMemPoolGetAccess`
+    pub(crate) fn access(&self, ordinal: i32) -> Result<u32> {
+        device::get(ordinal)?;
+        let own = if ordinal == self.ordinal { 3 } else { 0 };
+        Ok(self.state().access.get(&ordinal).copied().unwrap_or(own))
+    }
+}
+
+impl State {
+    fn trim(&mut self, keep: u64) {
+        let least = self.used.now.next_multiple_of(CHUNK);
+        self.reserved.now = least.max(self.reserved.now.min(keep));
+    }
+}
+
+/// The pools of a device.
+#[derive(Clone, Copy, Debug)]
+struct OfDevice {
+    default: usize,
+    current: usize,
+}
+
+/// Whose an allocation is.
+struct Pooled {
+    pool: Arc<Pool>,
+    bytes: u64,
+}
+
+#[derive(Default)]
+struct Known {
+    /// By the device's ordinal.
+    devices: HashMap<i32, OfDevice>,
+    /// By the allocation's number.
+    allocations: HashMap<u64, Pooled>,
+    /// Allocations that a stream is to free.
+    leaving: std::collections::HashSet<u64>,
+}
+
+fn known() -> MutexGuard<'static, Known> {
+    static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
+    KNOWN
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+fn of_device(device: &Device) -> Result<OfDevice> {
+    let pools = &driver()?.pools;
+    let mut known = known();
+    Ok(*known.devices.entry(device.ordinal).or_insert_with(|| {
+        let made = pools.insert_with(|handle| Pool::new(handle, device.ordinal, true, 0));
+        OfDevice {
+            default: made.handle,
+            current: made.handle,
+        }
+    }))
+}
+
+/// The living pool of this handle.
+pub(crate) fn get(handle: usize) -> Result<Arc<Pool>> {
+    let found = driver()?.pools.get(handle);
+    found.map_err(|_| Error::INVALID_VALUE)
+}
+
+/// `cuDeviceGetDefaultMemPool`
+pub(crate) fn default_of(ordinal: i32) -> Result<usize> {
+    Ok(of_device(device::get(ordinal)?)?.default)
+}
+
+/// `cuDeviceGetMemPool`
+pub(crate) fn current_of(ordinal: i32) -> Result<usize> {
+    Ok(of_device(device::get(ordinal)?)?.current)
+}
+
+/// `cuDeviceSetMemPool`
+pub(crate) fn set_current(ordinal: i32, handle: usize) -> Result<()> {
+    of_device(device::get(ordinal)?)?;
+    if get(handle)?.ordinal != ordinal {
+        return Err(Error::INVALID_VALUE);
+    }
+    if let Some(pools) = known().devices.get_mut(&ordinal) {
+        pools.current = handle;
+    }
+    Ok(())
+}
+
+/// `cuMemPoolCreate`
+pub(crate) fn create(ordinal: i32, most: u64) -> Result<usize> {
+    device::get(ordinal)?;
+    let pools = &driver_without_fault()?.pools;
+    let made = pools.insert_with(|handle| Pool::new(handle, ordinal, false, most));
+    Ok(made.handle)
+}
+
+/// `cuMemPoolDestroy`: what it handed out stays until it is freed.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    let pool = get(handle)?;
+    if pool.is_default {
+        return Err(Error::INVALID_VALUE);
+    }
+    if let Some(pools) = known().devices.get_mut(&pool.ordinal)
+        && pools.current == handle
+    {
+        pools.current = pools.default;
+    }
+    let removed = driver()?.pools.remove(handle);
+    removed.map(drop).map_err(|_| Error::INVALID_VALUE)
+}
+
+/// `cuMemAllocAsync`, from a pool or from the current one of the stream's device. NULL for 0 bytes.
+pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Result<u64> {
+    let context = &stream.context;
+    let pool = match pool {
+        Some(handle) => get(handle)?,
+        None => get(of_device(context.device)?.current)?,
+    };
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let counted = bytes
+        .checked_next_multiple_of(GRAIN)
+        .ok_or(Error::OUT_OF_MEMORY)?;
+    let take = || {
+        pool.take(counted)?;
+        let allocated = memory::allocate(context, Kind::Device, bytes);
+        allocated.inspect_err(|_| pool.give(counted))
+    };
+    let address = take().or_else(|error| {
+        // What streams are to free is not free yet.
+        let leaving = !known().leaving.is_empty();
+        if error != Error::OUT_OF_MEMORY || !leaving {
+            return Err(error);
+        }
+        context.drain();
+        take()
+    })?;
+    if let Some(allocation) = space().find(address) {
+        let pooled = Pooled {
+            pool,
+            bytes: counted,
+        };
+        known().allocations.insert(allocation.id, pooled);
+    }
+    Ok(address)
+}
+
+/// `cuMemFreeAsync`, of whatever `cuMemFree` frees. Freeing NULL does nothing.
+pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
+    if address == 0 {
+        return Ok(());
+    }
+    let allocation = space()
+        .find(address)
+        .filter(|a| a.base == address && matches!(a.kind, Kind::Device | Kind::Managed));
+    let allocation = allocation.ok_or_else(|| {
+        crate::log!("{address:#x} is not the start of memory that this call can free");
+        Error::INVALID_VALUE
+    })?;
+    if !known().leaving.insert(allocation.id) {
+        crate::log!("{address:#x} is freed already, in the order of a stream");
+        return Err(Error::INVALID_VALUE);
+    }
+    let task = move || {
+        if let Ok(freed) = space().free_if(address, |a| a.id == allocation.id) {
+            memory::forget(&freed);
+        }
+    };
+    stream.submit(&[], Work::Task(Box::new(task)), 0);
+    Ok(())
+}
+
+/// Memory that is freed is not its pool's any more.
+pub(crate) fn forget(freed: &Allocation) {
+    let mut known = known();
+    known.leaving.remove(&freed.id);
+    if let Some(Pooled { pool, bytes }) = known.allocations.remove(&freed.id) {
+        pool.give(bytes);
+    }
+}
+
+/// Whether a stream is to free it.
+pub(crate) fn is_leaving(allocation: &Allocation) -> bool {
+    known().leaving.contains(&allocation.id)
+}
+
+/// The pool that memory came from; 0 for none.
+pub(crate) fn pool_of(allocation: &Allocation) -> usize {
+    let known = known();
+    let pooled = known.allocations.get(&allocation.id);
+    pooled.map_or(0, |pooled| pooled.pool.handle)
+}

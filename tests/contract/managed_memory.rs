@@ -1,0 +1,127 @@
+//! Advice on managed memory: what was said can be asked for, and changes no result.
+
+use std::ffi::{c_int, c_void};
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::common::gpu::Gpu;
+use crate::{arguments, is, ok};
+
+const CPU: c_int = -1;
+const NOWHERE: c_int = -2;
+
+fn managed(bytes: usize) -> CUdeviceptr {
+    let mut address = 0;
+    ok!(cuMemAllocManaged(&raw mut address, bytes, 1));
+    address
+}
+
+fn attribute(which: u32, address: CUdeviceptr, bytes: usize) -> c_int {
+    let mut value = 77;
+    ok!(cuMemRangeGetAttribute(
+        (&raw mut value).cast::<c_void>(),
+        4,
+        CUmem_range_attribute(which),
+        address,
+        bytes
+    ));
+    value
+}
+
+#[test]
+fn prefetched_memory_is_the_same_memory() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("saxpy.ptx", "saxpy");
+    let (x, y) = (managed(4000), managed(4000));
+    // SAFETY: managed memory of this size, which no kernel is at work on.
+    let (a, b) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(x as *mut f32, 1000),
+            std::slice::from_raw_parts_mut(y as *mut f32, 1000),
+        )
+    };
+    a.iter_mut().enumerate().for_each(|(i, v)| *v = i as f32);
+    b.fill(1.0);
+    let stream = std::ptr::null_mut();
+    ok!(cuMemPrefetchAsync(x, 4000, 0, stream));
+    ok!(cuMemPrefetchAsync(y, 4000, 0, stream));
+    gpu.launch(
+        kernel,
+        [4, 1, 1],
+        [256, 1, 1],
+        0,
+        &mut arguments![3_f32, x, y, 1000_u64],
+    );
+    ok!(cuMemPrefetchAsync(y, 4000, CPU, stream));
+    ok!(cuCtxSynchronize());
+    assert!(
+        b.iter()
+            .enumerate()
+            .all(|(i, v)| *v == 3.0 * i as f32 + 1.0)
+    );
+    assert_eq!(attribute(4, x, 4000), 0);
+    assert_eq!(attribute(4, y, 4000), CPU);
+    ok!(cuMemFree(x));
+    ok!(cuMemFree(y));
+}
+
+#[test]
+fn what_was_said_of_a_range() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    const MIB: usize = 1 << 20;
+    let address = managed(8 * MIB);
+    for which in [1, 2, 4] {
+        let expected = if which == 1 { 0 } else { NOWHERE };
+        let seen = attribute(which, address, 8 * MIB);
+        c.that(seen == expected, || format!("{which} at first: {seen}"));
+    }
+    let second = address + 2 * MIB as u64;
+    let say = |address, bytes, advice, device| {
+        // SAFETY: the range is managed memory.
+        unsafe { cuMemAdvise(address, bytes, CUmem_advise(advice), device) }.0
+    };
+    c.is(0, "read mostly", say(second, 2 * MIB, 1, 0));
+    c.is(0, "preferred", say(address, 8 * MIB, 3, CPU));
+    c.is(0, "accessed by", say(address, 4 * MIB, 5, 0));
+    c.is(0, "accessed by the host", say(second, 2 * MIB, 5, CPU));
+    let parts = [
+        (1, second, 2, 1),
+        (1, address, 4, 0),
+        (2, address, 8, CPU),
+        (2, second, 1, CPU),
+    ];
+    for (which, at, mib, expected) in parts {
+        let seen = attribute(which, at, mib * MIB);
+        c.that(seen == expected, || format!("{which}, {mib}: {seen}"));
+    }
+    let mut who = [7_i32; 3];
+    is!(
+        c,
+        0,
+        cuMemRangeGetAttribute(
+            who.as_mut_ptr().cast(),
+            12,
+            CUmem_range_attribute(3),
+            address,
+            4 * MIB
+        )
+    );
+    c.that(who == [0, NOWHERE, NOWHERE], || format!("{who:?}"));
+    c.is(0, "not any more", say(address, 8 * MIB, 4, 0));
+    c.is(0, "nor read mostly", say(address, 8 * MIB, 2, 0));
+    let seen = attribute(2, address, 8 * MIB);
+    c.that(seen == NOWHERE, || format!("{seen}"));
+    let seen = attribute(1, second, MIB);
+    c.that(seen == 0, || format!("{seen}"));
+
+    c.is(1, "unknown advice", say(address, MIB, 99, 0));
+    c.is(101, "no such device", say(address, MIB, 3, 99));
+    c.is(1, "too long", say(address, 9 * MIB, 1, 0));
+    is!(c, 0, cuMemFree(address));
+    let mut plain = 0;
+    is!(c, 0, cuMemAlloc(&raw mut plain, MIB));
+    c.is(1, "not managed", say(plain, MIB, 1, 0));
+    is!(c, 0, cuMemFree(plain));
+}

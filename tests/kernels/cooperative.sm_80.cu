@@ -1,0 +1,77 @@
+// What a driver gives to cooperative groups: a place where the blocks of a grid count who has arrived, and shared memory
+// of the system's where the warps of a block do.
+
+// The word that blocks count in, behind its size; none where the launch is not cooperative.
+__device__ static unsigned* arrivals()
+{
+    unsigned high, low;
+    asm("mov.u32 %0, %%envreg1;" : "=r"(high));
+    asm("mov.u32 %0, %%envreg2;" : "=r"(low));
+    unsigned long long address = (unsigned long long)high << 32 | low;
+    return address ? (unsigned*)address + 1 : 0;
+}
+
+// Waits until all blocks have come: the highest bit changes when the last of them does.
+__device__ static void wait_for_the_grid()
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned* word = arrivals();
+        unsigned add = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1, before;
+        asm volatile("atom.add.release.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(add) : "memory");
+        unsigned now;
+        do {
+            asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
+        } while (((now ^ before) & 0x80000000u) == 0);
+    }
+    __syncthreads();
+}
+
+// Steps of which each reads what another block wrote in the last one; the result is in `a` if `rounds` is even.
+extern "C" __global__ void grid_rounds(unsigned* a, unsigned* b, unsigned rounds)
+{
+    unsigned n = gridDim.x * blockDim.x, t = blockIdx.x * blockDim.x + threadIdx.x;
+    for (unsigned r = 0; r < rounds; r++) {
+        volatile unsigned* from = r & 1 ? b : a;
+        volatile unsigned* to = r & 1 ? a : b;
+        to[t] = from[(t + blockDim.x) % n] * 3 + from[n - 1 - t] + r;
+        wait_for_the_grid();
+    }
+}
+
+extern "C" __global__ void is_cooperative(unsigned* out)
+{
+    out[0] = arrivals() != 0;
+}
+
+// Warps of a block wait for one another by bits of a word in the system's part of shared memory, which is zero when a
+// block begins and is left so. `out` gets, from each thread, what the thread before it wrote.
+extern "C" __global__ void reserved_shared(unsigned* out)
+{
+    __shared__ unsigned place[256];
+    extern __shared__ unsigned dynamic[];
+    unsigned t = threadIdx.x, warps = blockDim.x / 32, start;
+    asm volatile("mov.u32 %0, %%reserved_smem_offset_1;" : "=r"(start));
+    unsigned all = (1u << warps) - 1;
+    for (unsigned round = 0; round < 3; round++) {
+        place[t] = t * 7 + round;
+        dynamic[t] = t + blockIdx.x;
+        __syncwarp();
+        if (t % 32 == 0) {
+            unsigned before, bit = 1u << t / 32;
+            asm volatile("atom.or.acq_rel.cta.shared.b32 %0, [%1], %2;" : "=r"(before) : "r"(start), "r"(bit) : "memory");
+            if ((before | bit) == all) {
+                asm volatile("red.and.relaxed.cta.shared.b32 [%0], %1;" : : "r"(start), "r"(~all) : "memory");
+            } else {
+                unsigned now;
+                do {
+                    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(now) : "r"(start) : "memory");
+                } while (now & bit);
+            }
+        }
+        __syncwarp();
+        unsigned from = (t + blockDim.x - 33) % blockDim.x;
+        out[(blockIdx.x * 3 + round) * blockDim.x + t] = place[from] + dynamic[from] * 1000;
+        __syncthreads();
+    }
+}
