@@ -322,3 +322,27 @@ fn operands_that_need_a_place_of_their_own() {
         }
     }
 }
+
+/// A subtraction sets the condition code where nothing is borrowed, and subtracts one more where it is not set: one sees it
+/// where additions and subtractions mix.
+#[test]
+fn carries_after_subtractions_and_borrows_after_additions() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .b32 %r<16>; .reg .b64 %rd<8>; ld.param.u64 %rd1, [out];
+        ld.global.v2.u32 {%r1, %r2}, [%rd1]; ld.global.v2.u64 {%rd2, %rd3}, [%rd1+16];
+        sub.cc.u32 %r3, %r1, %r2; addc.u32 %r4, %r1, 0;
+        sub.cc.u32 %r3, %r2, %r1; addc.u32 %r5, %r1, 0;
+        add.cc.u32 %r3, %r1, %r2; subc.u32 %r6, %r1, 0;
+        add.cc.u32 %r3, %r1, %r1; subc.u32 %r7, %r1, 0;
+        st.global.v4.u32 [%rd1], {%r4, %r5, %r6, %r7};
+        sub.cc.u32 %r3, %r1, %r2; subc.cc.u32 %r4, %r1, 0; madc.lo.u32 %r5, %r1, %r1, 0;
+        sub.cc.u64 %rd4, %rd2, %rd3; subc.u64 %rd5, %rd2, 0;
+        sub.cc.u64 %rd4, %rd3, %rd2; addc.cc.u64 %rd6, %rd3, %rd3; addc.u64 %rd6, 0, 0;
+        st.global.u32 [%rd1+16], %r4; st.global.u32 [%rd1+20], %r5;
+        cvt.u32.u64 %r6, %rd5; st.global.u32 [%rd1+24], %r6; cvt.u32.u64 %r6, %rd6; st.global.u32 [%rd1+28], %r6; ret; }";
+    let memory = [7, u32::MAX - 1, 0, 0, 9, 0, 0, 1 << 31];
+    if let Some(got) = run((7, 0, 52), text, 1, &memory) {
+        // 7 less much borrows, much less 7 does not; 7 and much carry, 7 and 7 do not.
+        assert_eq!(got, [7, 8, 7, 6, 6, 50, 8, 1]);
+    }
+}
