@@ -346,3 +346,20 @@ fn carries_after_subtractions_and_borrows_after_additions() {
         assert_eq!(got, [7, 8, 7, 6, 6, 50, 8, 1]);
     }
 }
+
+/// How many numbers of warps and multiprocessors there are is a matter of the device, not of the launch.
+#[test]
+fn numbers_of_warps_and_multiprocessors() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %nwarpid; mov.u32 %r2, %warpid; mov.u32 %r3, %nsmid; mov.u32 %r4, %smid;
+        setp.lt.u32 %p1, %r2, %r1; selp.u32 %r2, 1, 0, %p1; setp.lt.u32 %p1, %r4, %r3; selp.u32 %r3, 1, 0, %p1;
+        st.global.v2.u32 [%rd1], {%r1, %r2}; st.global.u32 [%rd1+8], %r3; ret; }";
+    if let Some(got) = run((7, 0, 52), text, 1, &[0u32; 3]) {
+        let (mut device, mut threads) = (0, 0);
+        ok!(cuDeviceGet(&raw mut device, 0));
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR;
+        ok!(cuDeviceGetAttribute(&raw mut threads, attribute, device));
+        assert_eq!(got, [threads.cast_unsigned() / 32, 1, 1]);
+    }
+}

@@ -64,12 +64,14 @@ pub(crate) struct Frames<'e> {
     launch: &'e Launch,
     image: &'e Image,
     shared: &'e SharedLayout,
-    warps: u32,
     /// By function; `None` for what the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// By function: registers whose launch constants are in place.
     pool: Vec<Vec<RegFile>>,
 }
+
+/// Warps that a multiprocessor of the virtual device has numbers for, for `%nwarpid`.
+const WARPS: u32 = 64;
 
 /// Multiprocessors of the virtual device, for `%nsmid`.
 const MULTIPROCESSORS: u32 = 132;
@@ -88,12 +90,10 @@ pub(crate) struct Here {
 impl<'e> Frames<'e> {
     /// For a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
-        let threads: u32 = launch.block.iter().product();
         Frames {
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
-            warps: threads.div_ceil(32),
             pool: codes.iter().map(|_| Vec::new()).collect(),
             codes,
         }
@@ -274,7 +274,7 @@ impl<'e> Frames<'e> {
             Special::Nctaid(d) | Special::Nclusterid(d) => part(grid, d),
             Special::Laneid => lane,
             Special::Warpid => here.warp,
-            Special::Nwarpid => self.warps,
+            Special::Nwarpid => WARPS,
             // Blocks go round the virtual multiprocessors.
             Special::Smid => (here.number % u64::from(MULTIPROCESSORS)) as u32,
             Special::Nsmid => MULTIPROCESSORS,
