@@ -11,4 +11,7 @@ start=$SECONDS
 cargo test --workspace --test abi_headers -- --include-ignored --nocapture
 took=$((SECONDS - start))
 echo "the check took $took s, limit $limit s$([ "$took" -le "$limit" ] || echo '  warning: over the limit')"
-[ "$took" -le $((2 * limit)) ]
+[ "$took" -le $((2 * limit)) ] || {
+    echo "TOO MUCH: more than twice the limit"
+    exit 1
+}

@@ -11,7 +11,10 @@ variables=$(cargo xtask headers)
 eval "$variables"
 current=$CUDA_PATH
 headers=$(cargo xtask every-header)
-headers=$(grep -F -- "${1:-/}" <<<"$headers")
+headers=$(grep -F -- "${1:-/}" <<<"$headers") || {
+    echo "no header's path holds $1" >&2
+    exit 2
+}
 version=$(sed -n 's/^#define CUDA_VERSION //p' "$current/include/cuda.h")
 newer=$((version + 10))
 

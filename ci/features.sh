@@ -29,3 +29,22 @@ unset CUDA_PATH
 export CARGO_TARGET_DIR=$PWD/target/linked
 cargo test --manifest-path ci/linked/Cargo.toml
 cargo test --manifest-path ci/linked/Cargo.toml --features loader
+
+# The library that the linker was given may move: the next build is not left with a link that leads nowhere.
+toolkit=$CARGO_TARGET_DIR/toolkit
+# linked TOOLKIT: links the programs once more, and prints what the linker was given.
+linked() {
+    cargo clean --quiet --manifest-path ci/linked/Cargo.toml --package linked
+    CUDA_PATH=$1 cargo build --quiet --manifest-path ci/linked/Cargo.toml --message-format=json |
+        sed -n 's|.*"out_dir":"\([^"]*/cuda-driver-sys-[^"]*\)".*|\1/linked/libcuda.so|p' | tail -n 1
+}
+rm -rf "$toolkit" && mkdir -p "$toolkit/lib64/stubs"
+stub=$(linked "")
+cp "$stub" "$toolkit/lib64/stubs/libcuda.so"
+given=$(readlink -f "$(linked "$toolkit")")
+if [ "$given" != "$(readlink -f "$toolkit")/lib64/stubs/libcuda.so" ]; then
+    echo "ci/features.sh: the linker was given $given, not the library of CUDA_PATH" >&2
+    exit 1
+fi
+rm -r "$toolkit"
+readlink -f "$(linked "$toolkit")"

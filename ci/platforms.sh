@@ -55,7 +55,7 @@ debian_rust() {
 }
 
 # headers TARGET RUNNER: what that target's C compiler makes of every header, against the bindings. This runs on this
-# machine: the bindings' own layout is asserted while they are compiled, for every 64-bit target.
+# machine: the bindings' own layout is asserted where their tests are compiled, for that target too.
 headers() {
     cargo xtask every-header >/dev/null
     CUDA_ABI_TARGET=$1 CUDA_ABI_RUNNER=$2 \

@@ -186,6 +186,16 @@ impl Error {
         is_fault(self.code().0)
     }
 
+    /// Whether the code is about the call itself, which then has done nothing: no library, no such function, a parameter, a
+    /// handle, the context, memory, what the device cannot do, what a capture forbids.
+    #[inline]
+    pub(crate) const fn is_refusal(&self) -> bool {
+        matches!(
+            self.code().0,
+            1..=4 | 101 | 201 | 302 | 303 | 400 | 709 | 800 | 801 | 900..=907
+        )
+    }
+
     /// Whether no driver could be loaded. [`load_error`](Library::load_error) of the library says why.
     #[inline]
     #[must_use]
@@ -282,7 +292,7 @@ impl Error {
 /// Codes that a call answers because of what an earlier kernel did.
 #[inline]
 pub(crate) const fn is_fault(code: u32) -> bool {
-    matches!(code, 700 | 702 | 710 | 714..=719)
+    matches!(code, 226 | 700 | 702 | 710 | 714..=719 | 721)
 }
 
 thread_local! {

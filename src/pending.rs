@@ -117,10 +117,11 @@ impl<T> QueueError<T> {
         }
     }
 
-    /// The call that queues failed. With a fault of earlier work nobody knows whether it queued all the same.
+    /// The call that queues failed. Where the code does not refuse the call itself, it may be of earlier work, and nobody
+    /// knows whether this was queued all the same.
     pub(crate) fn of_call(error: Error, value: T) -> Self {
         let mut value = Some(value);
-        if error.is_fault() {
+        if !error.is_refusal() {
             mem::forget(value.take());
         }
         Self { error, value }
@@ -131,8 +132,8 @@ impl<T> QueueError<T> {
         self.error
     }
 
-    /// The value back; `None` if the work may be under way all the same, after a fault of earlier work. The value is then
-    /// leaked.
+    /// The value back; `None` if the work may be under way all the same, after a code that may be of earlier work. The value is
+    /// then leaked.
     #[must_use]
     pub fn into_value(self) -> Option<T> {
         self.value

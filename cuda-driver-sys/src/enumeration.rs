@@ -199,7 +199,7 @@ macro_rules! anonymous_members {
 }
 pub(crate) use anonymous_members;
 
-/// Checks sizes, alignments and offsets, all in bytes, while the crate is compiled.
+/// Checks sizes, alignments and offsets, all in bytes, while the crate is compiled for its tests or with another header.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {

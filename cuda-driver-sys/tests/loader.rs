@@ -164,7 +164,7 @@ fn named_stub_is_loaded_and_says_what_it_is() {
 /// A program that has its owner's rights is not led astray by who starts it.
 #[test]
 fn privileged_process_ignores_the_variable() {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
 
     const NOBODY: u32 = 65534;
@@ -178,7 +178,9 @@ fn privileged_process_ignores_the_variable() {
     };
     let program = folder().join("setuid");
     std::fs::copy(std::env::current_exe().expect("this test"), &program).expect("a copy");
-    let mode = std::fs::Permissions::from_mode(0o4755);
+    // A test has options that write files: for this one user only, and not for longer than it runs.
+    chown(&program, None, Some(NOBODY)).expect("a file of ours");
+    let mode = std::fs::Permissions::from_mode(0o4750);
     std::fs::set_permissions(&program, mode).expect("a file of ours");
     let mut command = Command::new(&program);
     command
@@ -188,7 +190,9 @@ fn privileged_process_ignores_the_variable() {
         .uid(NOBODY)
         .gid(NOBODY)
         .current_dir("/");
-    let output = command.output().expect("this test starts");
+    let output = command.output();
+    std::fs::remove_file(&program).expect("a file of ours");
+    let output = output.expect("this test starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -565,6 +565,11 @@ fn refused_copies_give_their_buffers_back() {
     fake::calls();
     let error = stream.download(device, host).unwrap_err();
     assert!(error.into_value().is_none());
+    let host = HostBuffer::from_slice(&context, &[1u32; 2]).unwrap();
+    let device = DeviceBuffer::<u32>::alloc(&context, 2).unwrap();
+    fake::fail("cuMemcpyDtoHAsync_v2", 999);
+    let error = stream.download(device, host).unwrap_err();
+    assert!(error.into_value().is_none());
     assert!(!fake::calls().iter().any(|call| call.contains("Free")));
     let host = HostBuffer::from_slice(&context, &[1u32; 3]).unwrap();
     let device = DeviceBuffer::<u32>::alloc(&context, 2).unwrap();

@@ -94,6 +94,11 @@ fn mentions(before: &Model) -> Result<Option<String>, String> {
         .args(&others)
         .output()
         .map_err(|error| format!("git: {error}"))?;
+    // 1 is that nothing was found.
+    if !matches!(output.status.code(), Some(0 | 1)) {
+        let words = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("git grep: {}", words.trim()));
+    }
     let found = String::from_utf8_lossy(&output.stdout);
     let files: Vec<&str> = found.lines().collect();
     Ok((!files.is_empty()).then(|| {

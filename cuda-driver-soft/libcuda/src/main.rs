@@ -10,7 +10,8 @@ soft-cuda path                      prints the folder that holds the driver, lib
 soft-cuda --version
 
 The program finds the driver through LD_LIBRARY_PATH, so nothing is installed and nothing of the system changes.
-CUDA_SOFT_LOG=1 makes the driver say why calls fail.";
+CUDA_SOFT_LOG=1 makes the driver say why calls fail. CUDA_SOFT_SLACK=512 lets kernels touch up to 512 bytes past the end of an
+allocation, where a GPU does not fault either.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -257,6 +257,9 @@ fn name(space: Space) -> &'static str {
     }
 }
 
+/// What memory of a GPU comes in multiples of, in bytes: it does not fault on what lies in the same one.
+const GRANULE: u64 = 512;
+
 /// Says where an address lies relative to the allocation below it.
 struct Nearest(u64);
 
@@ -274,11 +277,19 @@ impl fmt::Display for Nearest {
                 )
             }
             Some(Allocation { base, bytes, .. }) if self.0 - base - bytes < 1 << 32 => {
+                let past = self.0 - base - bytes;
                 write!(
                     f,
-                    "{} bytes past the end of the {bytes} bytes at {base:#x}",
-                    self.0 - base - bytes
-                )
+                    "{past} bytes past the end of the {bytes} bytes at {base:#x}"
+                )?;
+                if past < GRANULE {
+                    // Whoever brings a program that runs on a GPU wants to know why it does not here.
+                    write!(
+                        f,
+                        ", where a GPU might not fault (CUDA_SOFT_SLACK={GRANULE} allows it)"
+                    )?;
+                }
+                Ok(())
             }
             _ => f.write_str("far from any allocation"),
         }

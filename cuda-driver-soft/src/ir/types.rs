@@ -31,10 +31,11 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
-    /// Elements of matrices only: eight in 32 bits
+    /// Less than a byte: elements of matrices, and of `cvt.pack`
     S4,
     U4,
-    /// the same: 32 in 32 bits
+    S2,
+    U2,
     B1,
 }
 
@@ -43,7 +44,7 @@ impl Type {
     pub const fn size(self) -> u32 {
         use Type::*;
         match self {
-            Pred | B8 | U8 | S8 | E4M3 | E5M2 | S4 | U4 | B1 => 1,
+            Pred | B8 | U8 | S8 | E4M3 | E5M2 | S4 | U4 | S2 | U2 | B1 => 1,
             B16 | U16 | S16 | F16 | BF16 | E4M3x2 | E5M2x2 => 2,
             B32 | U32 | S32 | F32 | F16x2 | BF16x2 | TF32 | U16x2 | S16x2 => 4,
             B64 | U64 | S64 | F64 => 8,

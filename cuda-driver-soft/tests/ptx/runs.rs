@@ -20,7 +20,6 @@ const HEAD: &str = ".version 9.5\n.target sm_100\n.address_size 64\n\
     .global .align 128 .b8 gv[1024]; .const .align 128 .b8 cv[1024]; .shared .align 128 .b8 sv[1024];\n";
 
 const UNDOCUMENTED: &str = "ptxas takes it, the manual does not have it";
-const SMALL: &str = "numbers of 2 and 4 bits: no compiler was seen to make it";
 const WINDOWS: &str = "shared, local and parameter memory have no generic addresses of 32 bits";
 
 /// What is accepted and not run: how the opcode begins, what else is in the instruction, and why. The launch of a kernel
@@ -40,10 +39,6 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("madc.hi.sat", "", UNDOCUMENTED),
     ("testp.f32", "", UNDOCUMENTED),
     ("testp.f64", "", UNDOCUMENTED),
-    ("cvt.pack.sat.u2", "", SMALL),
-    ("cvt.pack.sat.s2", "", SMALL),
-    ("cvt.pack.sat.u4", "", SMALL),
-    ("cvt.pack.sat.s4", "", SMALL),
     ("cvta.local", ".u32", WINDOWS),
     ("cvta.param", ".u32", WINDOWS),
     ("cvta.shared", ".u32", WINDOWS),

@@ -400,6 +400,11 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 );
             }
         }
+        (RegClass::B16, [low, high]) => {
+            let low = source(b, low, whole, inst.line)?;
+            let high = source(b, high, whole, inst.line)?;
+            b.push_form(&mov::pack_bytes(), [d, Slot(0)], &[low, high], inst.line);
+        }
         (_, [low, high]) => {
             let low = source(b, low, part(whole), inst.line)?;
             let high = source(b, high, part(whole), inst.line)?;
@@ -410,20 +415,19 @@ fn pack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
                 inst.line,
             );
         }
-        (RegClass::B64, [p0, p1, p2, p3]) => {
+        (RegClass::B32 | RegClass::B64, [p0, p1, p2, p3]) => {
+            let (of_two, half_class) = match whole {
+                RegClass::B64 => (mov::pack(RegClass::B16)?, RegClass::B32),
+                _ => (mov::pack_bytes(), RegClass::B16),
+            };
             let mut halves = [Slot(0); 2];
             for (half, [low, high]) in [[p0, p1], [p2, p3]].into_iter().enumerate() {
                 let low = source(b, low, RegClass::B16, inst.line)?;
                 let high = source(b, high, RegClass::B16, inst.line)?;
-                halves[half] = b.scratch(RegClass::B32, half as u32);
-                b.push_form(
-                    &mov::pack(RegClass::B16)?,
-                    [halves[half], Slot(0)],
-                    &[low, high],
-                    inst.line,
-                );
+                halves[half] = b.scratch(half_class, half as u32);
+                b.push_form(&of_two, [halves[half], Slot(0)], &[low, high], inst.line);
             }
-            b.push_form(&mov::pack(RegClass::B32)?, [d, Slot(0)], &halves, inst.line);
+            b.push_form(&mov::pack(half_class)?, [d, Slot(0)], &halves, inst.line);
         }
         _ => return None,
     }
@@ -436,6 +440,7 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         return None;
     };
     let whole = match ty.size() {
+        2 => RegClass::B16,
         4 => RegClass::B32,
         8 => RegClass::B64,
         16 => RegClass::B128,
@@ -446,7 +451,9 @@ fn unpack(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
     for (i, d) in (0..).zip(&inst.dsts) {
         let Some(d) = *d else { continue };
         let (class, to) = (b.class(d), b.register(d));
-        let (form, from) = if whole == RegClass::B128 {
+        let (form, from) = if bits == 8 {
+            (mov::byte(whole, i * bits)?, a)
+        } else if whole == RegClass::B128 {
             (mov::of_class(RegClass::B64)?, half_of(a, i))
         } else {
             (mov::extract(whole, class, i * bits)?, a)

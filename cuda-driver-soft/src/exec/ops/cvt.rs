@@ -139,6 +139,10 @@ fn pack_form(to: Type, c: Option<Type>) -> Option<Form> {
         (S16, None) => form!(16, true),
         (U8, Some(Type::B32)) => form!(8, false),
         (S8, Some(Type::B32)) => form!(8, true),
+        (Type::U4, Some(Type::B32)) => form!(4, false),
+        (Type::S4, Some(Type::B32)) => form!(4, true),
+        (Type::U2, Some(Type::B32)) => form!(2, false),
+        (Type::S2, Some(Type::B32)) => form!(2, true),
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! Moving values: `mov`, parts of `cvta`, `isspacep`, and special registers that change while they are read.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary, masks, unary, unary_hot, unary_once, unary_rare};
+use super::shapes::{Form, binary, binary_once, masks, unary, unary_hot, unary_once, unary_rare};
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Handlers, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Mask};
@@ -53,6 +53,21 @@ pub(crate) fn pack(part: RegClass) -> Option<Form> {
     Some(match part {
         RegClass::B16 => binary(|a: u16, b: u16| u32::from(a) | u32::from(b) << 16),
         RegClass::B32 => binary(|a: u32, b: u32| u64::from(a) | u64::from(b) << 32),
+        _ => return None,
+    })
+}
+
+/// `mov.b16 d, {a, b}`: of parts of 8 bits, which are in registers of 16.
+pub(crate) fn pack_bytes() -> Form {
+    binary_once(|a: u16, b: u16| a & 0xff | b << 8)
+}
+
+/// One part of 8 bits of `mov {d, e}, a`.
+pub(crate) fn byte(whole: RegClass, shift: u32) -> Option<Form> {
+    let mods = Mods(shift);
+    Some(match whole {
+        RegClass::B16 => unary_rare(mods, |m: Mods, _, a: u16| a >> (m.0 & 15) & 0xff),
+        RegClass::B32 => unary_rare(mods, |m: Mods, _, a: u32| (a >> (m.0 & 31)) as u16 & 0xff),
         _ => return None,
     })
 }

@@ -52,7 +52,8 @@ fn the_first_byte_behind_an_allocation_and_who_touched_it() {
     assert!(
         fault
             .to_string()
-            .contains("0 bytes past the end of the 2396 bytes"),
+            .contains("0 bytes past the end of the 2396 bytes at 0x")
+            && fault.to_string().contains("CUDA_SOFT_SLACK=512 allows it"),
         "{fault}"
     );
 }

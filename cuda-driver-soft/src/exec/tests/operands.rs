@@ -152,3 +152,31 @@ fn two_sources_that_need_a_row_each() {
         assert!(words[2] > 0 && words[3] == 0, "{words:?}");
     }
 }
+
+#[test]
+fn small_integers_are_packed() {
+    let got = run("mov.u32 %r1, 0xabcdef12; mov.u32 %r2, 99; mov.u32 %r3, -3;
+        cvt.pack.sat.u4.s32.b32 %r10, 7, %r2, %r1;
+        cvt.pack.sat.s4.s32.b32 %r11, %r3, %r2, %r1;
+        cvt.pack.sat.u2.s32.b32 %r12, 1, %r2, %r1;
+        cvt.pack.sat.s2.s32.b32 %r13, %r3, %r2, %r1;");
+    assert_eq!(
+        got[0],
+        [
+            0xcdef_1200 | 0x7f,
+            0xcdef_1200 | 0xd7,
+            0xbcde_f120 | 0b0111,
+            0xbcde_f120 | 0b1001,
+        ]
+    );
+}
+
+#[test]
+fn bytes_are_packed_and_taken_apart() {
+    let got = run(".reg .b8 %b<8>; mov.b32 %r1, 0x8070605f; mov.b16 %h1, 0xc180;
+        mov.b32 {%b0, %b1, %b2, %b3}, %r1; mov.b32 %r10, {%b3, %b0, %b1, %b2};
+        mov.b16 {%b4, %b5}, %h1; mov.b16 %h2, {%b5, %b2}; cvt.u32.u16 %r11, %h2;
+        cvt.s32.s8 %r12, %b4;
+        mov.b16 %h3, 0xc0a8; cvt.rzi.s8.bf16 %b6, %h3; mov.b16 %h4, {%b6, 0}; cvt.u32.u16 %r13, %h4;");
+    assert_eq!(got[9], [0x7060_5f80, 0x70c1, 0xffff_ff80, 0x00fb]);
+}

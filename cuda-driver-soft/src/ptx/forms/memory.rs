@@ -71,6 +71,8 @@ pub(super) const ROWS: &[Row] = &[
     row("fence.async<scope>", 80, 90, |m| op(Op::Fence { scope: m.scope() })),
     row("fence.proxy.alias", 75, 70, |_| op(Op::Fence { scope: Scope::Sys })),
     row("fence.proxy.async{.global|.shared::cta|.shared::cluster}", 80, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
+    row("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
+    row("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.proxy.tensormap::generic.release<scope>", 83, 90, |m| op(Op::Fence { scope: m.scope() })),
     row("fence.proxy.tensormap::generic.acquire<scope> [a], #b:u32", 83, 90, |_| Ok(Made::Hint(Space::Generic))),
     row("fence.mbarrier_init.release.cluster", 80, 90, |_| op(Op::Fence { scope: Scope::Cluster })),

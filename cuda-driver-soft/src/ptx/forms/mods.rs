@@ -105,7 +105,7 @@ const KNOWN: &[&str] = &[
     ".wait", ".launch_dependents", ".m8n8k4", ".m16n8k4", ".m16n8k8", ".m16n8k16", ".m16n8k32", ".m8n8k16",
     ".m8n8k32", ".m16n8k64", ".m8n8k128", ".m16n8k128", ".m16n8k256", ".b1", ".m16n16k16", ".m8n32k16", ".m32n8k16", ".m16n16k8", ".row", ".col", ".m8n8", ".x1", ".x2", ".x4", ".trans",
     ".load", ".store", ".mma", ".a", ".b", ".c", ".d", ".po", ".shr7", ".shr15",
-    ".reduce", ".bulk", ".prefetch", ".bulk_group", ".read", ".mbarrier::complete_tx::bytes", ".multicast::cluster",
+    ".async::generic", ".reduce", ".bulk", ".prefetch", ".bulk_group", ".read", ".mbarrier::complete_tx::bytes", ".multicast::cluster",
     ".fractional", ".range", ".cvt", ".L2::evict_unchanged",
 ];
 
@@ -136,11 +136,13 @@ impl<'a> Mods<'a> {
         self.types.get(i).copied().unwrap_or(Type::B32)
     }
 
-    /// The types of less than a byte, in order. Only those of matrices are types.
+    /// The types of less than a byte, in order. No register has them: they are modifiers like others.
     pub(super) fn small_types(&self) -> Vec<Type> {
         let small = |modifier: &&str| match *modifier {
             ".s4" => Some(Type::S4),
             ".u4" => Some(Type::U4),
+            ".s2" => Some(Type::S2),
+            ".u2" => Some(Type::U2),
             ".b1" => Some(Type::B1),
             _ => None,
         };

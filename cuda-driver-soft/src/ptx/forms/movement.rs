@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Row] = &[
     row("cvt.rn{.relu}.f16x2<f8x2> d:1, a:2", 78, 89, cvt),
     row("cvt.pack.sat(.u16|.s16).s32 d:u32, a:s32, b:s32", 65, 72, cvt_pack),
     row("cvt.pack.sat(.u8|.s8).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 72, cvt_pack),
-    row("cvt.pack.sat(.u2|.s2|.u4|.s4).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 75, |_| Ok(Made::Unsupported)),
+    row("cvt.pack.sat(.u2|.s2|.u4|.s4).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 75, cvt_pack_small),
 ];
 
 fn mov(m: &Mods) -> Result<Made, Reject> {
@@ -112,6 +112,14 @@ fn cvt(m: &Mods) -> Result<Made, Reject> {
         relu: m.has(".relu"),
         satfinite: m.has(".satfinite"),
     }))
+}
+
+fn cvt_pack_small(m: &Mods) -> Result<Made, Reject> {
+    op(Op::CvtPack {
+        to: m.small_types().first().copied().unwrap_or(Type::U4),
+        from: m.ty(0),
+        c: m.types().get(1).copied(),
+    })
 }
 
 fn cvt_pack(m: &Mods) -> Result<Made, Reject> {
