@@ -128,12 +128,8 @@ impl Block {
         self.number = number;
         let (index, threads) = (self.index, self.threads);
         for warp in &mut self.warps {
-            let here = Here {
-                block: index,
-                number,
-                warp: warp.number(),
-            };
-            warp.reuse(frames, here, lanes_of(threads, here.warp))?;
+            let lanes = lanes_of(threads, warp.number());
+            warp.reuse(frames, index, number, lanes)?;
         }
         self.states.fill(State::Ready);
         (self.turn, self.left) = (0, self.warps.len());
@@ -274,9 +270,11 @@ impl Block {
         barrier.count = arrival.count;
         barrier.arrived += 32;
         self.in_use |= 1 << id;
-        barrier.holding += arrival.holds.count_ones();
-        barrier.lanes += arrival.lanes.count_ones();
         let op = arrival.op;
+        if matches!(op, BarOp::Red(_) | BarOp::Popc) {
+            barrier.holding += arrival.holds.count_ones();
+            barrier.lanes += arrival.lanes.count_ones();
+        }
         if op == BarOp::Arrive {
             self.warps[w].release(frames, 0);
         } else {

@@ -4,7 +4,7 @@ use super::isa::Handler;
 use super::ops::collective::{Collective, Operands};
 use super::ops::matrix::Matrix;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
-use crate::ir::{FuncId, Special, VarId};
+use crate::ir::{FuncId, RegClass, Special, VarId};
 use std::fmt;
 
 /// One decoded instruction. What the fields mean is up to the handler.
@@ -50,6 +50,8 @@ pub(crate) enum Flow {
     Narrow,
     /// Everything that the warp's scheduler does: see [`Action`].
     Act,
+    /// Goes on with the same instruction in the code for any lanes: see [`Converged`].
+    Leave,
     /// Ends the execution: [`Machine::fault`](super::machine::Machine::fault) says why.
     Fault,
 }
@@ -96,6 +98,14 @@ pub(crate) enum Stack {
     Save((Slot, u8)),
     /// `stackrestore`
     Restore((Slot, u8)),
+}
+
+impl Action {
+    /// A barrier whose number or count is in a register.
+    pub(crate) fn has_operands(&self) -> bool {
+        let in_register = |value: &Value| matches!(value, Value::In(_));
+        matches!(self, Action::Barrier(b) if b.id.iter().chain(&b.count).any(in_register))
+    }
 }
 
 /// A call site.
@@ -259,13 +269,62 @@ pub(crate) struct Code {
     pub(crate) local_bytes: u32,
     /// Alignment of those, a power of two.
     pub(crate) local_align: u32,
+    /// The same once more for warps whose lanes go the same way.
+    pub(crate) converged: Option<Converged>,
+}
+
+/// Code for a warp all of whose lanes run, as long as they go the same way: in [`Code::insts`], behind the code for any
+/// lanes. What is the same in all lanes, or affine, is computed once for the warp. Where the lanes part, or something is
+/// not as expected, the warp goes on at the same instruction of the code for any lanes.
+pub(crate) struct Converged {
+    /// Where a warp begins that has new registers: what comes before `entry` is the same for all its blocks.
+    pub(crate) first: u32,
+    /// Where it begins.
+    pub(crate) entry: u32,
+    /// It takes `%tid.x` to have the step 1 in each warp, and `%tid.y` and `%tid.z` to be the same in all lanes.
+    pub(crate) needs_rows: bool,
+    /// Affine constants, by lifetime: where, of which registers, what.
+    pub(crate) constants: Vec<(Slot, RegClass, Constant)>,
+    /// How many of them live longer than a block.
+    pub(crate) kept_constants: usize,
+    /// Some instruction reads a row of what is to be filled for each block; else that can wait until a warp leaves.
+    pub(crate) reads_block_constants: bool,
+    /// Instructions that may leave, in order.
+    pub(crate) leaves: Vec<Leave>,
+    /// What [`Leave::spread`] is about: the row, the bytes of its values, and where they are kept.
+    pub(crate) spread: Vec<(Slot, u8, Slot)>,
+}
+
+/// An instruction at which a warp may leave the code for converged warps.
+pub(crate) struct Leave {
+    /// The instruction.
+    pub(crate) at: u32,
+    /// The same in the code for any lanes.
+    pub(crate) to: u32,
+    /// Registers that are read there, and are not written out as rows: a part of [`Converged::spread`].
+    pub(crate) spread: std::ops::Range<usize>,
+}
+
+impl Converged {
+    /// What has to be done to leave at an instruction.
+    pub(crate) fn leave(&self, at: u32) -> Option<&Leave> {
+        let index = self.leaves.binary_search_by_key(&at, |leave| leave.at);
+        index.ok().map(|index| &self.leaves[index])
+    }
+}
+
+impl Inst {
+    /// The slots that it may read or write.
+    pub(crate) fn slots(&self) -> [Slot; 6] {
+        [self.d, self.a, self.b, self.c, self.e, self.f]
+    }
 }
 
 impl Code {
     /// Checks what the unsafe code of handlers relies on: every slot, read as the widest row, is inside the frame.
     pub(crate) fn check(self) -> Self {
         for inst in &self.insts {
-            for slot in [inst.d, inst.a, inst.b, inst.c, inst.e, inst.f] {
+            for slot in inst.slots() {
                 let end = u64::from(slot.0) + u64::from(WIDEST_ROW);
                 let inside =
                     slot.0.is_multiple_of(PREDICATE_BYTES) && end <= u64::from(self.frame_bytes);

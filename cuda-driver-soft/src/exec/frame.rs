@@ -1,12 +1,13 @@
 //! An invocation of a function by lanes of a warp, and the constants in its registers.
 
-use super::code::{Code, Constant, Lifetime};
+use super::code::{Code, Constant, Converged, Lifetime};
 use super::execution::Launch;
 use super::kernel::SharedLayout;
 use super::lanes::{FULL, LANES, Lanes, Mask};
 use super::program::Image;
 use super::registers::{RegFile, Slot};
-use crate::ir::{FuncId, Space, Special};
+use super::semantics::affine::{self, Affine};
+use crate::ir::{FuncId, RegClass, Space, Special};
 use std::sync::Arc;
 
 /// Number of a frame in its warp.
@@ -65,6 +66,8 @@ pub(crate) struct Frames<'e> {
     image: &'e Image,
     shared: &'e SharedLayout,
     warps: u32,
+    /// In each warp of a block, `%tid.x` has the step 1, and `%tid.y` and `%tid.z` are the same in all lanes.
+    rows: bool,
     /// By function; `None` for what the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// By function: registers whose launch constants are in place.
@@ -89,7 +92,9 @@ impl<'e> Frames<'e> {
     /// For a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
         let threads: u32 = launch.block.iter().product();
+        let [x, y, z] = launch.block;
         Frames {
+            rows: x.is_multiple_of(32) || (y <= 1 && z <= 1),
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
@@ -152,11 +157,52 @@ impl<'e> Frames<'e> {
 
     /// Makes a kernel's frame ready for another block: the warp stays.
     pub(crate) fn reuse(&self, frame: &mut Frame, here: Here, live: Mask) {
-        let (start, bytes) = self.code(frame.function).cleared;
+        let code = self.code(frame.function);
+        let (start, bytes) = code.cleared;
         frame.file.clear(start, bytes);
         frame.live = live;
         (frame.local_end, frame.allocated) = (frame.local_fixed, None);
-        self.fill(frame, here, Lifetime::Block);
+        if let Some(converged) = self.converged(code, live) {
+            self.fill_affine(
+                frame,
+                here,
+                &converged.constants[converged.kept_constants..],
+            );
+            if !converged.reads_block_constants {
+                return;
+            }
+        }
+        self.fill_all(frame, here, code.block_constants.iter());
+    }
+
+    /// The code for converged warps, if these lanes may run it.
+    fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
+        let converged = code.converged.as_ref()?;
+        (lanes == FULL && (self.rows || !converged.needs_rows)).then_some(converged)
+    }
+
+    /// Where lanes begin in the frame of a kernel, which is new or was made ready for another block.
+    pub(crate) fn entry(&self, function: FuncId, lanes: Mask, new: bool) -> u32 {
+        let converged = self.converged(self.code(function), lanes);
+        converged.map_or(0, |c| if new { c.first } else { c.entry })
+    }
+
+    /// Leaves the code for converged warps at an instruction: says where to go on in the code for any lanes, and writes
+    /// out what that reads.
+    pub(crate) fn leave(&self, frame: &mut Frame, here: Here, at: u32) -> u32 {
+        let code = self.code(frame.function);
+        let (converged, leave) = code
+            .converged
+            .as_ref()
+            .and_then(|converged| Some((converged, converged.leave(at)?)))
+            .expect("instructions that may leave are listed");
+        if !converged.reads_block_constants {
+            self.fill_all(frame, here, code.block_constants.iter());
+        }
+        for (row, width, from) in &converged.spread[leave.spread.clone()] {
+            frame.file.spread(*row, *width, *from);
+        }
+        leave.to
     }
 
     /// Takes back a frame that ended.
@@ -164,20 +210,24 @@ impl<'e> Frames<'e> {
         self.pool[frame.function.0 as usize].push(frame.file);
     }
 
-    /// Fills the constants that live no longer than `from`, and those that are inside what was cleared.
+    /// Fills the constants that live no longer than `from`.
     fn fill(&self, frame: &mut Frame, here: Here, from: Lifetime) {
         let code = self.code(frame.function);
-        if from == Lifetime::Block {
-            return self.fill_all(frame, here, code.block_constants.iter());
+        if let Some(converged) = &code.converged {
+            self.fill_affine(frame, here, &converged.constants);
         }
         // They are sorted by lifetime.
         let first = code
             .constants
             .partition_point(|(_, _, constant)| constant.lifetime() < from);
-        let again = code.constants[..first]
-            .iter()
-            .filter(|(_, width, _)| *width == 0);
-        self.fill_all(frame, here, code.constants[first..].iter().chain(again));
+        self.fill_all(frame, here, code.constants[first..].iter());
+    }
+
+    fn fill_affine(&self, frame: &mut Frame, here: Here, constants: &[(Slot, RegClass, Constant)]) {
+        for (slot, class, constant) in constants {
+            let value = self.affine(frame.local_base, here, *class, constant);
+            frame.file.set_affine(*slot, value);
+        }
     }
 
     fn fill_all<'c>(
@@ -203,6 +253,25 @@ impl<'e> Frames<'e> {
                     .file
                     .set_all(*slot, *width, self.value(constant, local_base)),
             }
+        }
+    }
+
+    /// A constant in all lanes; those that are neither uniform nor affine are not asked for.
+    fn affine(&self, local_base: u64, here: Here, class: RegClass, constant: &Constant) -> Affine {
+        let (base, next) = match constant {
+            Constant::Special(special) => {
+                let lane = |lane| self.special(*special, here, lane);
+                (lane(0), lane(u32::from(differs(*special))))
+            }
+            constant => {
+                let value = self.value(constant, local_base);
+                (value, value)
+            }
+        };
+        let step = next.wrapping_sub(base);
+        match class {
+            RegClass::B64 => Affine { base, step },
+            _ => affine::truncate(Affine { base, step }),
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A [`Program`] is a module with its variables in device memory; [`Program::kernel`] finds a [`Kernel`] in it; a
 //! [`Launch`] of it starts an [`Execution`], which any number of host threads drive together by calling
-//! [`Execution::work`]. What goes wrong inside is a [`Fault`]; it never reaches the host process as a signal or panic.
+//! [`Execution::work`]. Kernels are decoded twice: for any lanes, and for warps all of whose lanes go the same way, which
+//! compute indexes and addresses once for the warp (`decode::converged`). What goes wrong inside is a [`Fault`]; it never
+//! reaches the host process as a signal or panic.
 
 mod block;
 mod builtins;

@@ -5,6 +5,7 @@
 
 use super::held::Held;
 use super::lanes::{self, FULL, LANES, Lanes, Mask};
+use super::semantics::affine::Affine;
 use crate::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -14,6 +15,9 @@ pub(crate) struct Slot(pub(crate) u32);
 
 /// Bytes of a predicate: its mask.
 pub(crate) const PREDICATE_BYTES: u32 = 4;
+
+/// Bytes of a row that is kept as an [`Affine`], and what its slot is a multiple of.
+pub(crate) const AFFINE_BYTES: u32 = 16;
 
 /// Bytes of the widest row that a handler reads or writes at once.
 pub(crate) const WIDEST_ROW: u32 = 8 * 32;
@@ -112,6 +116,44 @@ impl RegFile {
         }
     }
 
+    /// Sets a row that is kept as an [`Affine`].
+    pub(crate) fn set_affine(&mut self, slot: Slot, value: Affine) {
+        let start = slot.0 as usize;
+        if let Some(at) = self
+            .bytes_mut()
+            .get_mut(start..start + AFFINE_BYTES as usize)
+        {
+            at[..8].copy_from_slice(&value.base.to_ne_bytes());
+            at[8..].copy_from_slice(&value.step.to_ne_bytes());
+        }
+    }
+
+    /// Writes out a row of values of `width` bytes, 4 or 8, that is kept as an [`Affine`].
+    pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot) {
+        let (start, from) = (row.0 as usize, from.0 as usize);
+        let bytes = self.bytes_mut();
+        let number = |at: usize| match bytes.get(at..at + 8) {
+            Some(bytes) => bytes.try_into().map_or(0, u64::from_ne_bytes),
+            None => 0,
+        };
+        let (base, step) = (number(from), number(from + 8));
+        macro_rules! fill {
+            ($ty:ty, $bytes:literal) => {
+                if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
+                    let mut value = base as $ty;
+                    for lane in row.chunks_exact_mut($bytes) {
+                        lane.copy_from_slice(&value.to_ne_bytes());
+                        value = value.wrapping_add(step as $ty);
+                    }
+                }
+            };
+        }
+        match width {
+            8 => fill!(u64, 8),
+            _ => fill!(u32, 4),
+        }
+    }
+
     /// The value of one lane in a row of values of `width` bytes, or of a predicate.
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };
@@ -194,6 +236,38 @@ impl Regs<'_> {
     #[inline(always)]
     pub(crate) unsafe fn row_ptr<T: Lane>(self, slot: Slot) -> *mut Lanes<T> {
         self.row(slot)
+    }
+
+    /// A row that is kept as an [`Affine`].
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn affine(self, slot: Slot) -> Affine {
+        let at = self.row::<()>(slot).cast::<u64>();
+        // Number by number, here and below: what was stored as two can only be loaded as one when the CPU is done with
+        // the stores.
+        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 16.
+        unsafe {
+            Affine {
+                base: at.read_volatile(),
+                step: at.add(1).read_volatile(),
+            }
+        }
+    }
+
+    /// Sets a row that is kept as an [`Affine`].
+    ///
+    /// # Safety
+    /// See [`Regs`].
+    #[inline(always)]
+    pub(crate) unsafe fn set_affine(self, slot: Slot, value: Affine) {
+        // SAFETY: as in `affine`.
+        unsafe {
+            let at = self.row::<()>(slot).cast::<u64>();
+            at.write_volatile(value.base);
+            at.add(1).write_volatile(value.step);
+        }
     }
 
     /// A predicate.

@@ -14,6 +14,8 @@ pub(crate) enum Event {
     Diverge,
     /// At an instruction that the scheduler runs.
     Act,
+    /// At an instruction that is to be run by the code for any lanes.
+    Leave,
     /// At an instruction that went wrong.
     Fault,
     /// After a jump, the quantum is used up.
@@ -60,10 +62,18 @@ unsafe fn run_lanes<const FULL: bool>(
         };
         let handler = if FULL { inst.full } else { inst.masked };
         // SAFETY: the instruction belongs to the frame's code, as promised by the caller.
-        match unsafe { handler(m, regs, inst, mask) } {
+        let flow = unsafe { handler(m, regs, inst, mask) };
+        if flow == Flow::Next {
+            pc += 1;
+            continue;
+        }
+        // Without this hint, a table of jumps decides between all of them for each instruction.
+        std::hint::cold_path();
+        match flow {
             Flow::Next => pc += 1,
             Flow::Jump => {
-                m.steps += (pc - since + 1) as u64;
+                // `begin` takes what comes now off before.
+                m.steps = m.steps.wrapping_add((pc - since + 1) as u64);
                 let target = m.target as usize;
                 let back = target <= pc;
                 pc = target;
@@ -91,6 +101,7 @@ unsafe fn run_lanes<const FULL: bool>(
             }
             Flow::Diverge => break Event::Diverge,
             Flow::Act => break Event::Act,
+            Flow::Leave => break Event::Leave,
             Flow::Fault => break Event::Fault,
         }
     };

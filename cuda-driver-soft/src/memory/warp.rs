@@ -149,6 +149,17 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| anchor.wrapping_add(self.to_host) as usize as *mut u8)
     }
 
+    /// Where `span` bytes from this address on are, a multiple of `align`, if they are in the allocation of the last
+    /// access.
+    #[inline(always)]
+    pub(crate) fn range(&self, address: u64, span: u64, align: u64) -> Option<*mut u8> {
+        let length = self.record?.length();
+        let offset = address.wrapping_sub(self.base);
+        let fits = length >= span && offset <= length - span;
+        let aligned = address & (align - 1) == 0;
+        (fits && aligned).then(|| address.wrapping_add(self.to_host) as usize as *mut u8)
+    }
+
     /// The same for memory that starts at address `start` in its space and has `length` bytes from `host` on.
     #[inline(always)]
     pub(crate) fn buffer<const FULL: bool>(

@@ -1,10 +1,11 @@
 //! Slots of registers and constants, and the instructions as they are made.
 
-use super::super::code::{Action, Code, Constant, Inst};
+use super::super::code::{Action, Code, Constant, Converged, Inst, Lifetime};
 use super::super::isa::{Handlers, Isa};
 use super::super::ops::{Form, control};
 use super::super::program::Image;
-use super::super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use super::super::registers::{AFFINE_BYTES, PREDICATE_BYTES, Slot, WIDEST_ROW, bytes_of};
+use super::constants;
 use super::defined::Use;
 use crate::exec::window;
 use crate::ir::{self, Address, Body, FuncId, Operand, Reg, RegClass};
@@ -20,13 +21,18 @@ pub(super) struct Builder<'b> {
     lines: Vec<u32>,
     actions: Vec<Action>,
     registers: Vec<Slot>,
+    /// By register: the constant that it is a name of.
+    named: Vec<Option<Constant>>,
     constants: HashMap<(Constant, RegClass), Slot>,
     /// Memory instructions so far.
     caches: u32,
     filled: Vec<(Slot, u8, Constant)>,
-    cleared: u32,
+    cleared: (u32, u32),
     next_row: u32,
     sink_row: Option<Slot>,
+    /// Where the next affine row goes, and how many more go there.
+    next_affine: u32,
+    affine_left: u32,
     /// Scratch rows, by class.
     scratch: HashMap<(RegClass, u32), Slot>,
 }
@@ -48,47 +54,81 @@ impl<'b> Builder<'b> {
         isa: Isa,
         uses: &[Use],
     ) -> Self {
-        let mut registers = vec![Slot(0); body.registers.len()];
-        let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {
-            let all = body.registers.iter().zip(uses).enumerate();
-            all.filter(|(_, (class, of))| wanted(**of, **class))
-                .map(|(i, _)| i)
-                .collect()
-        };
-        // Predicates come first, then the rows that must be zero at the start, then the others.
-        let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
-        for i in chosen(&|of, class| of != Use::Unused && class == RegClass::Pred) {
-            registers[i] = Slot(next);
-            next += PREDICATE_BYTES;
-        }
-        let mut next_row = next.next_multiple_of(64);
-        let mut cleared = next_row;
-        for wanted in [Use::PerhapsUndefined, Use::Defined] {
-            for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
-                registers[i] = Slot(next_row);
-                next_row += bytes_of(body.registers[i]).next_multiple_of(64);
-            }
-            if wanted == Use::PerhapsUndefined {
-                cleared = next_row;
-            }
-        }
-        Builder {
+        let mut builder = Builder {
             image,
             body,
             id,
             isa,
+            named: Vec::new(),
             insts: Vec::new(),
             lines: Vec::new(),
             actions: Vec::new(),
-            registers,
+            registers: vec![Slot(0); body.registers.len()],
             constants: HashMap::new(),
             caches: 0,
             filled: Vec::new(),
-            cleared,
-            next_row,
+            cleared: (0, 0),
+            next_row: 0,
             sink_row: None,
+            next_affine: 0,
+            affine_left: 0,
             scratch: HashMap::new(),
+        };
+        builder.named = constants::named(&builder, uses);
+        builder.place_registers(uses);
+        for i in 0..builder.named.len() {
+            if let Some(constant) = builder.named[i] {
+                builder.registers[i] = builder.constant(constant, body.registers[i]);
+            }
         }
+        builder
+    }
+
+    /// Gives every register that is no name its slot.
+    fn place_registers(&mut self, uses: &[Use]) {
+        let mut placed: Vec<(usize, Slot)> = Vec::new();
+        let chosen = |wanted: &dyn Fn(Use, RegClass) -> bool| -> Vec<usize> {
+            let all = self.body.registers.iter().zip(uses).enumerate();
+            all.filter(|(i, (class, of))| self.named[*i].is_none() && wanted(**of, **class))
+                .map(|(i, _)| i)
+                .collect()
+        };
+        // Predicates come first, then the rows; in between what must be zero at the start.
+        let mut next = PREDICATE_BYTES * (1 + PREDICATE_CONSTANTS);
+        let mut cleared_from = next;
+        for wanted in [Use::Defined, Use::PerhapsUndefined] {
+            cleared_from = next;
+            for i in chosen(&|of, class| of == wanted && class == RegClass::Pred) {
+                placed.push((i, Slot(next)));
+                next += PREDICATE_BYTES;
+            }
+        }
+        let mut next_row = next.next_multiple_of(64);
+        let rows_from = next_row;
+        let mut cleared = (cleared_from, next - cleared_from);
+        for wanted in [Use::PerhapsUndefined, Use::Defined] {
+            for i in chosen(&|of, class| of == wanted && class != RegClass::Pred) {
+                placed.push((i, Slot(next_row)));
+                next_row += bytes_of(self.body.registers[i]).next_multiple_of(64);
+            }
+            if wanted == Use::PerhapsUndefined && next_row > rows_from {
+                cleared.1 = next_row - cleared_from;
+            }
+        }
+        for (i, slot) in placed {
+            self.registers[i] = slot;
+        }
+        (self.cleared, self.next_row) = (cleared, next_row);
+    }
+
+    /// The constant that a register is a name of.
+    pub(super) fn named(&self, reg: Reg) -> Option<Constant> {
+        self.named[reg.0 as usize]
+    }
+
+    /// Whether an instruction only gives a constant a name, so that nothing has to be run.
+    pub(super) fn names_constant(&self, inst: &ir::Inst) -> bool {
+        matches!(inst.dsts.as_slice(), [Some(reg)] if self.named[reg.0 as usize].is_some())
     }
 
     /// The number of the next instruction.
@@ -124,6 +164,17 @@ impl<'b> Builder<'b> {
         let slot = Slot(self.next_row);
         self.next_row += bytes_of(class).next_multiple_of(64);
         slot
+    }
+
+    /// Room for a row that is kept as an affine one.
+    pub(super) fn affine(&mut self) -> Slot {
+        if self.affine_left == 0 {
+            self.next_affine = self.row(RegClass::B64).0;
+            self.affine_left = bytes_of(RegClass::B64) / AFFINE_BYTES;
+        }
+        self.affine_left -= 1;
+        self.next_affine += AFFINE_BYTES;
+        Slot(self.next_affine - AFFINE_BYTES)
     }
 
     /// A row to work with inside one instruction.
@@ -279,16 +330,20 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Whether the function is a kernel.
+    pub(super) fn is_kernel(&self) -> bool {
+        self.image.module.functions[self.id.0 as usize].kind == ir::FunctionKind::Entry
+    }
+
     /// Bytes of the parameter buffer of the kernel, if this is one.
     pub(super) fn param_bytes(&self) -> u32 {
         let function = &self.image.module.functions[self.id.0 as usize];
-        let kernel = function.kind == ir::FunctionKind::Entry;
         let bytes = function
             .params
             .iter()
             .map(|p| p.offset + p.size)
             .max()
-            .filter(|_| kernel);
+            .filter(|_| self.is_kernel());
         bytes.and_then(|b| u32::try_from(b).ok()).unwrap_or(0)
     }
 
@@ -320,15 +375,32 @@ impl<'b> Builder<'b> {
         }
     }
 
-    pub(super) fn finish(self) -> Code {
+    /// Makes an instruction do the branch behind it too, which stays for those that come to it in other ways.
+    pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
+        let (entry, at) = (handlers.entry(self.isa), inst as usize);
+        let branch = self.insts[at + 1];
+        let inst = &mut self.insts[at];
+        (inst.full, inst.masked) = (entry.full, entry.masked);
+        (inst.aux, inst.mods) = (branch.aux, branch.mods);
+    }
+
+    pub(super) fn finish(self, converged: Option<Converged>) -> Code {
         let mut constants = self.filled.clone();
         constants.sort_by_key(|(_, _, constant)| constant.lifetime());
-        // Predicate constants are inside of what is cleared.
-        let for_block = |c: &&(Slot, u8, Constant)| {
-            c.1 == 0 || c.2.lifetime() >= super::super::code::Lifetime::Block
-        };
+        let for_block = |c: &&(Slot, u8, Constant)| c.2.lifetime() >= Lifetime::Block;
+        let block_constants: Vec<_> = constants.iter().filter(for_block).copied().collect();
+        let converged = converged.map(|converged| {
+            let insts = &self.insts[converged.first as usize..];
+            let mut slots = insts.iter().flat_map(Inst::slots);
+            let read = slots.any(|slot| block_constants.iter().any(|c| c.0 == slot));
+            Converged {
+                // Actions have slots of their own.
+                reads_block_constants: read || self.actions.iter().any(Action::has_operands),
+                ..converged
+            }
+        });
         Code {
-            block_constants: constants.iter().filter(for_block).copied().collect(),
+            block_constants,
             id: self.id,
             params: self.body.params.iter().map(|p| self.formal(p)).collect(),
             returns: self.body.returns.iter().map(|p| self.formal(p)).collect(),
@@ -338,10 +410,10 @@ impl<'b> Builder<'b> {
             caches: self.caches,
             frame_bytes: self.next_row + PADDING,
             constants,
-            // Predicate constants are inside; they are filled after the clearing.
-            cleared: (0, self.cleared),
+            cleared: self.cleared,
             local_bytes: self.body.frame_size,
             local_align: self.body.frame_align.max(1),
+            converged,
         }
     }
 }

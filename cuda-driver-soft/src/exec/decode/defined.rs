@@ -1,7 +1,7 @@
 //! Which registers a thread may read before it has written them: those must be zero when a frame begins, so that results
 //! do not depend on what ran there before.
 
-use super::{Block, Step};
+use super::layout::{Layout, Step};
 use crate::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 
 /// What is known of a register.
@@ -17,10 +17,10 @@ pub(super) enum Use {
 
 /// A set of registers.
 #[derive(Clone, PartialEq, Eq)]
-struct Set(Vec<u64>);
+pub(super) struct Set(Vec<u64>);
 
 impl Set {
-    fn empty(n: usize) -> Self {
+    pub(super) fn empty(n: usize) -> Self {
         Set(vec![0; n.div_ceil(64)])
     }
 
@@ -28,8 +28,18 @@ impl Set {
         Set(vec![!0; n.div_ceil(64)])
     }
 
-    fn insert(&mut self, reg: Reg) {
+    pub(super) fn insert(&mut self, reg: Reg) {
         self.0[reg.0 as usize / 64] |= 1 << (reg.0 % 64);
+    }
+
+    pub(super) fn remove(&mut self, reg: Reg) {
+        self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
+    }
+
+    /// What is in it.
+    pub(super) fn registers(&self) -> Vec<Reg> {
+        let all = (0..self.0.len() as u32 * 64).map(Reg);
+        all.filter(|reg| self.has(*reg)).collect()
     }
 
     fn has(&self, reg: Reg) -> bool {
@@ -46,15 +56,21 @@ impl Set {
         less
     }
 
-    fn union(&mut self, other: &Set) {
+    pub(super) fn union(&mut self, other: &Set) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
             *a |= b;
         }
     }
 }
 
-/// What is known of each register. `order` are the blocks that can be reached, block 0 first.
-pub(super) fn uses(body: &Body, steps: &[Step<'_>], blocks: &[Block], order: &[usize]) -> Vec<Use> {
+/// What is known of each register.
+pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
+    let Layout {
+        steps,
+        blocks,
+        order,
+        ..
+    } = layout;
     let n = body.registers.len();
     let written: Vec<Set> = blocks
         .iter()
@@ -135,7 +151,8 @@ fn note_results(body: &Body, uses: &mut [Use], defined: &Set) {
     }
 }
 
-fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
+/// Registers that a step reads.
+pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
     match step {
         Step::Branch { guard, .. } => guard.iter().for_each(|(reg, _)| f(*reg)),
         Step::Plain(inst) => {
@@ -157,7 +174,7 @@ fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
 }
 
 /// Registers that a step always writes.
-fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
+pub(super) fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     if let Step::Plain(inst) = step
         // The branch around a control instruction has done what its guard says.
         && (inst.guard.is_none() || super::is_control(&inst.op))
@@ -166,8 +183,28 @@ fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
     }
 }
 
-fn all_writes(step: &Step<'_>, mut f: impl FnMut(Reg)) {
-    let Step::Plain(inst) = step else { return };
+fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
+    if let Step::Plain(inst) = step {
+        writes_of(inst, f);
+    }
+}
+
+/// How many instructions write each register; that it is a parameter counts as one.
+pub(super) fn write_counts(body: &Body) -> Vec<u32> {
+    let mut writes = vec![0; body.registers.len()];
+    for formal in &body.params {
+        if let Formal::Reg(reg) = formal {
+            writes[reg.0 as usize] += 1;
+        }
+    }
+    for inst in &body.insts {
+        writes_of(inst, |reg| writes[reg.0 as usize] += 1);
+    }
+    writes
+}
+
+/// The registers that an instruction may write.
+pub(super) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
     inst.dsts.iter().flatten().for_each(|reg| f(*reg));
     if let Op::Call { rets, .. } = &inst.op {
         for ret in rets {

@@ -15,17 +15,13 @@ use crate::ir::{
 
 /// Adds the instructions for `inst`.
 pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
+    if b.names_constant(inst) {
+        return Ok(());
+    }
     let start = b.here();
     let done = one(b, inst);
     if done.is_none() {
-        let opcode = match &inst.op {
-            Op::Unsupported { opcode } => opcode.clone(),
-            op => format!("{op:?}"),
-        };
-        return Err(CannotRun {
-            opcode,
-            line: inst.line,
-        });
+        return Err(cannot_run(inst));
     }
     if let Some((reg, negated)) = inst.guard
         && !is_control(&inst.op)
@@ -34,6 +30,17 @@ pub(super) fn lower(b: &mut Builder<'_>, inst: &Inst) -> Result<(), CannotRun> {
         b.guard_from(start, (predicate, negated), inst.line);
     }
     Ok(())
+}
+
+/// What to say of an instruction that has no handlers.
+pub(super) fn cannot_run(inst: &Inst) -> CannotRun {
+    CannotRun {
+        opcode: match &inst.op {
+            Op::Unsupported { opcode } => opcode.clone(),
+            op => format!("{op:?}"),
+        },
+        line: inst.line,
+    }
 }
 
 /// `ret` at the end of a function that has none.
@@ -112,12 +119,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Pack { .. } => pack(b, inst)?,
         Op::Unpack { .. } => unpack(b, inst)?,
         Op::Cvta { space, to, ty } => {
-            let window = match space {
-                Space::Generic | Space::Global | Space::Const => 0,
-                Space::Shared | Space::SharedCluster => window::SHARED,
-                Space::Local => window::LOCAL,
-                Space::Param => window::PARAM,
-            };
+            let window = window_of(*space);
             if ty.size() != 8 && window != 0 {
                 return None;
             }
@@ -151,6 +153,16 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         _ => simple(b, inst)?,
     }
     Some(())
+}
+
+/// What leads from an address in a space to the generic one.
+pub(super) fn window_of(space: Space) -> u64 {
+    match space {
+        Space::Generic | Space::Global | Space::Const => 0,
+        Space::Shared | Space::SharedCluster => window::SHARED,
+        Space::Local => window::LOCAL,
+        Space::Param => window::PARAM,
+    }
 }
 
 /// Row `half` of a register of 128 bits.
@@ -488,7 +500,11 @@ pub(super) fn address(
 
 /// The elements of an access as the engine moves them: bytes of one, class of their registers. `None`, and so a refusal
 /// of the instruction, where the registers of a vector differ in width.
-fn elements(b: &Builder<'_>, m: &MemMods, regs: &[Option<Reg>]) -> Option<(u32, RegClass)> {
+pub(super) fn elements(
+    b: &Builder<'_>,
+    m: &MemMods,
+    regs: &[Option<Reg>],
+) -> Option<(u32, RegClass)> {
     let mut classes = regs.iter().flatten().map(|r| b.class(*r));
     let first = classes.next();
     if classes.any(|class| Some(class) != first) {
@@ -537,19 +553,8 @@ fn load(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
 
 /// `ld.param` of a kernel at a known offset: a constant of the launch.
 fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
-    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
-    else {
-        return None;
-    };
-    let offset = offset
-        .checked_add(m.offset)
-        .and_then(|o| u32::try_from(o).ok())?;
+    let offset = parameter(b, inst, m)?;
     let size = m.ty.size();
-    // A read past the parameters is left to the checks of a real load.
-    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
-    if end > b.param_bytes() || !offset.is_multiple_of(size) || size > 8 {
-        return None;
-    }
     for (i, d) in (0..).zip(&inst.dsts) {
         let Some(d) = *d else { continue };
         let class = b.class(d);
@@ -560,6 +565,22 @@ fn load_parameter(b: &mut Builder<'_>, inst: &Inst, m: &MemMods) -> Option<()> {
         b.push_form(&form, [to, Slot(0)], &[value], inst.line);
     }
     Some(())
+}
+
+/// Where in the parameters of the launch a load reads, if that is known and there.
+pub(super) fn parameter(b: &Builder<'_>, inst: &Inst, m: &MemMods) -> Option<u32> {
+    let (Space::Param, Operand::Address(Address::Param { offset })) = (m.space, inst.srcs.first()?)
+    else {
+        return None;
+    };
+    let offset = offset
+        .checked_add(m.offset)
+        .and_then(|o| u32::try_from(o).ok())?;
+    let size = m.ty.size();
+    // A read past the parameters is left to the checks of a real load.
+    let end = offset.checked_add(size.checked_mul(u32::from(m.vec))?)?;
+    let there = end <= b.param_bytes() && offset.is_multiple_of(size) && size <= 8;
+    there.then_some(offset)
 }
 
 /// Part `i` of an access, of up to four elements.

@@ -119,7 +119,7 @@ fn setp(
     let form = match ty {
         B16 | U16 | S16 => int!(Rare, Rare, i16, u16),
         B32 | U32 | S32 => int!(Hot, Common, i32, u32),
-        B64 | U64 | S64 => int!(Common, Rare, i64, u64),
+        B64 | U64 | S64 => int!(Common, Common, i64, u64),
         F32 if !ftz => float!(f32),
         F32 => test_rare::<f32, _>(mods, |m, a, b| compare_f32(m.compare(), a, b, true)),
         F64 => float!(f64),

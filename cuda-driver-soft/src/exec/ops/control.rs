@@ -17,6 +17,21 @@ pub(crate) fn branch() -> Handlers {
     Rare::compile::<Branch>()
 }
 
+/// `@p bra` in the code for converged warps.
+pub(crate) fn branch_together() -> Handlers {
+    Rare::compile::<BranchTogether>()
+}
+
+/// Goes to the instruction `aux`; the last `mods` instructions, itself among them, count for nothing.
+pub(crate) fn begin() -> Handlers {
+    Rare::compile::<Begin>()
+}
+
+/// What the code for converged warps leaves to that for any lanes.
+pub(crate) fn leave() -> Handlers {
+    Rare::compile::<Leave>()
+}
+
 /// `@p` before any other instruction, which follows.
 pub(crate) fn guard() -> Handlers {
     Rare::compile::<Guard>()
@@ -85,6 +100,60 @@ impl Body for Branch {
         } else {
             Flow::Diverge
         }
+    }
+}
+
+struct BranchTogether;
+
+impl Body for BranchTogether {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        // SAFETY: as promised by the caller; the decoder made `a` a predicate.
+        let taken = unsafe { holds(regs, inst, mask) };
+        if taken == 0 {
+            return Flow::Next;
+        }
+        if taken != mask {
+            return Flow::Leave;
+        }
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+struct Begin;
+
+impl Body for Begin {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        // Which blocks find registers to use again depends on the host's threads, and steps must not.
+        m.steps = m.steps.wrapping_sub(u64::from(inst.mods));
+        m.target = inst.aux;
+        Flow::Jump
+    }
+}
+
+struct Leave;
+
+impl Body for Leave {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::Leave
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
 
+pub(crate) mod affine;
+
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
 use crate::exec::lanes::{self, LANES, Lanes, Mask};
@@ -116,7 +118,9 @@ impl Access {
 /// Handlers of a load.
 pub(crate) fn load(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
-    if plain && access.wide_address && matches!(access.space, Space::Global | Space::Const) {
+    // Where a generic address leads elsewhere, it is not in the allocation that is remembered.
+    let global = matches!(access.space, Space::Global | Space::Const | Space::Generic);
+    if plain && access.wide_address && global {
         match (access.element, access.class) {
             (4, RegClass::B32) => return Hot::compile::<LoadGlobal<u32>>(),
             (8, RegClass::B64) => return Hot::compile::<LoadGlobal<u64>>(),
@@ -126,7 +130,7 @@ pub(crate) fn load(access: &Access) -> Handlers {
     if plain && access.space == Space::Shared {
         match (access.element, access.class, access.wide_address) {
             (4, RegClass::B32, false) => return Hot::compile::<LoadShared<u32, u32>>(),
-            (4, RegClass::B32, true) => return Common::compile::<LoadShared<u32, u64>>(),
+            (4, RegClass::B32, true) => return Hot::compile::<LoadShared<u32, u64>>(),
             (8, RegClass::B64, false) => return Hot::compile::<LoadShared<u64, u32>>(),
             (8, RegClass::B64, true) => return Common::compile::<LoadShared<u64, u64>>(),
             _ => {}
@@ -138,7 +142,8 @@ pub(crate) fn load(access: &Access) -> Handlers {
 /// Handlers of a store.
 pub(crate) fn store(access: &Access) -> Handlers {
     let plain = access.count == 1 && !access.strong && access.align == access.element;
-    if plain && access.wide_address && access.space == Space::Global {
+    let global = matches!(access.space, Space::Global | Space::Generic);
+    if plain && access.wide_address && global {
         match (access.element, access.class) {
             (4, RegClass::B32) => return Hot::compile::<StoreGlobal<u32>>(),
             (8, RegClass::B64) => return Hot::compile::<StoreGlobal<u64>>(),
@@ -148,7 +153,7 @@ pub(crate) fn store(access: &Access) -> Handlers {
     if plain && access.space == Space::Shared {
         match (access.element, access.class, access.wide_address) {
             (4, RegClass::B32, false) => return Hot::compile::<StoreShared<u32, u32>>(),
-            (4, RegClass::B32, true) => return Common::compile::<StoreShared<u32, u64>>(),
+            (4, RegClass::B32, true) => return Hot::compile::<StoreShared<u32, u64>>(),
             (8, RegClass::B64, false) => return Hot::compile::<StoreShared<u64, u32>>(),
             (8, RegClass::B64, true) => return Common::compile::<StoreShared<u64, u64>>(),
             _ => {}

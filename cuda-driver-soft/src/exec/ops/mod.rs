@@ -18,11 +18,13 @@
 //! | `matrix` | mma wmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `video` | vadd … vset4 |
+//! | `affine`, `memory::affine` | what converged warps compute once for all lanes, and the addresses that come of it |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
 //!
 //! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
 //! compiled for each instruction set.
 
+pub(crate) mod affine;
 pub(crate) mod asynchronous;
 pub(crate) mod atomic;
 pub(crate) mod atomic128;

@@ -24,8 +24,10 @@
 //! | `bits`, `carry` | bfe bfi bfind bmsk brev clz popc fns prmt szext dp2a dp4a; add.cc addc sub.cc subc mad.cc madc |
 //! | `atomic` | what atom and red compute, where no other instruction does |
 //! | `video` | vadd vsub vabsdiff vmin vmax vshl vshr vset vmad, and the forms for two and four elements |
+//! | `affine` | integer instructions on rows in which each lane has the same step to the next |
 //! | `round`, `elementary` | the one place where an exact value becomes a rounded one; functions in f64 below `approx` |
 
+pub mod affine;
 pub mod approx;
 pub mod atomic;
 pub mod bits;

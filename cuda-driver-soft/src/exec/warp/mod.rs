@@ -150,35 +150,48 @@ impl Warp {
             turn: 0,
             since_turn: 0,
         };
-        warp.begin(frames, lanes)?;
+        warp.begin(frames, lanes, true)?;
         Some(warp)
     }
 
-    /// Makes a warp that is done ready for the same place in another block.
-    pub(crate) fn reuse(&mut self, frames: &mut Frames<'_>, here: Here, lanes: Mask) -> Option<()> {
-        self.here = here;
+    /// Makes a warp that is done ready for the same place in another block, in which it has these lanes.
+    pub(crate) fn reuse(
+        &mut self,
+        frames: &mut Frames<'_>,
+        block: [u32; 3],
+        number: u64,
+        lanes: Mask,
+    ) -> Option<()> {
+        self.here.block = block;
+        self.here.number = number;
         self.live = lanes;
-        for frame in self.frames.drain(1..).flatten() {
-            frames.give_back(frame);
+        if self.frames.len() > 1 {
+            for frame in self.frames.drain(1..).flatten() {
+                frames.give_back(frame);
+            }
         }
         let frame = self.frames[0].as_mut()?;
-        frames.reuse(frame, here, lanes);
+        frames.reuse(frame, self.here, lanes);
         self.registers = frame.file.bytes();
-        self.begin(frames, lanes)
+        self.begin(frames, lanes, false)
     }
 
-    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask) -> Option<()> {
+    fn begin(&mut self, frames: &Frames<'_>, lanes: Mask, new: bool) -> Option<()> {
         self.ready.clear();
         self.parked.clear();
         self.turn = 0;
         self.since_turn = 0;
+        let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
             depth: 0,
-            pc: 0,
+            pc: frames.entry(function, lanes, new),
             mask: lanes,
         });
-        let bytes = u64::from(frames.code(self.frames[0].as_ref()?.function).local_bytes);
+        let bytes = u64::from(frames.code(function).local_bytes);
+        if bytes == 0 {
+            return Some(());
+        }
         let before = self.local.stride();
         self.local.reserve(bytes)?;
         self.local_held.grow_to(32 * self.local.stride())?;
@@ -204,9 +217,14 @@ impl Warp {
         frames: &mut Frames<'_>,
         share: i64,
     ) -> Pause {
-        std::mem::swap(&mut m.spaces.local, &mut self.local);
+        // Most kernels have none.
+        if self.local.stride() > 0 {
+            std::mem::swap(&mut m.spaces.local, &mut self.local);
+        }
         let pause = self.run_splits(m, frames, share);
-        std::mem::swap(&mut m.spaces.local, &mut self.local);
+        if m.spaces.local.stride() > 0 {
+            std::mem::swap(&mut m.spaces.local, &mut self.local);
+        }
         pause
     }
 
@@ -216,21 +234,34 @@ impl Warp {
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
         m.live = self.live;
         loop {
-            let Some(mut split) = self.ready.pop() else {
+            // In parts: a split that is put together from parts to be copied as a whole makes the CPU wait.
+            let Some(Split {
+                frame: id,
+                depth,
+                pc,
+                mut mask,
+            }) = self.ready.pop()
+            else {
                 return self.settle(m, frames);
             };
             while let Some(other) = self.ready.last()
-                && (other.frame, other.pc) == (split.frame, split.pc)
+                && (other.frame, other.pc) == (id, pc)
             {
-                split.mask |= other.mask;
+                mask |= other.mask;
                 self.ready.pop();
             }
+            let split = |pc: u32, mask: Mask| Split {
+                frame: id,
+                depth,
+                pc,
+                mask,
+            };
             // Where it meets the next one. In its turn it goes past: the order would only hold it again.
             let stop = match self.ready.last() {
-                Some(other) if other.frame == split.frame && other.pc > split.pc => other.pc,
+                Some(other) if other.frame == id && other.pc > pc => other.pc,
                 _ => u32::MAX,
             };
-            let Some(frame) = self.frames[split.frame as usize].as_mut() else {
+            let Some(frame) = self.frames[id as usize].as_mut() else {
                 continue;
             };
             let code = frames.code(frame.function);
@@ -248,27 +279,22 @@ impl Warp {
             let quantum = quantum.max(1);
             m.quantum = quantum;
             // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
-            let (pc, event) =
-                unsafe { run(m, code, frame.file.regs(), split.pc, split.mask, stop) };
-            split.pc = pc;
+            let (pc, event) = unsafe { run(m, code, frame.file.regs(), pc, mask, stop) };
             // Every way to go round counts: a loop that splits the lanes each time, one made of jump tables, calls that
             // call. Else those that the lanes wait for would never run.
             let mut rounds = quantum - m.quantum.max(0);
             match event {
-                Event::Stop | Event::Quantum => self.push(split),
+                Event::Stop | Event::Quantum => self.push(split(pc, mask)),
                 Event::Diverge => {
                     m.steps += 1;
                     rounds += i64::from(m.target <= pc);
-                    self.push(Split {
-                        pc: pc + 1,
-                        mask: split.mask & !m.taken,
-                        ..split
-                    });
-                    self.push(Split {
-                        pc: m.target,
-                        mask: m.taken,
-                        ..split
-                    });
+                    self.push(split(pc + 1, mask & !m.taken));
+                    self.push(split(m.target, m.taken));
+                }
+                Event::Leave => {
+                    // The warp is all here, so nobody is to be ordered.
+                    let pc = frames.leave(frame, self.here, pc);
+                    self.ready.push(split(pc, mask));
                 }
                 Event::Fault => {
                     return Pause::Fault {
@@ -289,14 +315,24 @@ impl Warp {
                             count: None,
                             op: BarOp::Sync,
                             holds: 0,
-                            lanes: split.mask,
+                            lanes: mask,
                             line: code.lines[pc as usize],
                         };
-                        split.pc += 1;
-                        self.ready.push(split);
+                        self.ready.push(split(pc + 1, mask));
                         return Pause::Barrier;
                     }
-                    match self.act(m, frames, code, split, index) {
+                    // The end of a kernel, for all lanes at once.
+                    if let Action::Return = &code.actions[index as usize]
+                        && frame.caller.is_none()
+                        && mask == self.live
+                        && self.parked.is_empty()
+                    {
+                        frame.live = 0;
+                        self.live = 0;
+                        m.live = 0;
+                        return Pause::Done;
+                    }
+                    match self.act(m, frames, code, split(pc, mask), index) {
                         Ok(more) => rounds += more,
                         Err(line) => return Pause::Fault { line },
                     }
@@ -338,6 +374,7 @@ impl Warp {
 
     /// Runs an instruction of the scheduler, and says how many jumps backwards it is worth. `Err`: the line of the fault,
     /// which is recorded.
+    #[inline(never)]
     fn act(
         &mut self,
         m: &mut Machine<'_>,

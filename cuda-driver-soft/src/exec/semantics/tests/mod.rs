@@ -1,5 +1,6 @@
 //! The referees: `rustc_apfloat` for IEEE operations, wide integers for the others, and values recorded on a GPU.
 
+mod affine;
 mod approx;
 mod bits;
 mod cvt;
