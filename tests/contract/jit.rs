@@ -7,7 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::gpu::Gpu;
 use crate::common::{Codes, driver_version, needs, ptx};
-use crate::is;
+use crate::{is, ok};
 
 /// The code of loading `text`, to which a terminating zero is added.
 fn load(text: &[u8]) -> u32 {
@@ -541,4 +541,32 @@ fn options() {
             ptr::null_mut()
         )
     );
+}
+
+#[test]
+fn registers_are_bounded_by_an_option() {
+    let gpu = Gpu::new();
+    let text = ptx("int_arith.ptx");
+    let of = |most: Option<usize>| {
+        let mut names = [CUjit_option::CU_JIT_MAX_REGISTERS];
+        let mut values = [ptr::without_provenance_mut(most.unwrap_or(0))];
+        let mut module = ptr::null_mut();
+        ok!(cuModuleLoadDataEx(
+            &raw mut module,
+            text.as_ptr().cast(),
+            u32::from(most.is_some()),
+            names.as_mut_ptr(),
+            values.as_mut_ptr()
+        ));
+        let mut registers = 0;
+        ok!(cuFuncGetAttribute(
+            &raw mut registers,
+            CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS,
+            gpu.function(module, "int_ops_u64")
+        ));
+        ok!(cuModuleUnload(module));
+        registers
+    };
+    assert!(of(None) >= of(Some(32)));
+    assert!(of(Some(32)) <= 32);
 }

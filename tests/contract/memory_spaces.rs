@@ -162,3 +162,27 @@ fn generic_pointers() {
         .collect();
     assert_eq!(gpu.read::<u32>(out, 256), expected);
 }
+
+#[test]
+fn elements_by_a_register() {
+    let mut gpu = Gpu::new();
+    let kernel = gpu.kernel("subscript.ptx", "elements");
+    let out = gpu.alloc(8 * 64);
+    gpu.launch(kernel, [1, 1, 1], [8, 1, 1], 0, &mut arguments![out]);
+    let seen = gpu.read::<u64>(out, 64);
+    for t in 0..8 {
+        let k = t % 4;
+        let byte = if t == 3 { 3 } else { 77 };
+        let expected = [
+            k * k,
+            (k + 2) * (k + 2),
+            k * k,
+            k * k,
+            2 * k + 1,
+            100 + (t ^ 7),
+            byte,
+            (k + 1) * (k + 1),
+        ];
+        assert_eq!(seen[t as usize * 8..][..8], expected, "thread {t}");
+    }
+}

@@ -296,3 +296,28 @@ fn a_stream_is_destroyed_with_work_in_it() {
         "the work was not done".to_owned()
     });
 }
+
+#[test]
+fn a_stream_that_captures_nothing() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let own = stream(0);
+    for stream in [own, ptr::null_mut()] {
+        let none = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        let mut status = CUstreamCaptureStatus(77);
+        is!(
+            c,
+            0,
+            cuStreamGetCaptureInfo(
+                stream,
+                &raw mut status,
+                ptr::null_mut(),
+                ptr::null_mut(),
+                ptr::null_mut(),
+                ptr::null_mut()
+            )
+        );
+        c.that(status == none, || format!("{status:?}"));
+    }
+    is!(c, 0, cuStreamDestroy(own));
+}

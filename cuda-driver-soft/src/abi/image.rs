@@ -153,6 +153,7 @@ impl Jit {
                 {
                     return Err(Error::INVALID_VALUE);
                 }
+                CUjit_option::CU_JIT_MAX_REGISTERS => jit.options.most_registers = Some(number),
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER => buffers[0] = Some(*value),
                 CUjit_option::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => {

@@ -3,11 +3,11 @@
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUgreenCtx, CUhostFn, CUresult, CUstream, CUstreamCallback,
-    CUstreamCaptureStatus,
+    CUcontext, CUdevice, CUdeviceptr, CUgraph, CUgraphEdgeData, CUgraphNode, CUgreenCtx, CUhostFn,
+    CUresult, CUstream, CUstreamCallback, CUstreamCaptureStatus, cuuint64_t,
 };
 
-use super::args::set;
+use super::args::{Caller, set};
 use super::exports;
 use crate::driver::error::{Error, Result};
 use crate::driver::process::driver_without_fault;
@@ -32,6 +32,19 @@ fn launch_host_function(
         }
     };
     stream.submit(&[], Work::Host(Box::new(call)), 0);
+    Ok(())
+}
+
+/// No stream captures: cuStreamBeginCapture is not supported yet.
+fn not_capturing(
+    c: Caller,
+    hstream: CUstream,
+    mode: Mode,
+    out: *mut CUstreamCaptureStatus,
+) -> Result<()> {
+    let out = c.out(out)?;
+    stream::named(hstream as usize, mode)?;
+    out.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
     Ok(())
 }
 
@@ -136,11 +149,25 @@ exports! {
     }
 
     inside fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
-        // No stream captures: cuStreamBeginCapture is not supported yet.
-        let out = c.out(out)?;
-        stream::named(hstream as usize, mode)?;
-        out.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
-        Ok(())
+        not_capturing(c, hstream, mode, out)
+    }
+
+    // What a capture has made is told of one that is going on only.
+    inside fn cuStreamGetCaptureInfo | cuStreamGetCaptureInfo_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus, _id: *mut cuuint64_t) {
+        not_capturing(c, hstream, mode, out)
+    }
+
+    inside fn cuStreamGetCaptureInfo_v2 | cuStreamGetCaptureInfo_v2_ptsz [c, mode] (
+        hstream: CUstream, out: *mut CUstreamCaptureStatus, _id: *mut cuuint64_t, _graph: *mut CUgraph, _nodes: *mut *const CUgraphNode, _count: *mut usize,
+    ) {
+        not_capturing(c, hstream, mode, out)
+    }
+
+    inside fn cuStreamGetCaptureInfo_v3 | cuStreamGetCaptureInfo_v3_ptsz [c, mode] (
+        hstream: CUstream, out: *mut CUstreamCaptureStatus, _id: *mut cuuint64_t, _graph: *mut CUgraph, _nodes: *mut *const CUgraphNode,
+        _edges: *mut *const CUgraphEdgeData, _count: *mut usize,
+    ) {
+        not_capturing(c, hstream, mode, out)
     }
 
     fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, length: usize, flags: c_uint) {

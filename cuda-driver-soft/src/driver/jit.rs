@@ -20,6 +20,8 @@ const ELF_HEADER: usize = 64;
 pub(crate) struct Options {
     /// `CU_JIT_TARGET`: the architecture to compile for.
     pub(crate) target: Option<u32>,
+    /// `CU_JIT_MAX_REGISTERS`: what a kernel may have, as `.maxnreg` says it.
+    pub(crate) most_registers: Option<u32>,
     /// One that only the compiler looks at has a value that it does not take.
     pub(crate) refused: bool,
 }
@@ -55,6 +57,18 @@ pub(crate) fn compile(
     log: &mut Log,
 ) -> Result<Arc<ir::Module>> {
     check_options(options)?;
+    let mut module = compiled(image, device, log)?;
+    // The module is fresh, so nobody else has it.
+    if let (Some(most), Some(module)) = (options.most_registers, Arc::get_mut(&mut module)) {
+        for function in &mut module.functions {
+            let own = function.directives.maxnreg.unwrap_or(most);
+            function.directives.maxnreg = Some(own.min(most));
+        }
+    }
+    Ok(module)
+}
+
+fn compiled(image: &Image, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
     match image {
         Image::Elf(bytes) => match cubin::read(bytes) {
             Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(

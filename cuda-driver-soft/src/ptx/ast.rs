@@ -256,6 +256,12 @@ pub(super) enum OperandKind {
         offset: i64,
         index: bool,
     },
+    /// `variable[register+offset]`, in elements.
+    Subscript {
+        name: Name,
+        index: Name,
+        offset: i64,
+    },
     Int(u64),
     F32(u32),
     /// `hex`: written as `0d…`.

@@ -193,6 +193,17 @@ impl<'u> Walker<'u> {
                 offset,
                 index,
             } => (name, Selector::None, offset, index),
+            OperandKind::Subscript {
+                name,
+                index,
+                offset,
+            } => {
+                self.faults.mismatch |= !holds_address(ty);
+                if let Some(place) = self.subscript(name, index, offset, from.pos) {
+                    self.srcs.push(place.operand);
+                }
+                return;
+            }
             OperandKind::Not(_) if ty == Type::Pred => {
                 return self.operand(
                     1,

@@ -49,7 +49,7 @@ impl Walker<'_> {
                     return None;
                 }
                 if index {
-                    self.faults.mismatch = true;
+                    self.say(pos, "Array indexing on non-array".to_owned());
                     return None;
                 }
                 Some(Place {
@@ -138,6 +138,13 @@ impl Walker<'_> {
                 index: true,
             } if matches!(self.root, "ld" | "ldu" | "st") => {
                 self.place(name, offset, true, address.pos)
+            }
+            OperandKind::Subscript {
+                name,
+                index,
+                offset,
+            } if matches!(self.root, "ld" | "ldu" | "st") => {
+                self.subscript(name, index, offset, address.pos)
             }
             OperandKind::Address { base: None, offset } => {
                 if space != Space::Local {

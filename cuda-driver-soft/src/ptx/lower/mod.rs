@@ -10,6 +10,7 @@ mod frame;
 mod memory;
 mod operands;
 mod ranges;
+mod subscript;
 mod video;
 
 use super::ast::*;

@@ -145,6 +145,7 @@ impl Walker<'_> {
                 | OperandKind::Not(name)
                 | OperandKind::Neg(name, _)
                 | OperandKind::Offset { name, .. }
+                | OperandKind::Subscript { name, .. }
                 | OperandKind::Address {
                     base: Some(name), ..
                 } => name,

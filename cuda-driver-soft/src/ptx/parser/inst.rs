@@ -342,13 +342,23 @@ impl Parser<'_> {
                 }
                 Kind::Punct(b'[') => {
                     self.lexer.bump();
-                    let offset = self.integer()? as i64;
+                    let kind = if self.token().kind == Kind::Word && self.word() != b"WARP_SZ" {
+                        let index = self.name()?;
+                        let offset = self.offsets()?;
+                        OperandKind::Subscript {
+                            name,
+                            index,
+                            offset,
+                        }
+                    } else {
+                        OperandKind::Offset {
+                            name,
+                            offset: self.integer()? as i64,
+                            index: true,
+                        }
+                    };
                     self.expect(b']')?;
-                    OperandKind::Offset {
-                        name,
-                        offset,
-                        index: true,
-                    }
+                    kind
                 }
                 _ => OperandKind::Name(name, Selector::None),
             }
