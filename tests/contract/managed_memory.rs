@@ -125,3 +125,45 @@ fn what_was_said_of_a_range() {
     c.is(1, "not managed", say(plain, MIB, 1, 0));
     is!(c, 0, cuMemFree(plain));
 }
+
+#[test]
+fn places_have_a_type_and_a_number() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let address = managed(8192);
+    let mut stream = std::ptr::null_mut();
+    is!(c, 0, cuStreamCreate(&raw mut stream, 1));
+    is!(c, 0, cuMemPrefetchAsync(address, 8192, CPU, stream));
+    is!(c, 0, cuMemAdvise(address, 8192, CUmem_advise(3), 0));
+    // The type and number of the preferred place, and of the one last prefetched to.
+    for (which, expected) in [(2, 0), (4, CPU), (5, 1), (6, 0), (7, 2), (8, CPU)] {
+        let seen = attribute(which, address, 8192);
+        c.that(seen == expected, || format!("{which}: {seen}"));
+    }
+    let mut context = std::ptr::null_mut();
+    is!(c, 0, cuCtxGetCurrent(&raw mut context));
+    is!(c, 0, cuCtxSetCurrent(std::ptr::null_mut()));
+    is!(c, 201, cuMemAdvise(address, 8192, CUmem_advise(1), 0));
+    let mut value = 0_i32;
+    is!(
+        c,
+        201,
+        cuMemRangeGetAttribute(
+            (&raw mut value).cast::<c_void>(),
+            4,
+            CUmem_range_attribute(1),
+            address,
+            8192
+        )
+    );
+    // The stream says which context is meant.
+    is!(c, 0, cuMemPrefetchAsync(address, 8192, 0, stream));
+    is!(
+        c,
+        201,
+        cuMemPrefetchAsync(address, 8192, 0, std::ptr::null_mut())
+    );
+    is!(c, 0, cuCtxSetCurrent(context));
+    is!(c, 0, cuStreamDestroy(stream));
+    is!(c, 0, cuMemFree(address));
+}

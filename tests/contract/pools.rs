@@ -131,6 +131,41 @@ fn what_can_be_freed() {
 }
 
 #[test]
+fn what_is_freed_is_gone_at_once() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let stream = stream();
+    let pool = pool(0);
+    let used = Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+    let used_high = Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+    let (mut address, mut base) = (0, 0);
+    is!(
+        c,
+        0,
+        cuMemAllocFromPoolAsync(&raw mut address, 1000, pool, stream)
+    );
+    // The bytes that were asked for, and no more.
+    c.that(bytes(pool, used) == 1000, || "used".into());
+    is!(c, 0, cuMemFreeAsync(address, stream));
+    is!(c, 1, cuMemFreeAsync(address, stream));
+    is!(c, 1, cuMemFree(address));
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(&raw mut base, ptr::null_mut(), address)
+    );
+    c.that(bytes(pool, used) == 0, || "used after the free".into());
+    c.that(bytes(pool, used_high) == 1000, || "most used".into());
+    is!(c, 0, cuStreamSynchronize(stream));
+    let reserved = Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+    c.that(bytes(pool, reserved) == 0, || "reserved".into());
+    is!(c, 2, cuMemAllocAsync(&raw mut address, 1 << 50, stream));
+    is!(c, 1, cuMemFreeAsync(12345, stream));
+    is!(c, 0, cuMemPoolDestroy(pool));
+    is!(c, 0, cuStreamDestroy(stream));
+}
+
+#[test]
 fn more_than_there_is_in_turn() {
     let _gpu = Gpu::new();
     let stream = stream();
@@ -327,4 +362,7 @@ fn who_may_use_it() {
     other.allocType = CUmemAllocationType(0);
     let mut made = ptr::null_mut();
     is!(c, 1, cuMemPoolCreate(&raw mut made, &raw const other));
+    let mut nowhere = props(0);
+    nowhere.location = on_device(99);
+    is!(c, 1, cuMemPoolCreate(&raw mut made, &raw const nowhere));
 }

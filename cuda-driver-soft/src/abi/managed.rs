@@ -61,7 +61,7 @@ fn write(
     let values = common.attribute(attribute.0, bytes)?;
     let data = data.cast::<c_int>();
     c.out(data)?;
-    for (index, value) in values.into_iter().enumerate() {
+    for (index, value) in values.enumerate() {
         c.set_at(data, index, value);
     }
     Ok(())

@@ -143,10 +143,9 @@ exports! {
 
     fn cuMemPoolSetAccess [c] (pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize) {
         let pool = pool::get(pool as usize)?;
-        for wish in c.array(map, count)? {
-            pool.set_access(ordinal(&wish.location)?, wish.flags.0)?;
-        }
-        Ok(())
+        let wishes = c.array(map, count)?.into_iter();
+        let wishes = wishes.map(|wish| Ok((ordinal(&wish.location)?, wish.flags.0)));
+        pool.set_access(&wishes.collect::<Result<Vec<_>>>()?)
     }
 
     fn cuMemPoolGetAccess [c] (flags: *mut CUmemAccess_flags, pool: CUmemoryPool, location: *mut CUmemLocation) {

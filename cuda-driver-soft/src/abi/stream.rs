@@ -175,7 +175,7 @@ exports! {
         const GLOBAL: c_uint = 1;
         const SINGLE: c_uint = 4;
         let stream = stream::for_work(hstream as usize, mode)?;
-        let found = crate::memory::space().find(address);
+        let found = crate::driver::memory::find(address);
         // All of an allocation, and a single stream that was created.
         let whole = found.is_some_and(|a| {
             a.kind == crate::memory::Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)

@@ -11,6 +11,7 @@ use super::error::{Error, Result};
 use super::handle::Missing;
 use super::lanes::Lanes;
 use super::limits::Limits;
+use super::pool;
 use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
@@ -334,6 +335,7 @@ impl Context {
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
         self.drain();
+        pool::settle();
         observe_fault()
     }
 

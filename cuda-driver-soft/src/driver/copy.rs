@@ -7,7 +7,7 @@ use super::error::{Error, Result};
 use super::memory::Place;
 use super::process::observe_fault;
 use super::stream::StreamRef;
-use super::work::Work;
+use super::work::{Fault, Work};
 use crate::memory::{BadRange, space};
 
 /// Copies from pageable memory up to this many bytes are taken at once and written later.
@@ -27,11 +27,16 @@ pub(crate) fn cost(bytes: u64) -> u64 {
     bytes / 8
 }
 
-/// A range that was valid when it was checked is freed only after the work that uses it, so a failure here is rare:
-/// memory that another thread unregistered.
-pub(crate) fn report(result: std::result::Result<(), BadRange>) {
-    if let Err(error) = result {
-        crate::log!("a copy or fill was left out: {error}");
+/// What comes of a copy or fill when its turn has come. Its memory was there when it was asked for; it may be gone if another
+/// stream has freed it meanwhile.
+pub(crate) type Done = std::result::Result<(), BadRange>;
+
+/// Memory that is gone when a stream comes to work on it: as for kernels.
+fn fault(gone: BadRange) -> Fault {
+    Fault {
+        code: Error::ILLEGAL_ADDRESS.0,
+        message: format!("a copy or fill, of memory that was freed before its turn: {gone}"),
+        stderr: None,
     }
 }
 
@@ -61,17 +66,18 @@ pub(crate) fn copy(
             let Place::Device(_, address) = to else {
                 return Err(Error::UNKNOWN);
             };
-            stream.submit(
-                &[],
-                Work::Task(Box::new(move || report(space().write(address, &staged)))),
-                cost(bytes),
-            );
-            Ok(())
+            let task = move || {
+                to.check_still_there()?;
+                space().write(address, &staged)
+            };
+            run(task, cost(bytes), stream, false)
         }
         _ => {
             let wait = host_waits(&to, &from, waits);
             let task = move || {
-                report(match (to, from) {
+                to.check_still_there()?;
+                from.check_still_there()?;
+                match (to, from) {
                     (Place::Device(_, to), Place::Device(_, from)) => space().copy(to, from, bytes),
                     (Place::Device(_, to), Place::Host(from)) => from.write_to(to),
                     (Place::Host(to), Place::Device(_, from)) => to.read_from(from),
@@ -79,7 +85,7 @@ pub(crate) fn copy(
                         to.copy_from(from);
                         Ok(())
                     }
-                })
+                }
             };
             run(task, cost(bytes), stream, wait)
         }
@@ -100,21 +106,25 @@ fn is_host(place: &Place) -> bool {
     }
 }
 
-/// Does a task in the stream's order; at once if the host waits for it and nothing is before it.
+/// Does a task in the stream's order; at once if the host waits for it and nothing is before it. Memory that another thread
+/// freed while the host waited was freed before the call, as far as anybody can tell.
 pub(crate) fn run(
-    task: impl FnOnce() + Send + 'static,
+    task: impl FnOnce() -> Done + Send + 'static,
     cost: u64,
     stream: &StreamRef,
     wait: bool,
 ) -> Result<()> {
     if !wait {
+        let task = || task().map_err(fault);
         stream.submit(&[], Work::Task(Box::new(task)), cost);
         return Ok(());
     }
     stream.drain();
     observe_fault()?;
-    task();
-    Ok(())
+    task().map_err(|gone| {
+        crate::log!("a copy or fill, of memory that was freed meanwhile: {gone}");
+        Error::INVALID_VALUE
+    })
 }
 
 /// The value of a fill.
@@ -164,14 +174,16 @@ pub(crate) fn fill(
     place.check_writable()?;
     let wait = waits == Waits::Synchronous && is_host(&place);
     let task = move || {
+        place.check_still_there()?;
         for y in 0..height {
             let at = address + y * pitch;
-            report(match value {
+            match value {
                 Value::U8(v) => space().fill8(at, v, width),
                 Value::U16(v) => space().fill16(at, v, width),
                 Value::U32(v) => space().fill32(at, v, width),
-            });
+            }?;
         }
+        Ok(())
     };
     run(task, cost(all), stream, wait)
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::context::{self, Context};
 use super::error::{Error, Result};
+use super::pool;
 use super::process::{check_sticky, driver, driver_in_host_function, observe_fault};
 use super::stream::StreamRef;
 use super::work::{NodeId, Work};
@@ -146,6 +147,7 @@ impl Event {
         if let Some(node) = self.node() {
             graph().wait(node);
         }
+        pool::settle();
         observe_fault()
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::context;
 use super::device;
 use super::error::{Error, Result};
 use super::memory;
@@ -72,7 +73,7 @@ impl Location {
     fn id(self) -> i32 {
         match self {
             Location::Device(id) | Location::HostNuma(id) => id,
-            Location::Host => 0,
+            Location::Host => CPU,
         }
     }
 }
@@ -163,6 +164,7 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
 
 /// `cuMemAdvise`
 pub(crate) fn advise(address: u64, bytes: u64, advice: Advice) -> Result<()> {
+    context::current()?;
     let (allocation, range) = pages(address, bytes)?;
     let mut all = all();
     let pages = all.entry(allocation.id).or_insert_with(Pages::new);
@@ -197,6 +199,7 @@ pub(crate) struct Common {
 }
 
 pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
+    context::current()?;
     let (allocation, range) = pages(address, bytes)?;
     let all = all();
     let unsaid = Pages::new();
@@ -225,7 +228,16 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
 
 impl Common {
     /// The value of an attribute, as the integers that fill `bytes` bytes.
-    pub(crate) fn attribute(&self, attribute: u32, bytes: usize) -> Result<Vec<i32>> {
+    pub(crate) fn attribute(
+        &self,
+        attribute: u32,
+        bytes: usize,
+    ) -> Result<impl Iterator<Item = i32>> {
+        // The list may be as long as the caller says: what stands for nobody is not kept.
+        let fill = |known: Vec<i32>| {
+            let filled = known.into_iter().chain(std::iter::repeat(NOWHERE));
+            filled.take(bytes / 4)
+        };
         let ordinal = |l: Option<Location>| l.map_or(NOWHERE, Location::ordinal);
         // CU_MEM_LOCATION_TYPE_INVALID
         let kind = |l: Option<Location>| l.map_or(0, Location::kind);
@@ -237,9 +249,7 @@ impl Common {
                 if bytes == 0 || !bytes.is_multiple_of(4) {
                     return Err(Error::INVALID_VALUE);
                 }
-                let known = self.accessed_by.iter().copied();
-                let filled = known.chain(std::iter::repeat(NOWHERE));
-                return Ok(filled.take(bytes / 4).collect());
+                return Ok(fill(self.accessed_by.iter().copied().collect()));
             }
             4 => ordinal(self.prefetched),
             5 => kind(self.preferred),
@@ -249,7 +259,7 @@ impl Common {
             _ => return Err(Error::INVALID_VALUE),
         };
         if bytes == 4 {
-            Ok(vec![value])
+            Ok(fill(vec![value]))
         } else {
             Err(Error::INVALID_VALUE)
         }

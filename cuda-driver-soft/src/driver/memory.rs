@@ -10,7 +10,7 @@ use super::managed;
 use super::pool;
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
 use crate::memory::host::HostRange;
-use crate::memory::{Allocation, Kind, Quota, space};
+use crate::memory::{Allocation, BadRange, Kind, Quota, space};
 use crate::system::{self, Mapping};
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
@@ -33,9 +33,15 @@ fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The allocation that an address lies in. What kernels allocate is theirs: the host has no access to it.
+/// The allocation that an address lies in, for calls of the host.
 pub(crate) fn find(address: u64) -> Option<Allocation> {
-    space().find(address).filter(|a| a.kind != Kind::Heap)
+    space().find(address).filter(is_for_calls)
+}
+
+/// What kernels allocate is theirs: the host has no access to it. And what a stream is to free is gone for every call from
+/// then on, as recorded, though work that was queued before still finds it.
+fn is_for_calls(allocation: &Allocation) -> bool {
+    allocation.kind != Kind::Heap && !pool::is_leaving(allocation)
 }
 
 /// The contexts of a device: those whose memory is the device's.
@@ -64,8 +70,19 @@ pub(crate) fn info() -> Result<(u64, u64)> {
 }
 
 pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
+    allocate_beside(context, kind, bytes, 0)
+}
+
+/// Allocates where so many bytes of what is in use do not count.
+pub(crate) fn allocate_beside(
+    context: &Context,
+    kind: Kind,
+    bytes: u64,
+    uncounted: u64,
+) -> Result<u64> {
     let owners = owners_on(context.device)?;
-    let quota = quota(context.device, &owners);
+    let mut quota = quota(context.device, &owners);
+    quota.most = quota.most.saturating_add(uncounted);
     let allocated = space().alloc_within(kind, context.id(), bytes, quota);
     allocated.map_err(|error| {
         crate::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
@@ -129,9 +146,8 @@ pub(crate) fn note_flags(address: u64, flags: u32) {
 fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     let driver = driver_without_fault()?;
     free_nothing()?;
-    let allocation = space()
-        .find(address)
-        .filter(|a| a.base == address && ours(a.kind) && !pool::is_leaving(a))
+    let allocation = find(address)
+        .filter(|a| a.base == address && ours(a.kind))
         .ok_or_else(|| {
             crate::log!("{address:#x} is not the start of memory that this call can free");
             Error::INVALID_VALUE
@@ -298,8 +314,10 @@ impl Place {
     /// address of device memory is an error.
     pub(crate) fn of(range: HostRange, bytes: u64) -> Result<Place> {
         let address = range.address();
-        match find(address) {
-            Some(_) => Place::device(address, bytes),
+        match space().find(address) {
+            Some(known) if is_for_calls(&known) => Place::device(address, bytes),
+            // Managed memory that is about to go, too: it is not the program's own.
+            Some(_) => Err(Error::INVALID_VALUE),
             None if space().reserves(address) || address == 0 => Err(Error::INVALID_VALUE),
             None => Ok(Place::Host(range)),
         }
@@ -332,6 +350,23 @@ impl Place {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the memory is still what it was when the call named it: it may have been freed, and its address may be
+    /// another allocation's.
+    pub(crate) fn check_still_there(&self) -> std::result::Result<(), BadRange> {
+        let Place::Device(allocation, address) = *self else {
+            return Ok(());
+        };
+        let now = space().find(address).map(|a| a.id);
+        if now == Some(allocation.id) {
+            return Ok(());
+        }
+        Err(BadRange {
+            address,
+            bytes: allocation.bytes - (address - allocation.base),
+            inside: None,
+        })
     }
 
     /// Pageable memory of the program: a copy to or from it cannot wait for the device's convenience.

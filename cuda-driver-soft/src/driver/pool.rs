@@ -1,21 +1,24 @@
 //! Memory pools: allocations in the order of a stream.
 //!
-//! The memory is there when the call returns, and an address is freed when its stream has come so far. A pool keeps nothing
-//! for later, since getting memory costs nothing here; what it says that it reserves is what a GPU's would.
+//! The memory is there when the call returns. To free it takes two steps: from the call on it is gone for other calls, and
+//! no longer used; when its stream has come so far, it is gone for work, too. A pool keeps nothing for later, since getting
+//! memory costs nothing here; what it says that it reserves is what a GPU's would, which goes back to the device when
+//! somebody synchronises.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::context::Context;
 use super::device::{self, Device};
 use super::error::{Error, Result};
 use super::memory;
 use super::process::{driver, driver_without_fault};
 use super::stream::StreamRef;
-use super::work::Work;
+use super::work::{NodeId, Work};
+use super::workers::graph;
 use crate::memory::{Allocation, Kind, space};
 
-/// Sizes in a pool are multiples of this many bytes.
-const GRAIN: u64 = 512;
 /// What a pool takes from the device at a time, in bytes.
 const CHUNK: u64 = 32 << 20;
 
@@ -38,7 +41,10 @@ struct State {
     /// only to be asked for: memory is always there.
     reuse: [i32; 3],
     threshold: u64,
+    /// What was asked for, and not yet asked to be freed.
     used: Level,
+    /// Bytes that no stream has freed yet.
+    held: u64,
     reserved: Level,
     /// What other devices may do with it.
     access: HashMap<i32, u32>,
@@ -80,6 +86,7 @@ impl Pool {
                 reuse: [1; 3],
                 threshold: 0,
                 used: Level::default(),
+                held: 0,
                 reserved: Level::default(),
                 access: HashMap::new(),
             }),
@@ -96,16 +103,23 @@ impl Pool {
             Error::OUT_OF_MEMORY
         })?;
         state.used.set(used);
+        state.held += bytes;
         let reserved = state.reserved.now.max(used.next_multiple_of(CHUNK));
         state.reserved.set(reserved);
         Ok(())
     }
 
-    fn give(&self, bytes: u64) {
+    /// Memory that is used no more.
+    fn leave(&self, bytes: u64) {
         let mut state = self.state();
         state.used.now = state.used.now.saturating_sub(bytes);
-        let keep = state.threshold;
-        state.trim(keep);
+    }
+
+    /// Memory that is free.
+    fn give(&self, bytes: u64) {
+        let mut state = self.state();
+        state.held = state.held.saturating_sub(bytes);
+        UNSETTLED.store(true, Relaxed);
     }
 
     /// `cuMemPoolTrimTo`
@@ -151,6 +165,7 @@ impl Pool {
             4 => {
                 let value = bytes()?;
                 self.state().threshold = value;
+                UNSETTLED.store(true, Relaxed);
             }
             6 => {
                 nothing(bytes()?)?;
@@ -167,13 +182,15 @@ impl Pool {
         Ok(())
     }
 
-    /// `cuMemPoolSetAccess`: 0 for nothing, 3 for reading and writing.
-    pub(crate) fn set_access(&self, ordinal: i32, flags: u32) -> Result<()> {
-        device::get(ordinal)?;
-        if !matches!(flags, 0 | 3) || (ordinal == self.ordinal && flags == 0) {
-            return Err(Error::INVALID_VALUE);
+    /// `cuMemPoolSetAccess`: by device, 0 for nothing, 3 for reading and writing. All or none.
+    pub(crate) fn set_access(&self, wishes: &[(i32, u32)]) -> Result<()> {
+        for &(ordinal, flags) in wishes {
+            device::get(ordinal)?;
+            if !matches!(flags, 0 | 3) || (ordinal == self.ordinal && flags == 0) {
+                return Err(Error::INVALID_VALUE);
+            }
         }
-        self.state().access.insert(ordinal, flags);
+        self.state().access.extend(wishes.iter().copied());
         Ok(())
     }
 
@@ -187,8 +204,23 @@ impl Pool {
 
 impl State {
     fn trim(&mut self, keep: u64) {
-        let least = self.used.now.next_multiple_of(CHUNK);
-        self.reserved.now = least.max(self.reserved.now.min(keep));
+        let least = self.held.next_multiple_of(CHUNK);
+        self.reserved.now = self.reserved.now.min(keep.max(least));
+    }
+}
+
+/// Some pool may reserve more than it is to keep.
+static UNSETTLED: AtomicBool = AtomicBool::new(false);
+
+/// Somebody has synchronised: pools give back what is free, beyond what they are to keep.
+pub(crate) fn settle() {
+    if !UNSETTLED.swap(false, Relaxed) {
+        return;
+    }
+    for pool in driver().map_or_else(|_| Vec::new(), |driver| driver.pools.all()) {
+        let mut state = pool.state();
+        let keep = state.threshold;
+        state.trim(keep);
     }
 }
 
@@ -211,8 +243,17 @@ struct Known {
     devices: HashMap<i32, OfDevice>,
     /// By the allocation's number.
     allocations: HashMap<u64, Pooled>,
-    /// Allocations that a stream is to free.
-    leaving: std::collections::HashSet<u64>,
+    /// Allocations that a stream is to free, by their numbers.
+    leaving: HashMap<u64, Leaving>,
+}
+
+/// An allocation that a stream is to free.
+#[derive(Clone, Copy)]
+struct Leaving {
+    bytes: u64,
+    owner: u64,
+    /// The node that frees it; 0 until that is known.
+    node: NodeId,
 }
 
 fn known() -> MutexGuard<'static, Known> {
@@ -254,18 +295,20 @@ pub(crate) fn current_of(ordinal: i32) -> Result<usize> {
 /// `cuDeviceSetMemPool`
 pub(crate) fn set_current(ordinal: i32, handle: usize) -> Result<()> {
     of_device(device::get(ordinal)?)?;
+    // Held, so that the pool is not destroyed meanwhile.
+    let mut known = known();
     if get(handle)?.ordinal != ordinal {
         return Err(Error::INVALID_VALUE);
     }
-    if let Some(pools) = known().devices.get_mut(&ordinal) {
+    if let Some(pools) = known.devices.get_mut(&ordinal) {
         pools.current = handle;
     }
     Ok(())
 }
 
-/// `cuMemPoolCreate`
+/// `cuMemPoolCreate`: as recorded, a device that is not there is an invalid value.
 pub(crate) fn create(ordinal: i32, most: u64) -> Result<usize> {
-    device::get(ordinal)?;
+    device::get(ordinal).map_err(|_| Error::INVALID_VALUE)?;
     let pools = &driver_without_fault()?.pools;
     let made = pools.insert_with(|handle| Pool::new(handle, ordinal, false, most));
     Ok(made.handle)
@@ -277,7 +320,8 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     if pool.is_default {
         return Err(Error::INVALID_VALUE);
     }
-    if let Some(pools) = known().devices.get_mut(&pool.ordinal)
+    let mut known = known();
+    if let Some(pools) = known.devices.get_mut(&pool.ordinal)
         && pools.current == handle
     {
         pools.current = pools.default;
@@ -296,31 +340,54 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     if bytes == 0 {
         return Ok(0);
     }
-    let counted = bytes
-        .checked_next_multiple_of(GRAIN)
-        .ok_or(Error::OUT_OF_MEMORY)?;
-    let take = || {
-        pool.take(counted)?;
-        let allocated = memory::allocate(context, Kind::Device, bytes);
-        allocated.inspect_err(|_| pool.give(counted))
-    };
-    let address = take().or_else(|error| {
-        // What streams are to free is not free yet.
-        let leaving = !known().leaving.is_empty();
-        if error != Error::OUT_OF_MEMORY || !leaving {
-            return Err(error);
-        }
-        context.drain();
-        take()
+    let address = memory::allocate(context, Kind::Device, bytes).or_else(|error| match error {
+        Error::OUT_OF_MEMORY => alloc_after_frees(context, bytes),
+        _ => Err(error),
     })?;
-    if let Some(allocation) = space().find(address) {
-        let pooled = Pooled {
-            pool,
-            bytes: counted,
-        };
-        known().allocations.insert(allocation.id, pooled);
+    let allocation = space().find(address).ok_or(Error::UNKNOWN)?;
+    if let Err(error) = pool.take(bytes) {
+        // Nobody else knows the address yet.
+        let _ = space().free_if(address, |a| a.id == allocation.id);
+        return Err(error);
     }
+    let pooled = Pooled { pool, bytes };
+    known().allocations.insert(allocation.id, pooled);
     Ok(address)
+}
+
+/// What streams are to free of these contexts' memory.
+fn leaving_of(owners: &[u64]) -> Vec<Leaving> {
+    let known = known();
+    let leaving = known.leaving.values();
+    leaving
+        .filter(|l| owners.contains(&l.owner))
+        .copied()
+        .collect()
+}
+
+/// Allocates what there is no room for as long as streams have not freed what they are to free. They are waited for, one
+/// after the other, unless a host function holds them up: that may wait for the caller. What those will free counts as
+/// free, as it does for a GPU, which hands it out again in the order of streams.
+fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
+    let sum = |leaving: &[Leaving]| leaving.iter().map(|l| l.bytes).sum::<u64>();
+    let owners = memory::owners_on(context.device)?;
+    let mut leaving = leaving_of(&owners);
+    let stays = space().device_bytes(&owners).saturating_sub(sum(&leaving));
+    let room = context.device.total_memory().saturating_sub(stays);
+    if leaving.is_empty() || bytes > room {
+        return Err(Error::OUT_OF_MEMORY);
+    }
+    leaving.sort_unstable_by_key(|l| l.node);
+    let held_up = graph().behind_host_functions();
+    for freed in leaving.iter().filter(|l| !held_up.contains(&l.node)) {
+        graph().wait(freed.node);
+        let allocated = memory::allocate(context, Kind::Device, bytes);
+        if allocated != Err(Error::OUT_OF_MEMORY) {
+            return allocated;
+        }
+    }
+    let still = sum(&leaving_of(&owners));
+    memory::allocate_beside(context, Kind::Device, bytes, still)
 }
 
 /// `cuMemFreeAsync`, of whatever `cuMemFree` frees. Freeing NULL does nothing.
@@ -328,38 +395,59 @@ pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
     if address == 0 {
         return Ok(());
     }
-    let allocation = space()
-        .find(address)
-        .filter(|a| a.base == address && matches!(a.kind, Kind::Device | Kind::Managed));
-    let allocation = allocation.ok_or_else(|| {
-        crate::log!("{address:#x} is not the start of memory that this call can free");
-        Error::INVALID_VALUE
-    })?;
-    if !known().leaving.insert(allocation.id) {
-        crate::log!("{address:#x} is freed already, in the order of a stream");
-        return Err(Error::INVALID_VALUE);
-    }
+    let allocation = begin_free(address)?;
     let task = move || {
         if let Ok(freed) = space().free_if(address, |a| a.id == allocation.id) {
             memory::forget(&freed);
         }
+        Ok(())
     };
-    stream.submit(&[], Work::Task(Box::new(task)), 0);
+    let node = stream.submit(&[], Work::Task(Box::new(task)), 0);
+    if let Some(leaving) = known().leaving.get_mut(&allocation.id) {
+        leaving.node = node;
+    }
     Ok(())
+}
+
+/// From here on memory is gone for other calls.
+fn begin_free(address: u64) -> Result<Allocation> {
+    // Held from the look to the note: whoever frees it meanwhile forgets it after that.
+    let mut known = known();
+    let found = space().find(address).filter(|a| {
+        let ours = matches!(a.kind, Kind::Device | Kind::Managed);
+        ours && a.base == address && !known.leaving.contains_key(&a.id)
+    });
+    let allocation = found.ok_or_else(|| {
+        crate::log!("{address:#x} is not the start of memory that this call can free");
+        Error::INVALID_VALUE
+    })?;
+    let leaving = Leaving {
+        bytes: allocation.bytes,
+        owner: allocation.owner,
+        node: 0,
+    };
+    known.leaving.insert(allocation.id, leaving);
+    if let Some(Pooled { pool, bytes }) = known.allocations.get(&allocation.id) {
+        pool.leave(*bytes);
+    }
+    Ok(allocation)
 }
 
 /// Memory that is freed is not its pool's any more.
 pub(crate) fn forget(freed: &Allocation) {
     let mut known = known();
-    known.leaving.remove(&freed.id);
+    let left = known.leaving.remove(&freed.id).is_some();
     if let Some(Pooled { pool, bytes }) = known.allocations.remove(&freed.id) {
+        if !left {
+            pool.leave(bytes);
+        }
         pool.give(bytes);
     }
 }
 
 /// Whether a stream is to free it.
 pub(crate) fn is_leaving(allocation: &Allocation) -> bool {
-    known().leaving.contains(&allocation.id)
+    known().leaving.contains_key(&allocation.id)
 }
 
 /// The pool that memory came from; 0 for none.

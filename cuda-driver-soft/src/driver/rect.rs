@@ -1,6 +1,6 @@
 //! Copies of rectangles and boxes: rows of bytes, a pitch apart, in slices.
 
-use super::copy::{self, Waits};
+use super::copy::{self, Done, Waits};
 use super::error::{Error, Result};
 use super::memory::Place;
 use super::stream::StreamRef;
@@ -107,6 +107,8 @@ pub(crate) fn copy(
         .saturating_mul(extent.depth);
     let wait = copy::host_waits(&to.place, &from.place, waits);
     let task = move || {
+        to.place.check_still_there()?;
+        from.place.check_still_there()?;
         for z in 0..extent.depth {
             for y in 0..extent.height {
                 row(
@@ -115,17 +117,18 @@ pub(crate) fn copy(
                     &from,
                     z * from.slice + y * from.pitch,
                     extent.width,
-                );
+                )?;
             }
         }
+        Ok(())
     };
     copy::run(task, copy::cost(bytes), stream, wait)
 }
 
 /// Copies one row; the offsets are from the start of each side.
-fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) {
+fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> Done {
     let part = |host: &HostRange, offset: u64| host.part(offset as usize, width as usize);
-    copy::report(match (&to.place, &from.place) {
+    match (&to.place, &from.place) {
         (Place::Device(_, to), Place::Device(_, from)) => {
             space().copy(to + to_offset, from + from_offset, width)
         }
@@ -139,5 +142,5 @@ fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u6
             part(to, to_offset).copy_from(part(from, from_offset));
             Ok(())
         }
-    });
+    }
 }

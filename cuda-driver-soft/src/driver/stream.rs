@@ -6,6 +6,7 @@ use super::context::{self, Context};
 use super::error::{Error, Result};
 use super::event;
 use super::lanes::Lane;
+use super::pool;
 use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
@@ -211,6 +212,7 @@ impl StreamRef {
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
         self.drain();
+        pool::settle();
         observe_fault()
     }
 

@@ -6,7 +6,7 @@
 //! kernels), and a pool of workers (see [`super::workers`]) takes what is large, or what nobody has waited for.
 //! Host functions alone run on one thread of their own.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub(crate) enum Work {
     /// Notes the time at which all that it waits for is done.
     Stamp(Arc<OnceLock<Instant>>),
     /// A copy, a fill, a time stamp: one thread does it, without waiting for anything. Dropped after a fault.
-    Task(Box<dyn FnOnce() + Send>),
+    Task(Box<dyn FnOnce() -> Result<(), Fault> + Send>),
     /// A kernel, started by the thread that takes it.
     Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),
     /// A host function. It is told the code of the fault that happened before, 0 if none.
@@ -70,6 +70,8 @@ struct Node {
     open: usize,
     successors: Vec<NodeId>,
     work: Option<Work>,
+    /// A host function, also when it was taken to be run.
+    host: bool,
     cost: u64,
 }
 
@@ -184,6 +186,7 @@ impl Graph {
                 failed: false,
                 open,
                 successors: Vec::new(),
+                host: matches!(work, Work::Host(_)),
                 work: Some(work),
                 cost,
             },
@@ -211,6 +214,19 @@ impl Graph {
             self.write_printed(state);
         }
         done
+    }
+
+    /// The nodes that wait for a host function, be it through others.
+    pub(crate) fn behind_host_functions(&self) -> HashSet<NodeId> {
+        let state = self.lock();
+        let hosts = state.nodes.iter().filter(|(_, node)| node.host);
+        let mut todo: Vec<NodeId> = hosts.map(|(&id, _)| id).collect();
+        let mut behind = HashSet::new();
+        while let Some(node) = todo.pop().and_then(|id| state.nodes.get(&id)) {
+            let new = node.successors.iter().filter(|&&id| behind.insert(id));
+            todo.extend(new);
+        }
+        behind
     }
 
     /// Where the system gave no threads, does a piece of the work: else it would never be done for one who only asks.
@@ -330,8 +346,8 @@ impl Graph {
     fn run_piece(&self, piece: Piece) -> bool {
         match piece {
             Piece::Once(id, Work::Task(task)) => {
-                task();
-                self.finish(id, None);
+                let failed = task().err();
+                self.finish(id, failed);
                 true
             }
             Piece::Once(id, Work::Kernel(start)) => {

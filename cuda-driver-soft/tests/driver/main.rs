@@ -11,6 +11,7 @@ mod launch;
 mod limits;
 mod memory;
 mod module;
+mod pools;
 mod process;
 mod stream;
 mod vector_add;

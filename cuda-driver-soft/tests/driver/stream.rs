@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 /// A door that host functions wait at until the test opens it.
 #[derive(Default)]
-struct Door {
+pub(crate) struct Door {
     open: Mutex<bool>,
     opened: Condvar,
 }
 
 impl Door {
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.open.lock().unwrap() = true;
         self.opened.notify_all();
     }
@@ -45,7 +45,7 @@ unsafe extern "system" fn sleep(_: *mut c_void) {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-fn stream(flags: CUstream_flags) -> CUstream {
+pub(crate) fn stream(flags: CUstream_flags) -> CUstream {
     let mut stream = null_mut();
     check(unsafe { cuda().cuStreamCreate(&mut stream, flags.0) });
     stream
@@ -57,13 +57,14 @@ fn event(flags: CUevent_flags) -> CUevent {
     event
 }
 
-fn hold(stream: CUstream, door: &Door) {
+/// Holds a stream up until the door is open.
+pub(crate) fn hold(stream: CUstream, door: &Door) {
     let data = (&raw const *door).cast_mut().cast();
     check(unsafe { cuda().cuLaunchHostFunc(stream, Some(wait), data) });
 }
 
 const BLOCKING: CUstream_flags = CUstream_flags::CU_STREAM_DEFAULT;
-const NON_BLOCKING: CUstream_flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
+pub(crate) const NON_BLOCKING: CUstream_flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
 const NULL: CUstream = null_mut();
 
 #[test]

@@ -51,7 +51,10 @@ fn kernel(pieces: &Arc<Pieces>) -> Work {
 }
 
 fn task(f: impl FnOnce() + Send + 'static) -> Work {
-    Work::Task(Box::new(f))
+    Work::Task(Box::new(|| {
+        f();
+        Ok(())
+    }))
 }
 
 /// A small generator of numbers that are the same in each run.

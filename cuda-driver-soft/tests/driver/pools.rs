@@ -1,0 +1,245 @@
+//! Memory that a stream is to free: who still finds it, and what becomes of work that comes too late.
+
+use crate::common::{Context, check, cuda, expect, in_child};
+use crate::stream::{Door, NON_BLOCKING, hold, stream};
+use cuda_driver_sys::*;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// An address in the order of a stream.
+fn alloc(bytes: usize, stream: CUstream) -> CUdeviceptr {
+    let mut address = 0;
+    check(unsafe { cuda().cuMemAllocAsync(&mut address, bytes, stream) });
+    address
+}
+
+fn managed(bytes: usize) -> CUdeviceptr {
+    let mut address = 0;
+    check(unsafe { cuda().cuMemAllocManaged(&mut address, bytes, 1) });
+    address
+}
+
+fn pinned(bytes: usize) -> *mut c_void {
+    let mut address = null_mut();
+    check(unsafe { cuda().cuMemAllocHost(&mut address, bytes) });
+    address
+}
+
+#[test]
+fn what_a_stream_is_to_free_is_gone_for_calls() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
+    let host = pinned(64);
+    let (pooled, shared) = (alloc(1000, busy), managed(8192));
+    unsafe {
+        hold(busy, &door);
+        check(cuda.cuMemFreeAsync(pooled, busy));
+        check(cuda.cuMemFreeAsync(shared, busy));
+        for address in [pooled, shared] {
+            let (mut base, mut kind) = (0, 0u32);
+            expect(
+                cuda.cuMemGetAddressRange(&mut base, null_mut(), address + 8),
+                500,
+            );
+            let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+            let kind = (&raw mut kind).cast();
+            expect(cuda.cuPointerGetAttribute(kind, attribute, address), 1);
+            for stream in [busy, other] {
+                expect(cuda.cuMemcpyDtoHAsync(host, address, 64, stream), 1);
+                expect(cuda.cuMemcpyHtoDAsync(address, host, 64, stream), 1);
+                // Where the address says what is meant, managed memory must not be taken for the program's own.
+                expect(cuda.cuMemcpyAsync(host as u64, address, 64, stream), 1);
+                expect(cuda.cuMemsetD8Async(address, 1, 64, stream), 1);
+                expect(cuda.cuMemFreeAsync(address, stream), 1);
+            }
+            expect(cuda.cuMemFree(address), 1);
+        }
+        expect(cuda.cuMemAdvise(shared, 8192, CUmem_advise(1), 0), 1);
+        expect(cuda.cuMemPrefetchAsync(shared, 8192, 0, other), 1);
+        expect(cuda.cuStreamAttachMemAsync(other, shared, 0, 4), 1);
+        door.open();
+        check(cuda.cuStreamSynchronize(busy));
+        check(cuda.cuMemFreeHost(host));
+        check(cuda.cuStreamDestroy(busy));
+        check(cuda.cuStreamDestroy(other));
+    }
+}
+
+#[test]
+fn a_pool_gives_back_when_somebody_synchronises() {
+    let (cuda, _context) = (cuda(), Context::new());
+    let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
+    let mut pool = null_mut();
+    let mut props = CUmemPoolProps {
+        allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        ..Default::default()
+    };
+    props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    let of = |pool, attribute: u32| {
+        let mut value = 0u64;
+        let place = (&raw mut value).cast();
+        check(unsafe { cuda.cuMemPoolGetAttribute(pool, CUmemPool_attribute(attribute), place) });
+        value
+    };
+    unsafe {
+        check(cuda.cuMemPoolCreate(&mut pool, &props));
+        let mut address = 0;
+        check(cuda.cuMemAllocFromPoolAsync(&mut address, 1000, pool, busy));
+        // Reserved; used, now and at most.
+        let numbers = || [5, 7, 8].map(|attribute| of(pool, attribute));
+        assert_eq!(numbers(), [32 << 20, 1000, 1000]);
+        hold(busy, &door);
+        check(cuda.cuMemFreeAsync(address, busy));
+        assert_eq!(numbers(), [32 << 20, 0, 1000]);
+        // It is not free yet.
+        check(cuda.cuStreamSynchronize(other));
+        check(cuda.cuMemPoolTrimTo(pool, 0));
+        assert_eq!(numbers(), [32 << 20, 0, 1000]);
+        door.open();
+        while cuda.cuStreamQuery(busy).0 == 600 {}
+        assert_eq!(numbers(), [32 << 20, 0, 1000]);
+        check(cuda.cuStreamSynchronize(other));
+        assert_eq!(numbers(), [0, 0, 1000]);
+        // What did not fit was never used.
+        expect(
+            cuda.cuMemAllocFromPoolAsync(&mut address, 1 << 50, pool, busy),
+            2,
+        );
+        assert_eq!(numbers(), [0, 0, 1000]);
+        check(cuda.cuMemPoolDestroy(pool));
+        check(cuda.cuStreamDestroy(busy));
+        check(cuda.cuStreamDestroy(other));
+    }
+}
+
+/// Runs `work` on memory of 1 MiB that is there when it is asked for, and gone when its turn comes. In a process of its own.
+fn too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
+    let log = in_child(&format!("pools::{test}"), &[("CUDA_SOFT_LOG", "1")], || {
+        let (cuda, _context) = (cuda(), Context::new());
+        let (door, late, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
+        let (address, host) = (alloc(1 << 20, other), pinned(1 << 20));
+        unsafe {
+            hold(late, &door);
+            work(address, host, late);
+            check(cuda.cuMemFreeAsync(address, other));
+            check(cuda.cuStreamSynchronize(other));
+            door.open();
+            expect(cuda.cuStreamSynchronize(late), 700);
+            expect(cuda.cuStreamSynchronize(other), 700);
+        }
+        std::mem::forget(_context);
+    });
+    if let Some(log) = log {
+        assert!(log.contains("freed before its turn"), "{log}");
+    }
+}
+
+#[test]
+fn a_copy_that_comes_too_late() {
+    too_late("a_copy_that_comes_too_late", |address, host, stream| {
+        check(unsafe { cuda().cuMemcpyHtoDAsync(address, host, 1 << 20, stream) });
+    });
+}
+
+#[test]
+fn a_copy_to_the_host_that_comes_too_late() {
+    let name = "a_copy_to_the_host_that_comes_too_late";
+    too_late(name, |address, host, stream| {
+        check(unsafe { cuda().cuMemcpyDtoHAsync(host, address + 8, 8, stream) });
+    });
+}
+
+#[test]
+fn a_copy_of_pageable_memory_that_comes_too_late() {
+    let name = "a_copy_of_pageable_memory_that_comes_too_late";
+    too_late(name, |address, _, stream| {
+        let bytes = [1u8; 64];
+        let host = bytes.as_ptr().cast();
+        check(unsafe { cuda().cuMemcpyHtoDAsync(address, host, 64, stream) });
+    });
+}
+
+#[test]
+fn a_fill_that_comes_too_late() {
+    too_late("a_fill_that_comes_too_late", |address, _, stream| {
+        check(unsafe { cuda().cuMemsetD2D8Async(address, 16, 1, 8, 4, stream) });
+    });
+}
+
+#[test]
+fn a_rectangle_that_comes_too_late() {
+    too_late(
+        "a_rectangle_that_comes_too_late",
+        |address, host, stream| {
+            let copy = CUDA_MEMCPY2D {
+                srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+                srcHost: host,
+                srcPitch: 64,
+                dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                dstDevice: address,
+                dstPitch: 64,
+                WidthInBytes: 32,
+                Height: 4,
+                ..Default::default()
+            };
+            check(unsafe { cuda().cuMemcpy2DAsync(&copy, stream) });
+        },
+    );
+}
+
+#[test]
+fn the_next_one_at_the_same_address_is_left_alone() {
+    let name = "pools::the_next_one_at_the_same_address_is_left_alone";
+    in_child(name, &[], || {
+        const BYTES: usize = 8 << 20;
+        let (cuda, context) = (cuda(), Context::new());
+        let (door, late, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
+        let (address, host) = (managed(BYTES), pinned(BYTES));
+        unsafe {
+            host.cast::<u8>().write_bytes(7, BYTES);
+            hold(late, &door);
+            check(cuda.cuMemcpyHtoDAsync(address, host, BYTES, late));
+            check(cuda.cuMemFreeAsync(address, other));
+            check(cuda.cuStreamSynchronize(other));
+            // The system maps the same place again.
+            let next: Vec<_> = (0..4).map(|_| managed(BYTES)).collect();
+            door.open();
+            expect(cuda.cuStreamSynchronize(late), 700);
+            for at in next {
+                let bytes = std::slice::from_raw_parts(at as *const u8, BYTES);
+                assert!(bytes.iter().all(|&byte| byte == 0), "{at:#x}, {address:#x}");
+            }
+        }
+        std::mem::forget(context);
+    });
+}
+
+#[test]
+fn an_allocation_waits_for_no_host_function() {
+    let name = "pools::an_allocation_waits_for_no_host_function";
+    in_child(name, &[("CUDA_SOFT_MEMORY", "67108864")], || {
+        let (cuda, _context) = (cuda(), Context::new());
+        let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
+        let first = alloc(40 << 20, busy);
+        let mut second = 0;
+        unsafe {
+            hold(busy, &door);
+            check(cuda.cuMemFreeAsync(first, busy));
+            // Not even if all were free.
+            expect(cuda.cuMemAllocAsync(&mut second, 1 << 50, other), 2);
+            expect(cuda.cuMemAllocAsync(&mut second, 65 << 20, other), 2);
+            // In the order of streams there is room.
+            for stream in [other, busy] {
+                let second = alloc(60 << 20, stream);
+                expect(cuda.cuMemAllocAsync(&mut 0, 8 << 20, other), 2);
+                check(cuda.cuMemsetD8Async(second, 1, 60 << 20, stream));
+                check(cuda.cuMemFreeAsync(second, stream));
+            }
+            door.open();
+            check(cuda.cuCtxSynchronize());
+            let (mut free, mut total) = (0, 0);
+            check(cuda.cuMemGetInfo(&mut free, &mut total));
+            assert_eq!((free, total), (64 << 20, 64 << 20));
+        }
+    });
+}
