@@ -202,7 +202,7 @@ fn bulk_copies() {
 #[test]
 fn stores_that_a_barrier_is_told_of() {
     let text = ".shared .align 16 .b8 tile[32]; .shared .align 8 .b64 bar;
-    .visible .entry k(.param .u64 out) {
+    .visible .entry k(.param .u64 out) .reqnctapercluster 1, 1, 1 {
         .reg .pred %p<4>; .reg .b32 %r<12>; .reg .f32 %f<2>; .reg .b64 %rd<4>;
         ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u32 %r2, bar; mov.u32 %r3, tile;
         @%p1 bra ALL;
