@@ -2,7 +2,7 @@
 
 use crate::arguments;
 use crate::common::gpu::{Arguments, Gpu, Plain};
-use crate::common::needs;
+use crate::common::{driver_version, needs};
 use crate::ok;
 use cuda_driver::sys::*;
 
@@ -23,7 +23,7 @@ fn architecture() -> i32 {
 /// Runs a kernel `k` of one block, in PTX of this version and for this architecture, and gives back what is then in the
 /// memory that it was given. `None`: the device is too old, which is said.
 fn run<T: Plain>(
-    (version, sm): (&str, i32),
+    (major, minor, sm): (i32, i32, i32),
     text: &str,
     threads: u32,
     memory: &[T],
@@ -33,8 +33,13 @@ fn run<T: Plain>(
         needs(&format!("a device of sm_{sm} or later"));
         return None;
     }
+    // PTX 7.0 came with CUDA 11.0, 8.0 with 12.0, and so on.
+    if driver_version() < (major + 4) * 1000 + minor * 10 {
+        needs(&format!("a driver that knows PTX {major}.{minor}"));
+        return None;
+    }
     let module = gpu.text(&format!(
-        ".version {version}\n.target sm_{sm}\n.address_size 64\n{text}"
+        ".version {major}.{minor}\n.target sm_{sm}\n.address_size 64\n{text}"
     ));
     let kernel = gpu.function(module, "k");
     let buffer = gpu.upload(memory);
@@ -90,7 +95,7 @@ fn video() {
     );
     let mut memory = vec![0; cases.len()];
     memory[..3].copy_from_slice(&[A, B, C]);
-    if let Some(got) = run(("7.3", 52), &text, 1, &memory) {
+    if let Some(got) = run((7, 3, 52), &text, 1, &memory) {
         for ((text, want), got) in cases.iter().zip(got) {
             assert_eq!(got, *want, "{text} gives {got:#x}, not {want:#x}");
         }
@@ -114,7 +119,7 @@ fn memory_on_the_stack() {
         add.u64 %rd9, %rd4, %rd2; ld.local.u32 %r4, [%rd9];
         mul.wide.u32 %rd10, %r1, 8; add.u64 %rd1, %rd1, %rd10;
         st.global.v2.u32 [%rd1], {%r2, %r4}; ret; }";
-    if let Some(got) = run(("7.3", 52), text, 32, &[u32::MAX; 64]) {
+    if let Some(got) = run((7, 3, 52), text, 32, &[u32::MAX; 64]) {
         for (lane, words) in (0..).zip(got.chunks(2)) {
             assert_eq!(words, [0, lane]);
         }
@@ -142,7 +147,7 @@ fn atomic_operations_on_16_bytes() {
         st.global.v2.u64 [%rd1+32], {%rd8, %rd9};
     END: ret; }";
     let memory: [u64; 6] = [0, 1000, 3, 4, 0, 0];
-    if let Some(got) = run(("8.3", 90), text, 96, &memory) {
+    if let Some(got) = run((8, 3, 90), text, 96, &memory) {
         assert_eq!(got, [96, 904, 11, 22, 3, 4]);
     }
 }
@@ -178,7 +183,7 @@ fn bulk_copies() {
             _ => -1,
         })
         .collect();
-    let Some(got) = run(("8.0", 90), text, 64, &memory) else {
+    let Some(got) = run((8, 0, 90), text, 64, &memory) else {
         return;
     };
     let mut want = memory;
@@ -212,7 +217,7 @@ fn stores_that_a_barrier_is_told_of() {
         ld.shared.v2.u32 {%r5, %r6}, [%r3]; ld.shared.v2.u32 {%r7, %r8}, [%r3+24];
         mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2; st.global.v4.u32 [%rd1], {%r5, %r6, %r7, %r8};
         ret; }";
-    if let Some(got) = run(("8.1", 90), text, 64, &[0u32; 256]) {
+    if let Some(got) = run((8, 1, 90), text, 64, &[0u32; 256]) {
         let one = 1f32.to_bits();
         assert!(got.chunks(4).all(|w| w == [12, 7, one, one]), "{got:?}");
     }
@@ -227,7 +232,7 @@ fn a_barrier_in_two_parts() {
         barrier.cluster.arrive.aligned; bar.sync 0; barrier.cluster.wait.aligned; bra END;
     FIRST: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; bar.sync 0;
     END: mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r1; ret; }";
-    if let Some(got) = run(("7.8", 90), text, 64, &[99u32; 64]) {
+    if let Some(got) = run((7, 8, 90), text, 64, &[99u32; 64]) {
         assert!(got.iter().copied().eq(0..64));
     }
 }
@@ -275,7 +280,7 @@ fn small_elements(k: usize, bits: usize, types: &str, times: fn(i32, i32) -> i32
             b[row * 8 + lane / 4] = element(lane, 4, i);
         }
     }
-    let Some(got) = run(("7.1", 80), &text, 32, &memory) else {
+    let Some(got) = run((7, 1, 80), &text, 32, &memory) else {
         return;
     };
     for lane in 0..32 {
@@ -311,9 +316,50 @@ fn operands_that_need_a_place_of_their_own() {
         st.global.v4.u32 [%rd5], {%r1, %r2, %r3, %r4}; ret; }";
     let mut memory = [0; 4 * 48];
     memory[..4].copy_from_slice(&[1f32.to_bits(), 77, 2f32.to_bits(), 88]);
-    if let Some(got) = run(("7.0", 80), text, 48, &memory) {
+    if let Some(got) = run((7, 0, 80), text, 48, &memory) {
         for (thread, words) in (0u32..).zip(got.chunks(4)) {
             assert_eq!(words, [0x3c00_4000, thread, 48, 1]);
         }
+    }
+}
+
+/// A subtraction sets the condition code where nothing is borrowed, and subtracts one more where it is not set: one sees it
+/// where additions and subtractions mix.
+#[test]
+fn carries_after_subtractions_and_borrows_after_additions() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .b32 %r<16>; .reg .b64 %rd<8>; ld.param.u64 %rd1, [out];
+        ld.global.v2.u32 {%r1, %r2}, [%rd1]; ld.global.v2.u64 {%rd2, %rd3}, [%rd1+16];
+        sub.cc.u32 %r3, %r1, %r2; addc.u32 %r4, %r1, 0;
+        sub.cc.u32 %r3, %r2, %r1; addc.u32 %r5, %r1, 0;
+        add.cc.u32 %r3, %r1, %r2; subc.u32 %r6, %r1, 0;
+        add.cc.u32 %r3, %r1, %r1; subc.u32 %r7, %r1, 0;
+        st.global.v4.u32 [%rd1], {%r4, %r5, %r6, %r7};
+        sub.cc.u32 %r3, %r1, %r2; subc.cc.u32 %r4, %r1, 0; madc.lo.u32 %r5, %r1, %r1, 0;
+        sub.cc.u64 %rd4, %rd2, %rd3; subc.u64 %rd5, %rd2, 0;
+        sub.cc.u64 %rd4, %rd3, %rd2; addc.cc.u64 %rd6, %rd3, %rd3; addc.u64 %rd6, 0, 0;
+        st.global.u32 [%rd1+16], %r4; st.global.u32 [%rd1+20], %r5;
+        cvt.u32.u64 %r6, %rd5; st.global.u32 [%rd1+24], %r6; cvt.u32.u64 %r6, %rd6; st.global.u32 [%rd1+28], %r6; ret; }";
+    let memory = [7, u32::MAX - 1, 0, 0, 9, 0, 0, 1 << 31];
+    if let Some(got) = run((7, 0, 52), text, 1, &memory) {
+        // 7 less much borrows, much less 7 does not; 7 and much carry, 7 and 7 do not.
+        assert_eq!(got, [7, 8, 7, 6, 6, 50, 8, 1]);
+    }
+}
+
+/// How many numbers of warps and multiprocessors there are is a matter of the device, not of the launch.
+#[test]
+fn numbers_of_warps_and_multiprocessors() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %nwarpid; mov.u32 %r2, %warpid; mov.u32 %r3, %nsmid; mov.u32 %r4, %smid;
+        setp.lt.u32 %p1, %r2, %r1; selp.u32 %r2, 1, 0, %p1; setp.lt.u32 %p1, %r4, %r3; selp.u32 %r3, 1, 0, %p1;
+        st.global.v2.u32 [%rd1], {%r1, %r2}; st.global.u32 [%rd1+8], %r3; ret; }";
+    if let Some(got) = run((7, 0, 52), text, 1, &[0u32; 3]) {
+        let (mut device, mut threads) = (0, 0);
+        ok!(cuDeviceGet(&raw mut device, 0));
+        let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR;
+        ok!(cuDeviceGetAttribute(&raw mut threads, attribute, device));
+        assert_eq!(got, [threads.cast_unsigned() / 32, 1, 1]);
     }
 }

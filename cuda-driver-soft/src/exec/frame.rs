@@ -65,7 +65,6 @@ pub(crate) struct Frames<'e> {
     launch: &'e Launch,
     image: &'e Image,
     shared: &'e SharedLayout,
-    warps: u32,
     /// In each warp of a block, `%tid.x` has the step 1, and `%tid.y` and `%tid.z` are the same in all lanes.
     rows: bool,
     /// By function; `None` for what the launch cannot reach.
@@ -73,6 +72,9 @@ pub(crate) struct Frames<'e> {
     /// By function: registers whose launch constants are in place.
     pool: Vec<Vec<RegFile>>,
 }
+
+/// Warps that a multiprocessor of the virtual device has numbers for, for `%nwarpid`.
+const WARPS: u32 = 64;
 
 /// Multiprocessors of the virtual device, for `%nsmid`.
 const MULTIPROCESSORS: u32 = 132;
@@ -91,14 +93,12 @@ pub(crate) struct Here {
 impl<'e> Frames<'e> {
     /// For a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
-        let threads: u32 = launch.block.iter().product();
         let [x, y, z] = launch.block;
         Frames {
             rows: x.is_multiple_of(32) || (y <= 1 && z <= 1),
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
-            warps: threads.div_ceil(32),
             pool: codes.iter().map(|_| Vec::new()).collect(),
             codes,
         }
@@ -343,7 +343,7 @@ impl<'e> Frames<'e> {
             Special::Nctaid(d) | Special::Nclusterid(d) => part(grid, d),
             Special::Laneid => lane,
             Special::Warpid => here.warp,
-            Special::Nwarpid => self.warps,
+            Special::Nwarpid => WARPS,
             // Blocks go round the virtual multiprocessors.
             Special::Smid => (here.number % u64::from(MULTIPROCESSORS)) as u32,
             Special::Nsmid => MULTIPROCESSORS,

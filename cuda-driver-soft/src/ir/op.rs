@@ -126,7 +126,7 @@ pub enum Op {
     },
 
     /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: with `carry_in` the last
-    /// source, with `carry_out` the second destination. For `sub` it is the borrow.
+    /// source, with `carry_out` the second destination. After `sub` it says that nothing was borrowed.
     AddC {
         ty: Type,
         sub: bool,

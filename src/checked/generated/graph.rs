@@ -1355,7 +1355,7 @@ pub unsafe fn graph_exec_node_set_params(
 /// Brings an instantiated graph up to date with a graph of the same shape; on failure the result says why.
 ///
 /// [`cuGraphExecUpdate`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExecUpdate_v2`, since CUDA 12.0.
-/// On drivers before that the older export `cuGraphExecUpdate` is called, which they have since CUDA 10.2. It does not tell `errorFromNode`, which is null then.
+/// On drivers before that the older export `cuGraphExecUpdate` is called, which they have since CUDA 10.2. It does not tell `errorFromNode`, which is null then, and may give another reason and another node.
 ///
 /// # Errors
 /// The manual names `CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE`; errors of earlier work may come out, too.

@@ -512,7 +512,10 @@ impl Registers {
                 before(&mut live, step);
                 let may_leave = match step {
                     Step::Branch { guard, .. } => guard.is_some(),
-                    Step::Plain(inst) => leaves(inst) || self.scalar(b, inst).is_some(),
+                    Step::Plain(inst) => {
+                        let form = self.scalar(b, inst).flatten();
+                        leaves(inst) || form.is_some_and(|form| form.may_leave)
+                    }
                 };
                 if may_leave {
                     found.insert(number, live.registers());

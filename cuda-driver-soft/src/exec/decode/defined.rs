@@ -1,6 +1,7 @@
 //! Which registers a thread may read before it has written them: those must be zero when a frame begins, so that results
 //! do not depend on what ran there before.
 
+use super::super::lanes;
 use super::layout::{Layout, Step};
 use crate::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
 
@@ -38,8 +39,13 @@ impl Set {
 
     /// What is in it.
     pub(super) fn registers(&self) -> Vec<Reg> {
-        let all = (0..self.0.len() as u32 * 64).map(Reg);
-        all.filter(|reg| self.has(*reg)).collect()
+        let words = (0..).step_by(64).zip(&self.0);
+        let bits = words.flat_map(|(first, word)| {
+            let (low, high) = (*word as u32, (*word >> 32) as u32);
+            let of = |mask, first| lanes::iter(mask).map(move |i| Reg(first + i as u32));
+            of(low, first).chain(of(high, first + 32))
+        });
+        bits.collect()
     }
 
     fn has(&self, reg: Reg) -> bool {

@@ -340,7 +340,11 @@ fn carry(
     let third = if sources > 2 { operand(b, 2)? } else { first };
     let carry_in = match inst.srcs.get(sources).filter(|_| carry_in) {
         Some(operand) => source(b, operand, RegClass::Pred, inst.line)?,
-        None => b.constant(Constant::Bits(0), RegClass::Pred),
+        // Nothing is carried, or borrowed.
+        None => {
+            let subtracts = matches!(inst.op, Op::AddC { sub: true, .. });
+            b.constant(Constant::Bits(u64::from(subtracts)), RegClass::Pred)
+        }
     };
     let d = b.destination(inst.dsts.first().copied()?, class);
     let carry_out = inst.dsts.get(1).copied().flatten().filter(|_| carry_out);

@@ -111,8 +111,8 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::AddC { ty, sub, .. } => match (ty.size(), sub) {
             (4, false) => carrying(|a: u32, b, _, carry| carry::addc(a, b, carry)),
             (8, false) => carrying(|a: u64, b, _, carry| carry::addc(a, b, carry)),
-            (4, true) => carrying(|a: u32, b, _, borrow| carry::subc(a, b, borrow)),
-            (8, true) => carrying(|a: u64, b, _, borrow| carry::subc(a, b, borrow)),
+            (4, true) => carrying(|a: u32, b, _, carry| not_borrowing(a, b, carry)),
+            (8, true) => carrying(|a: u64, b, _, carry| not_borrowing(a, b, carry)),
             _ => return None,
         },
         Op::MadC { ty, hi, .. } => match (ty, hi) {
@@ -126,6 +126,14 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         },
         _ => return None,
     })
+}
+
+/// `subc` as GPUs do it: by adding the complement, so that the condition code is a carry here too, and means that nothing
+/// is borrowed. It shows where a chain mixes additions and subtractions.
+#[inline(always)]
+fn not_borrowing<T: int::Int>(a: T, b: T, carry: bool) -> (T, bool) {
+    let (difference, borrowed) = carry::subc(a, b, !carry);
+    (difference, !borrowed)
 }
 
 const PERMUTES: [(PrmtMode, Permute); 7] = [
