@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::context;
 use super::device;
 use super::error::{Error, Result};
 use super::memory;
@@ -72,7 +73,7 @@ impl Location {
     fn id(self) -> i32 {
         match self {
             Location::Device(id) | Location::HostNuma(id) => id,
-            Location::Host => 0,
+            Location::Host => CPU,
         }
     }
 }
@@ -161,8 +162,9 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     Ok((allocation, start / PAGE * PAGE..end.next_multiple_of(PAGE)))
 }
 
-/// `cuMemAdvise`
+/// `cuMemAdvise`; as recorded, it needs a context, which prefetching does not.
 pub(crate) fn advise(address: u64, bytes: u64, advice: Advice) -> Result<()> {
+    context::current()?;
     let (allocation, range) = pages(address, bytes)?;
     let mut all = all();
     let pages = all.entry(allocation.id).or_insert_with(Pages::new);
@@ -197,6 +199,7 @@ pub(crate) struct Common {
 }
 
 pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
+    context::current()?;
     let (allocation, range) = pages(address, bytes)?;
     let all = all();
     let unsaid = Pages::new();

@@ -33,9 +33,11 @@ fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The allocation that an address lies in. What kernels allocate is theirs: the host has no access to it.
+/// The allocation that an address lies in. What kernels allocate is theirs: the host has no access to it; and what a stream
+/// is to free is not there any more for calls, as recorded.
 pub(crate) fn find(address: u64) -> Option<Allocation> {
-    space().find(address).filter(|a| a.kind != Kind::Heap)
+    let found = space().find(address).filter(|a| a.kind != Kind::Heap)?;
+    (!pool::is_leaving(&found)).then_some(found)
 }
 
 /// The contexts of a device: those whose memory is the device's.

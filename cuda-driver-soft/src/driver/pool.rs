@@ -4,6 +4,7 @@
 //! for later, since getting memory costs nothing here; what it says that it reserves is what a GPU's would.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::device::{self, Device};
@@ -14,8 +15,6 @@ use super::stream::StreamRef;
 use super::work::Work;
 use crate::memory::{Allocation, Kind, space};
 
-/// Sizes in a pool are multiples of this many bytes.
-const GRAIN: u64 = 512;
 /// What a pool takes from the device at a time, in bytes.
 const CHUNK: u64 = 32 << 20;
 
@@ -101,9 +100,15 @@ impl Pool {
         Ok(())
     }
 
+    /// Counts what is freed, or will be: a pool says that at once, and gives up what it reserves later.
     fn give(&self, bytes: u64) {
         let mut state = self.state();
         state.used.now = state.used.now.saturating_sub(bytes);
+    }
+
+    /// Gives up what is above the threshold.
+    fn release(&self) {
+        let mut state = self.state();
         let keep = state.threshold;
         state.trim(keep);
     }
@@ -215,6 +220,9 @@ struct Known {
     leaving: std::collections::HashSet<u64>,
 }
 
+/// How many allocations streams are to free: mostly none, and then nobody has to look which.
+static LEAVING: AtomicUsize = AtomicUsize::new(0);
+
 fn known() -> MutexGuard<'static, Known> {
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
     KNOWN
@@ -265,8 +273,8 @@ pub(crate) fn set_current(ordinal: i32, handle: usize) -> Result<()> {
 
 /// `cuMemPoolCreate`
 pub(crate) fn create(ordinal: i32, most: u64) -> Result<usize> {
-    device::get(ordinal)?;
     let pools = &driver_without_fault()?.pools;
+    device::get(ordinal).map_err(|_| Error::INVALID_VALUE)?;
     let made = pools.insert_with(|handle| Pool::new(handle, ordinal, false, most));
     Ok(made.handle)
 }
@@ -296,13 +304,13 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     if bytes == 0 {
         return Ok(0);
     }
-    let counted = bytes
-        .checked_next_multiple_of(GRAIN)
-        .ok_or(Error::OUT_OF_MEMORY)?;
     let take = || {
-        pool.take(counted)?;
+        pool.take(bytes)?;
         let allocated = memory::allocate(context, Kind::Device, bytes);
-        allocated.inspect_err(|_| pool.give(counted))
+        allocated.inspect_err(|_| {
+            pool.give(bytes);
+            pool.release();
+        })
     };
     let address = take().or_else(|error| {
         // What streams are to free is not free yet.
@@ -314,10 +322,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         take()
     })?;
     if let Some(allocation) = space().find(address) {
-        let pooled = Pooled {
-            pool,
-            bytes: counted,
-        };
+        let pooled = Pooled { pool, bytes };
         known().allocations.insert(allocation.id, pooled);
     }
     Ok(address)
@@ -335,9 +340,16 @@ pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
         crate::log!("{address:#x} is not the start of memory that this call can free");
         Error::INVALID_VALUE
     })?;
-    if !known().leaving.insert(allocation.id) {
-        crate::log!("{address:#x} is freed already, in the order of a stream");
-        return Err(Error::INVALID_VALUE);
+    {
+        let mut known = known();
+        if !known.leaving.insert(allocation.id) {
+            crate::log!("{address:#x} is freed already, in the order of a stream");
+            return Err(Error::INVALID_VALUE);
+        }
+        LEAVING.store(known.leaving.len(), Relaxed);
+        if let Some(pooled) = known.allocations.get_mut(&allocation.id) {
+            pooled.pool.give(std::mem::take(&mut pooled.bytes));
+        }
     }
     let task = move || {
         if let Ok(freed) = space().free_if(address, |a| a.id == allocation.id) {
@@ -352,14 +364,16 @@ pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
 pub(crate) fn forget(freed: &Allocation) {
     let mut known = known();
     known.leaving.remove(&freed.id);
+    LEAVING.store(known.leaving.len(), Relaxed);
     if let Some(Pooled { pool, bytes }) = known.allocations.remove(&freed.id) {
         pool.give(bytes);
+        pool.release();
     }
 }
 
 /// Whether a stream is to free it.
 pub(crate) fn is_leaving(allocation: &Allocation) -> bool {
-    known().leaving.contains(&allocation.id)
+    LEAVING.load(Relaxed) != 0 && known().leaving.contains(&allocation.id)
 }
 
 /// The pool that memory came from; 0 for none.
