@@ -363,3 +363,21 @@ fn numbers_of_warps_and_multiprocessors() {
         assert_eq!(got, [threads.cast_unsigned() / 32, 1, 1]);
     }
 }
+
+/// Numbers that an H200 was seen to make; programs only pass them on.
+#[test]
+fn policies_of_caches() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .b64 %rd<6>;
+        ld.param.u64 %rd1, [out];
+        createpolicy.fractional.L2::evict_last.b64 %rd2, 1.0; createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
+        createpolicy.fractional.L2::evict_normal.b64 %rd4, 1.0; createpolicy.fractional.L2::evict_unchanged.b64 %rd5, 1.0;
+        st.global.v2.u64 [%rd1], {%rd2, %rd3}; st.global.v2.u64 [%rd1+16], {%rd4, %rd5}; ret; }";
+    if let Some(got) = run((7, 4, 80), text, 1, &[0u32; 8]) {
+        let tops = got.chunks(2).map(|half| (half[0], half[1] >> 16));
+        assert!(
+            tops.eq([(0, 0x14f0), (0, 0x12f0), (0, 0x16f0), (0, 0x10f0)]),
+            "{got:x?}"
+        );
+    }
+}
