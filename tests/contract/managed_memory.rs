@@ -163,7 +163,11 @@ fn places_have_a_type_and_a_number() {
         201,
         cuMemPrefetchAsync(address, 8192, 0, std::ptr::null_mut())
     );
+    is!(c, 201, cuMemAdvise(address, 8192, CUmem_advise(3), 77));
     is!(c, 0, cuCtxSetCurrent(context));
+    // No memory of a pool: it is freed in no stream's order.
+    is!(c, 801, cuMemFreeAsync(address, stream));
+    is!(c, 0, cuMemAdvise(address, 8192, CUmem_advise(1), 0));
     is!(c, 0, cuStreamDestroy(stream));
     is!(c, 0, cuMemFree(address));
 }

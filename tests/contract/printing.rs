@@ -47,6 +47,18 @@ fn formats() {
 }
 
 #[test]
+fn a_pointer_to_nothing() {
+    let written = in_child(&test_path!("a_pointer_to_nothing"), &[], || {
+        let mut gpu = Gpu::new();
+        let kernel = gpu.kernel("print.ptx", "print_threads");
+        gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![0_u64]);
+        ok!(cuCtxSynchronize());
+    });
+    let Some(text) = written else { return };
+    assert!(text.contains("block 0 thread   0 at (nil)\n"), "{text}");
+}
+
+#[test]
 fn lines_of_every_thread() {
     let written = in_child(&test_path!("lines_of_every_thread"), &[], || {
         let mut gpu = Gpu::new();

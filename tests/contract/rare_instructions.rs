@@ -202,7 +202,7 @@ fn bulk_copies() {
 #[test]
 fn stores_that_a_barrier_is_told_of() {
     let text = ".shared .align 16 .b8 tile[32]; .shared .align 8 .b64 bar;
-    .visible .entry k(.param .u64 out) {
+    .visible .entry k(.param .u64 out) .reqnctapercluster 1, 1, 1 {
         .reg .pred %p<4>; .reg .b32 %r<12>; .reg .f32 %f<2>; .reg .b64 %rd<4>;
         ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u32 %r2, bar; mov.u32 %r3, tile;
         @%p1 bra ALL;
@@ -361,5 +361,23 @@ fn numbers_of_warps_and_multiprocessors() {
         let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR;
         ok!(cuDeviceGetAttribute(&raw mut threads, attribute, device));
         assert_eq!(got, [threads.cast_unsigned() / 32, 1, 1]);
+    }
+}
+
+/// Numbers that an H200 was seen to make; programs only pass them on.
+#[test]
+fn policies_of_caches() {
+    let text = ".visible .entry k(.param .u64 out) {
+        .reg .b64 %rd<6>;
+        ld.param.u64 %rd1, [out];
+        createpolicy.fractional.L2::evict_last.b64 %rd2, 1.0; createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
+        createpolicy.fractional.L2::evict_normal.b64 %rd4, 1.0; createpolicy.fractional.L2::evict_unchanged.b64 %rd5, 1.0;
+        st.global.v2.u64 [%rd1], {%rd2, %rd3}; st.global.v2.u64 [%rd1+16], {%rd4, %rd5}; ret; }";
+    if let Some(got) = run((7, 4, 80), text, 1, &[0u32; 8]) {
+        let tops = got.chunks(2).map(|half| (half[0], half[1] >> 16));
+        assert!(
+            tops.eq([(0, 0x14f0), (0, 0x12f0), (0, 0x16f0), (0, 0x10f0)]),
+            "{got:x?}"
+        );
     }
 }

@@ -8,6 +8,7 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
+use crate::driver::context;
 use crate::driver::error::{Error, Result};
 use crate::driver::managed::{self, Advice, Location};
 use crate::driver::stream::{self, Mode};
@@ -20,6 +21,8 @@ fn advise(
     location: impl FnOnce() -> Result<Location>,
 ) -> Result<()> {
     use CUmem_advise as Id;
+    // As recorded, before the device is looked at; prefetching needs none.
+    context::current()?;
     let advice = match advice {
         Id::CU_MEM_ADVISE_SET_READ_MOSTLY => Advice::ReadMostly(true),
         Id::CU_MEM_ADVISE_UNSET_READ_MOSTLY => Advice::ReadMostly(false),

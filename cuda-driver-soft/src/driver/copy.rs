@@ -31,10 +31,10 @@ pub(crate) fn cost(bytes: u64) -> u64 {
 /// stream has freed it meanwhile.
 pub(crate) type Done = std::result::Result<(), BadRange>;
 
-/// Memory that is gone when a stream comes to work on it: as for kernels.
+/// Memory that is gone when a stream comes to work on it: the code is the one recorded for a copy.
 fn fault(gone: BadRange) -> Fault {
     Fault {
-        code: Error::ILLEGAL_ADDRESS.0,
+        code: Error::LAUNCH_FAILED.0,
         message: format!("a copy or fill, of memory that was freed before its turn: {gone}"),
         stderr: None,
     }

@@ -164,7 +164,6 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
 
 /// `cuMemAdvise`
 pub(crate) fn advise(address: u64, bytes: u64, advice: Advice) -> Result<()> {
-    context::current()?;
     let (allocation, range) = pages(address, bytes)?;
     let mut all = all();
     let pages = all.entry(allocation.id).or_insert_with(Pages::new);

@@ -161,6 +161,8 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
         .free_if(address, |a| a.id == allocation.id)
         .map_err(|_| Error::INVALID_VALUE)?;
     forget(&allocation);
+    // As recorded: its pool gives back at once.
+    pool::settle();
     Ok(())
 }
 
@@ -316,7 +318,7 @@ impl Place {
         let address = range.address();
         match space().find(address) {
             Some(known) if is_for_calls(&known) => Place::device(address, bytes),
-            // Managed memory that is about to go, too: it is not the program's own.
+            // What calls do not see is not the program's own, either.
             Some(_) => Err(Error::INVALID_VALUE),
             None if space().reserves(address) || address == 0 => Err(Error::INVALID_VALUE),
             None => Ok(Place::Host(range)),

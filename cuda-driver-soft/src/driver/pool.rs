@@ -6,7 +6,7 @@
 //! somebody synchronises.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::context::Context;
@@ -256,6 +256,9 @@ struct Leaving {
     node: NodeId,
 }
 
+/// How many allocations streams are to free: mostly none, and then nobody has to look which.
+static LEAVING: AtomicUsize = AtomicUsize::new(0);
+
 fn known() -> MutexGuard<'static, Known> {
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
     KNOWN
@@ -308,8 +311,8 @@ pub(crate) fn set_current(ordinal: i32, handle: usize) -> Result<()> {
 
 /// `cuMemPoolCreate`: as recorded, a device that is not there is an invalid value.
 pub(crate) fn create(ordinal: i32, most: u64) -> Result<usize> {
-    device::get(ordinal).map_err(|_| Error::INVALID_VALUE)?;
     let pools = &driver_without_fault()?.pools;
+    device::get(ordinal).map_err(|_| Error::INVALID_VALUE)?;
     let made = pools.insert_with(|handle| Pool::new(handle, ordinal, false, most));
     Ok(made.handle)
 }
@@ -390,7 +393,7 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
     memory::allocate_beside(context, Kind::Device, bytes, still)
 }
 
-/// `cuMemFreeAsync`, of whatever `cuMemFree` frees. Freeing NULL does nothing.
+/// `cuMemFreeAsync`, of what `cuMemFree` frees, too; but as recorded not of managed memory. Freeing NULL does nothing.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
     if address == 0 {
         return Ok(());
@@ -417,6 +420,10 @@ fn begin_free(address: u64) -> Result<Allocation> {
         let ours = matches!(a.kind, Kind::Device | Kind::Managed);
         ours && a.base == address && !known.leaving.contains_key(&a.id)
     });
+    if found.is_some_and(|a| a.kind == Kind::Managed) {
+        crate::log!("{address:#x} is managed memory, which cuMemFree frees");
+        return Err(Error::NOT_SUPPORTED);
+    }
     let allocation = found.ok_or_else(|| {
         crate::log!("{address:#x} is not the start of memory that this call can free");
         Error::INVALID_VALUE
@@ -427,6 +434,7 @@ fn begin_free(address: u64) -> Result<Allocation> {
         node: 0,
     };
     known.leaving.insert(allocation.id, leaving);
+    LEAVING.store(known.leaving.len(), Relaxed);
     if let Some(Pooled { pool, bytes }) = known.allocations.get(&allocation.id) {
         pool.leave(*bytes);
     }
@@ -437,6 +445,7 @@ fn begin_free(address: u64) -> Result<Allocation> {
 pub(crate) fn forget(freed: &Allocation) {
     let mut known = known();
     let left = known.leaving.remove(&freed.id).is_some();
+    LEAVING.store(known.leaving.len(), Relaxed);
     if let Some(Pooled { pool, bytes }) = known.allocations.remove(&freed.id) {
         if !left {
             pool.leave(bytes);
@@ -447,7 +456,7 @@ pub(crate) fn forget(freed: &Allocation) {
 
 /// Whether a stream is to free it.
 pub(crate) fn is_leaving(allocation: &Allocation) -> bool {
-    known().leaving.contains_key(&allocation.id)
+    LEAVING.load(Relaxed) != 0 && known().leaving.contains_key(&allocation.id)
 }
 
 /// The pool that memory came from; 0 for none.

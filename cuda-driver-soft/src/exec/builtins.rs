@@ -274,6 +274,8 @@ impl Spec {
                 },
                 format!("{bits:X}").into_bytes(),
             ),
+            // As a GPU was seen to print it.
+            b'p' if bits == 0 => ("", b"(nil)".to_vec()),
             b'p' => ("0x", format!("{bits:x}").into_bytes()),
             _ => {
                 let value = f64::from_bits(bits);

@@ -669,16 +669,30 @@ impl Index {
         }
     }
 
-    /// Addresses for `bytes` bytes: whole pages.
+    /// Addresses for `bytes` bytes: whole pages, behind those that were taken last, so that freed ones come back late.
     fn take(&mut self, bytes: u64) -> Option<u64> {
         let size = bytes.max(1).checked_next_multiple_of(PAGE)?;
+        let cursor = self.cursor;
         let fits = |(start, end): (&u64, &u64)| (end - start >= size).then_some((*start, *end));
-        let (start, end) = self
-            .free
-            .range(self.cursor..)
-            .find_map(fits)
-            .or_else(|| self.free.range(..self.cursor).find_map(fits))?;
-        self.free.remove(&start);
+        // What was freed just before the cursor is joined with what is free behind it.
+        let around = self.free.range(..cursor).next_back();
+        let behind = around.filter(|(_, end)| **end >= cursor.saturating_add(size));
+        let (range, start) = match behind {
+            Some((&first, &end)) => ((first, end), cursor),
+            None => {
+                let range = self
+                    .free
+                    .range(cursor..)
+                    .find_map(fits)
+                    .or_else(|| self.free.range(..cursor).find_map(fits))?;
+                (range, range.0)
+            }
+        };
+        let (first, end) = range;
+        self.free.remove(&first);
+        if first < start {
+            self.free.insert(first, start);
+        }
         if start + size < end {
             self.free.insert(start + size, end);
         }

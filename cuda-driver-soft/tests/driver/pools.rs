@@ -30,12 +30,13 @@ fn what_a_stream_is_to_free_is_gone_for_calls() {
     let (cuda, _context) = (cuda(), Context::new());
     let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
     let host = pinned(64);
-    let (pooled, shared) = (alloc(1000, busy), managed(8192));
+    let (pooled, mut plain) = (alloc(1000, busy), 0);
     unsafe {
+        check(cuda.cuMemAlloc(&mut plain, 1000));
         hold(busy, &door);
         check(cuda.cuMemFreeAsync(pooled, busy));
-        check(cuda.cuMemFreeAsync(shared, busy));
-        for address in [pooled, shared] {
+        check(cuda.cuMemFreeAsync(plain, busy));
+        for address in [pooled, plain] {
             let (mut base, mut kind) = (0, 0u32);
             expect(
                 cuda.cuMemGetAddressRange(&mut base, null_mut(), address + 8),
@@ -47,16 +48,17 @@ fn what_a_stream_is_to_free_is_gone_for_calls() {
             for stream in [busy, other] {
                 expect(cuda.cuMemcpyDtoHAsync(host, address, 64, stream), 1);
                 expect(cuda.cuMemcpyHtoDAsync(address, host, 64, stream), 1);
-                // Where the address says what is meant, managed memory must not be taken for the program's own.
                 expect(cuda.cuMemcpyAsync(host as u64, address, 64, stream), 1);
                 expect(cuda.cuMemsetD8Async(address, 1, 64, stream), 1);
                 expect(cuda.cuMemFreeAsync(address, stream), 1);
             }
             expect(cuda.cuMemFree(address), 1);
         }
-        expect(cuda.cuMemAdvise(shared, 8192, CUmem_advise(1), 0), 1);
-        expect(cuda.cuMemPrefetchAsync(shared, 8192, 0, other), 1);
-        expect(cuda.cuStreamAttachMemAsync(other, shared, 0, 4), 1);
+        // Managed memory is freed in no stream's order, and stays.
+        let shared = managed(8192);
+        expect(cuda.cuMemFreeAsync(shared, busy), 801);
+        check(cuda.cuMemAdvise(shared, 8192, CUmem_advise(1), 0));
+        check(cuda.cuMemcpyDtoHAsync(host, shared, 64, other));
         door.open();
         check(cuda.cuStreamSynchronize(busy));
         check(cuda.cuMemFreeHost(host));
@@ -106,6 +108,10 @@ fn a_pool_gives_back_when_somebody_synchronises() {
             2,
         );
         assert_eq!(numbers(), [0, 0, 1000]);
+        // A free that waits gives back at once.
+        check(cuda.cuMemAllocFromPoolAsync(&mut address, 8, pool, busy));
+        check(cuda.cuMemFree(address));
+        assert_eq!(of(pool, 5), 0);
         check(cuda.cuMemPoolDestroy(pool));
         check(cuda.cuStreamDestroy(busy));
         check(cuda.cuStreamDestroy(other));
@@ -124,8 +130,8 @@ fn too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
             check(cuda.cuMemFreeAsync(address, other));
             check(cuda.cuStreamSynchronize(other));
             door.open();
-            expect(cuda.cuStreamSynchronize(late), 700);
-            expect(cuda.cuStreamSynchronize(other), 700);
+            expect(cuda.cuStreamSynchronize(late), 719);
+            expect(cuda.cuStreamSynchronize(other), 719);
         }
         std::mem::forget(_context);
     });
@@ -192,25 +198,27 @@ fn the_next_one_at_the_same_address_is_left_alone() {
     let name = "pools::the_next_one_at_the_same_address_is_left_alone";
     in_child(name, &[], || {
         const BYTES: usize = 8 << 20;
-        let (cuda, context) = (cuda(), Context::new());
-        let (door, late, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
-        let (address, host) = (managed(BYTES), pinned(BYTES));
+        let cuda = cuda();
+        let working = Context::new();
+        let (door, late, host) = (Door::default(), stream(NON_BLOCKING), pinned(BYTES));
+        // The owner of the memory: freeing waits for its work only.
+        let owner = Context::new();
+        let address = managed(BYTES);
         unsafe {
             host.cast::<u8>().write_bytes(7, BYTES);
             hold(late, &door);
             check(cuda.cuMemcpyHtoDAsync(address, host, BYTES, late));
-            check(cuda.cuMemFreeAsync(address, other));
-            check(cuda.cuStreamSynchronize(other));
+            check(cuda.cuMemFree(address));
             // The system maps the same place again.
             let next: Vec<_> = (0..4).map(|_| managed(BYTES)).collect();
             door.open();
-            expect(cuda.cuStreamSynchronize(late), 700);
+            expect(cuda.cuStreamSynchronize(late), 719);
             for at in next {
                 let bytes = std::slice::from_raw_parts(at as *const u8, BYTES);
                 assert!(bytes.iter().all(|&byte| byte == 0), "{at:#x}, {address:#x}");
             }
         }
-        std::mem::forget(context);
+        std::mem::forget((owner, working));
     });
 }
 

@@ -88,6 +88,21 @@ fn addresses_come_back_when_the_range_was_used_up() {
 }
 
 #[test]
+fn freed_addresses_come_back_late() {
+    let space = leak(0);
+    let last = space.alloc(Kind::Device, 0, 1).unwrap();
+    for bytes in [1, 3 * PAGE, PAGE] {
+        let freed = space.alloc(Kind::Device, 0, bytes).unwrap();
+        // It is joined with all that is free behind it.
+        space.free(freed).unwrap();
+        let next = space.alloc(Kind::Device, 0, bytes).unwrap();
+        assert!(next > freed, "{next:#x} was {freed:#x}");
+        space.free(next).unwrap();
+    }
+    space.free(last).unwrap();
+}
+
+#[test]
 fn work_in_flight_sees_a_free_as_length_zero() {
     let space = leak(16);
     let a = space.alloc(Kind::Device, 1, 8).unwrap();

@@ -162,7 +162,8 @@ fn policy(m: &Mods) -> Result<Made, Reject> {
     let choices = [
         (".L2::evict_last", 0x14f0),
         (".L2::evict_first", 0x12f0),
-        (".L2::evict_unchanged", 0x16f0),
+        (".L2::evict_normal", 0x16f0),
+        (".L2::evict_unchanged", 0x10f0),
     ];
     let chosen = choices.iter().find(|(name, _)| m.has(name));
     Ok(Made::Policy(chosen.map_or(0x1000, |(_, top)| *top) << 48))
