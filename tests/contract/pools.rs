@@ -177,22 +177,6 @@ fn what_is_freed_is_gone_at_once() {
 }
 
 #[test]
-fn more_than_there_is_in_turn() {
-    let _gpu = Gpu::new();
-    let stream = stream();
-    let (mut free, mut total) = (0, 0);
-    ok!(cuMemGetInfo(&raw mut free, &raw mut total));
-    for _ in 0..4 {
-        let mut address = 0;
-        ok!(cuMemAllocAsync(&raw mut address, free / 2, stream));
-        ok!(cuMemsetD8Async(address + free as u64 / 4, 7, 100, stream));
-        ok!(cuMemFreeAsync(address, stream));
-    }
-    ok!(cuStreamSynchronize(stream));
-    ok!(cuStreamDestroy(stream));
-}
-
-#[test]
 fn attributes() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
