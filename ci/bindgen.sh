@@ -71,7 +71,9 @@ echo "--- no libclang"
 LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused "LIBCLANG_PATH ($work/nothing)" "Install it" "$off"
 
 echo "--- libclang without its own headers"
-BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current refused "stddef.h" "libclang-common" "$off"
+# Nor the headers of a clang of this machine, which bindgen would ask for its folders.
+CLANG_PATH=$(command -v true) BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current \
+    refused "stddef.h" "libclang-common" "$off"
 
 echo "--- a toolkit that only pkg-config knows"
 if command -v pkg-config >/dev/null; then
