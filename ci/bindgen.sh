@@ -72,7 +72,7 @@ LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused "LIBCLANG_PATH ($work/not
 
 echo "--- libclang without its own headers"
 # Nor the headers of a clang of this machine, which bindgen would ask for its folders.
-CLANG_PATH=$(command -v true) BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current \
+CLANG_PATH=$(type -P true) BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current \
     refused "stddef.h" "libclang-common" "$off"
 
 echo "--- a toolkit that only pkg-config knows"
