@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The bindings against the C compiler's reading of every cuda.h since CUDA 11.7, in under a minute: a busy machine may take
-# twice as long. Ends with 75 if a download failed three times.
+# The bindings against the C compiler's reading of every cuda.h since CUDA 11.7, in under a minute on an idle machine. Ends
+# with 75 if a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +11,3 @@ start=$SECONDS
 cargo test --workspace --test abi_headers -- --include-ignored --nocapture
 took=$((SECONDS - start))
 echo "the check took $took s, limit $limit s$([ "$took" -le "$limit" ] || echo '  warning: over the limit')"
-[ "$took" -le $((2 * limit)) ] || {
-    echo "TOO MUCH: more than twice the limit"
-    exit 1
-}

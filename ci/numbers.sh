@@ -6,7 +6,7 @@
 #
 # Crates and bytes fail at their limit. Times are those of an idle machine, which one that tests is not: over the limit
 # there is a warning, over twice the limit it fails. A build has to be over it in seconds of CPU too: a machine that is
-# busy with other things takes longer for it, but not more CPU.
+# busy with other things takes longer for it, but not more CPU. Calls have to be over it in each of three runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -70,7 +70,10 @@ build() {
 
 calls() {
     echo "=== Calls and loading, over a driver that does nothing"
-    cargo run --quiet --release --package cuda-driver-benches || failed=1
+    for _ in 1 2 3; do
+        cargo run --quiet --release --package cuda-driver-benches && return
+    done
+    failed=1
 }
 
 abi() {

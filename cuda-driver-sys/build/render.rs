@@ -361,7 +361,7 @@ fn functions(registry: &[Entry]) -> String {
 
 fn layout(model: &Model) -> String {
     let mut out = String::from(
-        "// Sizes, alignments and offsets in bytes, checked while the crate is compiled.\n\n\
+        "// Sizes, alignments and offsets in bytes, checked by the tests and by the feature `bindgen`.\n\n\
          use super::records::*;\nuse crate::enumeration::layout;\n\nlayout! {\n",
     );
     for record in &model.records {

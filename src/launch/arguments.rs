@@ -181,7 +181,8 @@ pub trait Tuple {
     fn addresses(&self) -> Self::Pointers;
 }
 
-// SAFETY: a pointer to each value, in order; the driver only reads them.
+// SAFETY: a pointer to each value, in order; the driver only reads them. Nobody else implements `Tuple`, whose module is
+// private.
 unsafe impl<T: Tuple> KernelArgs for T {
     type Storage = T::Pointers;
 

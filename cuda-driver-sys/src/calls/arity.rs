@@ -16,7 +16,8 @@ pub(super) trait Arguments {
     /// Calls an export through its slot.
     ///
     /// # Safety
-    /// The types are those that `cuda.h` gives the parameters of `function`; as the call's.
+    /// The types are those that `cuda.h` gives the parameters of `function`, so `Copy`, which is not asked for because it
+    /// takes long to compile; as the call's.
     unsafe fn call(self, library: &Library, function: Function) -> CUresult;
 }
 

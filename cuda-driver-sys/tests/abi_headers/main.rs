@@ -22,7 +22,9 @@ const RELEASES: &str = include_str!("../../api/headers.txt");
 
 /// The releases of the list, oldest first: `CUDA_VERSION`, and the folder that `cargo xtask every-header` makes.
 fn releases() -> Vec<(u32, String)> {
-    let lines = RELEASES.lines().filter(|line| !line.starts_with('#'));
+    let lines = RELEASES
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     let releases = lines.map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let numbers: Vec<u32> = words[1]
