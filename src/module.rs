@@ -139,10 +139,7 @@ impl Module {
             },
             Err(error) => Err(error),
         };
-        match loaded {
-            Ok(module) => Ok(module),
-            Err(error) => Err(error.at(path)),
-        }
+        loaded.map_err(|error| error.at(path))
     }
 
     /// Loads a file: PTX, a cubin or a fat binary, as its content says. The file is read here, checked like any
@@ -166,10 +163,7 @@ impl Module {
             Ok(image) => unsafe { Self::from_image(context, &image) },
             Err(error) => Err(error),
         };
-        match loaded {
-            Ok(module) => Ok(module),
-            Err(error) => Err(error.at(path)),
-        }
+        loaded.map_err(|error| error.at(path))
     }
 
     /// Compiles PTX and loads it ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).

@@ -54,6 +54,23 @@ pub(crate) fn driver_version() -> i32 {
     version
 }
 
+/// The architecture of the first device: 90 for compute capability 9.0.
+pub(crate) fn architecture() -> i32 {
+    driver();
+    let attributes = [
+        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    ];
+    let [major, minor] = attributes.map(|attribute| {
+        let mut part = 0;
+        // SAFETY: the pointer is valid for the write.
+        let code = unsafe { cuDeviceGetAttribute(&raw mut part, attribute, 0) }.0;
+        assert_eq!(code, 0, "cuDeviceGetAttribute");
+        part
+    });
+    10 * major + minor
+}
+
 /// Whether the driver under test is the software driver (its device says so).
 pub(crate) fn is_software() -> bool {
     driver();

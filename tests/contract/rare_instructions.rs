@@ -2,23 +2,9 @@
 
 use crate::arguments;
 use crate::common::gpu::{Arguments, Gpu, Plain};
-use crate::common::{driver_version, needs};
+use crate::common::{architecture, driver_version, needs};
 use crate::ok;
 use cuda_driver::sys::*;
-
-/// The device's architecture: 90 for compute capability 9.0.
-fn architecture() -> i32 {
-    let (mut device, mut parts) = (0, [0; 2]);
-    ok!(cuCtxGetDevice(&raw mut device));
-    let attributes = [
-        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-        CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    ];
-    for (part, attribute) in parts.iter_mut().zip(attributes) {
-        ok!(cuDeviceGetAttribute(&raw mut *part, attribute, device));
-    }
-    10 * parts[0] + parts[1]
-}
 
 /// Runs a kernel `k` of one block, in PTX of this version and for this architecture, and gives back what is then in the
 /// memory that it was given. `None`: the device is too old, which is said.

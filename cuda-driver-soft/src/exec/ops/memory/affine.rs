@@ -78,6 +78,23 @@ fn range<const SHARED: bool>(
     }
 }
 
+/// Where a whole warp's lanes are in memory, if that is remembered.
+#[inline(always)]
+fn pattern<const SHARED: bool>(
+    m: &mut Machine<'_>,
+    inst: &Inst,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+    bytes: u64,
+) -> Option<*mut u8> {
+    let cache = &m.caches[inst.aux as usize];
+    if SHARED {
+        cache.buffer::<true>(addresses, mask, bytes, m.spaces.shared(0))
+    } else {
+        cache.global::<true>(addresses, mask, bytes)
+    }
+}
+
 /// Where the lanes are if not in a row, or not known yet.
 #[inline(always)]
 fn addresses<A: Int>(a: Affine) -> Lanes<u64> {
@@ -132,14 +149,9 @@ unsafe fn load_other<E: Element, A: Int, const SHARED: bool>(
     mask: Mask,
 ) -> Flow {
     let addresses = addresses::<A>(at);
-    let cache = &m.caches[inst.aux as usize];
-    let host = if SHARED {
-        cache.buffer::<true>(&addresses, mask, E::BYTES, m.spaces.shared(0))
-    } else {
-        cache.global::<true>(&addresses, mask, E::BYTES)
-    };
-    match host {
+    match pattern::<SHARED>(m, inst, &addresses, mask, E::BYTES) {
         Some(host) => {
+            let cache = &m.caches[inst.aux as usize];
             let place = (host, cache.shape, &cache.deltas);
             // SAFETY: the cache says that the places are valid; the slot is of this frame and class.
             unsafe { load_pattern::<E, true, false>(place, regs, inst.d, mask) };
@@ -189,14 +201,9 @@ unsafe fn store_other<E: Element, A: Int, const SHARED: bool>(
     mask: Mask,
 ) -> Flow {
     let addresses = addresses::<A>(at);
-    let cache = &m.caches[inst.aux as usize];
-    let host = if SHARED {
-        cache.buffer::<true>(&addresses, mask, E::BYTES, m.spaces.shared(0))
-    } else {
-        cache.global::<true>(&addresses, mask, E::BYTES)
-    };
-    match host {
+    match pattern::<SHARED>(m, inst, &addresses, mask, E::BYTES) {
         Some(host) => {
+            let cache = &m.caches[inst.aux as usize];
             let place = (host, cache.shape, &cache.deltas);
             // SAFETY: the cache says that the places are valid; the slot is of this frame and class.
             unsafe { store_pattern::<E, true, false>(place, regs, inst.b, mask) };
