@@ -192,7 +192,8 @@ mod tests {
         Surroundings {
             named: named.map(OsString::from),
             privileged,
-            root: std::env::temp_dir().join(format!("cuda-driver-search-{}", std::process::id())),
+            // Nobody makes this folder, so that no test finds what another one put there.
+            root: PathBuf::from("/nowhere-for-the-tests-of-the-search"),
             library: "libcuda-of-the-tests.so.1",
         }
     }
@@ -246,7 +247,11 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn folders_come_in_the_documented_order() {
-        let surroundings = surroundings(None, false);
+        let name = format!("cuda-driver-search-{}", std::process::id());
+        let surroundings = Surroundings {
+            root: std::env::temp_dir().join(name),
+            ..surroundings(None, false)
+        };
         let wsl = surroundings.root.join("usr/lib/wsl/lib");
         std::fs::create_dir_all(&wsl).expect("a temporary folder");
         std::fs::write(wsl.join(surroundings.library), "no library").expect("a temporary file");
