@@ -39,6 +39,8 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
+    /// Warps whose lanes go the same way may run the code that is made for such; results are the same without it.
+    pub converged: bool,
     /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
     /// functions, or through pointers. What is known comes on top; both together are at most what a thread can have.
     pub stack_limit: u64,
@@ -64,6 +66,7 @@ impl Default for Options {
         Options {
             budget: None,
             isa: Isa::best(),
+            converged: true,
             stack_limit: 128 << 10,
             heap_limit: 8 << 20,
             parallel: *PARALLEL.get_or_init(from_environment),

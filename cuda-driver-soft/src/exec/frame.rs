@@ -178,6 +178,9 @@ impl<'e> Frames<'e> {
     /// The code for converged warps, if these lanes may run it.
     fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
         let converged = code.converged.as_ref()?;
+        if !self.launch.options.converged {
+            return None;
+        }
         (lanes == FULL && (self.rows || !converged.needs_rows)).then_some(converged)
     }
 
