@@ -169,7 +169,13 @@ fn main() {
     let (count, long) = (number(n), u64::from(n).to_le_bytes());
     let blocks = (n / 256, 1);
     let row = (256, 1);
-    time("vector_add", "vector_add", blocks, row, &[&a, &b, &c, &count]);
+    time(
+        "vector_add",
+        "vector_add",
+        blocks,
+        row,
+        &[&a, &b, &c, &count],
+    );
     let factor = 1.5f32.to_le_bytes();
     time("saxpy", "saxpy", blocks, row, &[&factor, &a, &b, &long]);
     time("reduce", "reduce_sum_f32", blocks, row, &[&a, &b, &count]);
@@ -186,11 +192,23 @@ fn main() {
     time("typical", "blur", (64, 64), (16, 16), &picture);
     time("typical", "blur", (32, 128), (32, 8), &picture);
     time("typical", "grey", blocks, row, &[&a, &b, &count]);
-    time("typical", "scale_four", (256, 1), row, &[&a, &b, &number(n / 4)]);
+    time(
+        "typical",
+        "scale_four",
+        (256, 1),
+        row,
+        &[&a, &b, &number(n / 4)],
+    );
     time("typical", "histogram", (64, 1), row, &[&a, &c, &count]);
     time("typical", "scan", blocks, row, &[&a, &b]);
     time("typical", "softmax", (256, 1), row, &[&a, &b, &side]);
-    time("typical", "bodies", (4, 1), (128, 1), &[&a, &b, &number(512)]);
+    time(
+        "typical",
+        "bodies",
+        (4, 1),
+        (128, 1),
+        &[&a, &b, &number(512)],
+    );
     time("typical", "hash", (64, 1), row, &[&b, &number(64)]);
     let side = number(128);
     let product: [&[u8]; 6] = [&a, &b, &c, &side, &side, &side];

@@ -2,6 +2,7 @@
 
 use super::code::Code;
 use super::fault::{Fault, FaultKind};
+use super::frame::lane_rows;
 use super::isa::Isa;
 use super::kernel::Kernel;
 use super::worker::Worker;
@@ -180,10 +181,11 @@ impl Launch {
             Isa::Baseline
         };
         let image = self.kernel.image();
+        let grid = lane_rows(self.block).is_some_and(|rows| rows.count() > 1);
         let mut codes = vec![None; image.module.functions.len()];
         let mut refused = None;
         for id in self.kernel.reachable() {
-            match image.code(*id, isa) {
+            match image.code(*id, isa, grid) {
                 Some(Ok(code)) => codes[id.0 as usize] = Some(Arc::clone(code)),
                 Some(Err(cannot)) => {
                     refused.get_or_insert((cannot.opcode.clone(), cannot.line));

@@ -6,7 +6,7 @@ use super::kernel::SharedLayout;
 use super::lanes::{FULL, LANES, Lanes, Mask};
 use super::program::Image;
 use super::registers::{RegFile, Slot};
-use super::semantics::affine::{self, Affine};
+use super::semantics::affine::{self, Affine, Rows};
 use crate::ir::{FuncId, RegClass, Space, Special};
 use std::sync::Arc;
 
@@ -65,8 +65,8 @@ pub(crate) struct Frames<'e> {
     launch: &'e Launch,
     image: &'e Image,
     shared: &'e SharedLayout,
-    /// In each warp of a block, `%tid.x` has the step 1, and `%tid.y` and `%tid.z` are the same in all lanes.
-    rows: bool,
+    /// How the lanes of each warp lie in the block, if in whole rows.
+    rows: Option<Rows>,
     /// By function; `None` for what the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// By function: registers whose launch constants are in place.
@@ -93,9 +93,8 @@ pub(crate) struct Here {
 impl<'e> Frames<'e> {
     /// For a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
-        let [x, y, z] = launch.block;
         Frames {
-            rows: x.is_multiple_of(32) || (y <= 1 && z <= 1),
+            rows: lane_rows(launch.block),
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
@@ -181,7 +180,7 @@ impl<'e> Frames<'e> {
         if !self.launch.options.converged {
             return None;
         }
-        (lanes == FULL && (self.rows || !converged.needs_rows)).then_some(converged)
+        (lanes == FULL && (self.rows.is_some() || !converged.needs_rows)).then_some(converged)
     }
 
     /// Where lanes begin in the frame of a kernel, which is new or was made ready for another block.
@@ -203,7 +202,8 @@ impl<'e> Frames<'e> {
             self.fill_all(frame, here, code.block_constants.iter());
         }
         for (row, width, from) in &converged.spread[leave.spread.clone()] {
-            frame.file.spread(*row, *width, *from);
+            let rows = self.rows.unwrap_or(Rows::ONE);
+            frame.file.spread(*row, *width, *from, rows);
         }
         leave.to
     }
@@ -261,20 +261,27 @@ impl<'e> Frames<'e> {
 
     /// A constant in all lanes; those that are neither uniform nor affine are not asked for.
     fn affine(&self, local_base: u64, here: Here, class: RegClass, constant: &Constant) -> Affine {
-        let (base, next) = match constant {
+        let value = match constant {
             Constant::Special(special) => {
-                let lane = |lane| self.special(*special, here, lane);
-                (lane(0), lane(u32::from(differs(*special))))
+                let base = self.special(*special, here, 0);
+                let rows = self.rows.unwrap_or(Rows::ONE);
+                // What the first lane has that many lanes on, if there is one in this direction.
+                let more = |lanes: u32, there: bool| {
+                    let there = there && differs(*special);
+                    let value = self.special(*special, here, if there { lanes } else { 0 });
+                    value.wrapping_sub(base)
+                };
+                Affine {
+                    base,
+                    step: more(1, rows.lanes() > 1),
+                    row: more(rows.lanes(), rows.count() > 1),
+                }
             }
-            constant => {
-                let value = self.value(constant, local_base);
-                (value, value)
-            }
+            constant => affine::uniform(self.value(constant, local_base)),
         };
-        let step = next.wrapping_sub(base);
         match class {
-            RegClass::B64 => Affine { base, step },
-            _ => affine::truncate(Affine { base, step }),
+            RegClass::B64 => value,
+            _ => affine::truncate(value),
         }
     }
 
@@ -386,4 +393,14 @@ fn differs(special: Special) -> bool {
 pub(crate) fn thread_of(block: [u32; 3], number: u32) -> [u32; 3] {
     let [x, y, _] = block.map(|n| n.max(1));
     [number % x, number / x % y, number / x / y]
+}
+
+/// How the lanes of each warp lie in a block of this shape: in rows along its first dimension, which go on in the second
+/// and have the same place in the third. `None`: some other way.
+pub(crate) fn lane_rows(block: [u32; 3]) -> Option<Rows> {
+    let [x, y, z] = block;
+    if x.is_multiple_of(32) || (y <= 1 && z <= 1) {
+        return Some(Rows::ONE);
+    }
+    Rows::of(x).filter(|rows| z <= 1 || y.is_multiple_of(rows.count()))
 }

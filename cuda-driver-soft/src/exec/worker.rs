@@ -3,8 +3,9 @@
 use super::block::{Block, Outcome};
 use super::execution::{Execution, Taken};
 use super::fault::{Fault, FaultKind};
-use super::frame::Frames;
+use super::frame::{Frames, lane_rows};
 use super::machine::Machine;
+use super::semantics::affine::Rows;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
@@ -50,6 +51,7 @@ impl<'e> Worker<'e> {
             output: Vec::new(),
             owner: kernel.image().owner,
             live: 0,
+            rows: lane_rows(launch.block).unwrap_or(Rows::ONE),
             steps: 0,
             block_start: 0,
             clock_reads: 0,

@@ -173,7 +173,7 @@ mod bulk {
     /// Copies the row of a register to memory or back.
     ///
     /// # Safety
-    /// `from` must be valid for reads and `to` for writes of `bytes` bytes, a multiple of 64; with `WIDE` the CPU has
+    /// `from` must be valid for reads and `to` for writes of `bytes` bytes, a multiple of 16; with `WIDE` the CPU has
     /// AVX.
     #[inline(always)]
     pub(crate) unsafe fn copy_row<const WIDE: bool>(to: *mut u8, from: *const u8, bytes: usize) {
@@ -193,6 +193,14 @@ mod bulk {
                         options(nostack, preserves_flags));
                 }
                 offset += 128;
+            } else if bytes - offset < 64 {
+                // SAFETY: the 16 bytes are inside the promised ranges.
+                unsafe {
+                    asm!("movups {a}, [{from}]", "movups [{to}], {a}",
+                        from = in(reg) from, to = in(reg) to, a = out(xmm_reg) _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 16;
             } else {
                 // SAFETY: the 64 bytes are inside the promised ranges.
                 unsafe {

@@ -375,12 +375,19 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Gives an instruction other handlers.
+    pub(super) fn set_handlers(&mut self, inst: u32, handlers: Handlers) {
+        let entry = handlers.entry(self.isa);
+        let inst = &mut self.insts[inst as usize];
+        (inst.full, inst.masked) = (entry.full, entry.masked);
+    }
+
     /// Makes an instruction do the branch behind it too, which stays for those that come to it in other ways.
     pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
-        let (entry, at) = (handlers.entry(self.isa), inst as usize);
+        self.set_handlers(inst, handlers);
+        let at = inst as usize;
         let branch = self.insts[at + 1];
         let inst = &mut self.insts[at];
-        (inst.full, inst.masked) = (entry.full, entry.masked);
         (inst.aux, inst.mods) = (branch.aux, branch.mods);
     }
 

@@ -3,6 +3,7 @@
 //! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
 
 pub(crate) mod affine;
+mod parts;
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
@@ -136,7 +137,7 @@ pub(crate) fn load(access: &Access) -> Handlers {
             _ => {}
         }
     }
-    Rare::compile::<LoadAny>()
+    parts::load(access).unwrap_or_else(Rare::compile::<LoadAny>)
 }
 
 /// Handlers of a store.
@@ -159,7 +160,8 @@ pub(crate) fn store(access: &Access) -> Handlers {
             _ => {}
         }
     }
-    Rare::compile::<StoreAny>()
+    let handlers = (access.space != Space::Const).then(|| parts::store(access));
+    handlers.flatten().unwrap_or_else(Rare::compile::<StoreAny>)
 }
 
 /// A value that one load or store moves.
@@ -410,6 +412,7 @@ impl Body for StoreAny {
 ///
 /// # Safety
 /// See [`Regs`].
+#[inline(always)]
 pub(super) unsafe fn widened(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
     if Access::unpack(inst.mods).wide_address {
         // SAFETY: as promised by the caller.

@@ -7,9 +7,20 @@ use crate::exec::Isa;
 use crate::ir::Space;
 use crate::memory::{Kind, space};
 
-/// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp
-/// in two rows.
-const BLOCKS: [(u32, u32); 5] = [(32, 1), (31, 1), (62, 1), (1, 1), (16, 4)];
+/// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp in
+/// two rows or more, the last of them with a warp that is not whole.
+const BLOCKS: [(u32, u32); 10] = [
+    (32, 1),
+    (31, 1),
+    (62, 1),
+    (1, 1),
+    (16, 4),
+    (16, 3),
+    (8, 12),
+    (4, 8),
+    (2, 32),
+    (1, 96),
+];
 
 const THREADS: u32 = 3 * 32 * 31;
 

@@ -9,6 +9,7 @@ mod operands;
 mod scheduling;
 mod stack;
 mod together;
+mod typical;
 mod video;
 mod waiting;
 
@@ -25,6 +26,7 @@ struct Bench {
 }
 
 /// Arguments of a launch, laid out as the kernel wants them.
+#[derive(Clone, Copy)]
 enum Arg {
     U32(u32),
     U64(u64),

@@ -17,6 +17,7 @@ use super::held::Held;
 use super::lanes::{self, Mask};
 use super::machine::Machine;
 use super::ops::collective::Collective;
+use super::ops::matrix;
 use super::run::{Event, run};
 use crate::ir::{BarOp, FuncId};
 use crate::memory::buffer::LocalMemory;
@@ -320,6 +321,25 @@ impl Warp {
                         };
                         self.ready.push(split(pc + 1, mask));
                         return Pause::Barrier;
+                    }
+                    // The whole warp at what it does together.
+                    if let Action::Matrix(call) = &code.actions[index as usize]
+                        && mask == self.live
+                        && self.parked.is_empty()
+                    {
+                        let before = m.steps;
+                        if matrix::run(m, &mut frame.file, call, mask).is_err() {
+                            return Pause::Fault {
+                                line: code.lines[pc as usize],
+                            };
+                        }
+                        rounds += ((m.steps - before) / 16).cast_signed();
+                        share -= rounds;
+                        self.ready.push(split(pc + 1, mask));
+                        if share <= 0 {
+                            return Pause::Share;
+                        }
+                        continue;
                     }
                     // The end of a kernel, for all lanes at once.
                     if let Action::Return = &code.actions[index as usize]
