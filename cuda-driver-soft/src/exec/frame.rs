@@ -201,11 +201,26 @@ impl<'e> Frames<'e> {
         if !converged.reads_block_constants {
             self.fill_all(frame, here, code.block_constants.iter());
         }
-        for (row, width, from) in &converged.spread[leave.spread.clone()] {
+        for (row, width, from) in &converged.kept[leave.spread.clone()] {
             let rows = self.rows.unwrap_or(Rows::ONE);
             frame.file.spread(*row, *width, *from, rows);
         }
         leave.to
+    }
+
+    /// Whether all lanes of a warp, alone at an instruction of the code for any lanes, may go on in the code for converged
+    /// warps: says where, or that the registers are not what it takes them to be.
+    pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
+        let code = self.code(frame.function);
+        let converged = self.converged(code, frame.live)?;
+        if at >= converged.first {
+            return None;
+        }
+        let resume = converged.resume(at)?;
+        let rows = self.rows.unwrap_or(Rows::ONE);
+        let mut kept = converged.kept[resume.gathered.clone()].iter();
+        let affine = kept.all(|(row, width, to)| frame.file.gather(*row, *width, *to, rows));
+        Some(if affine { Ok(resume.to) } else { Err(()) })
     }
 
     /// Takes back a frame that ended.

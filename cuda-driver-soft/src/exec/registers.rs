@@ -162,6 +162,48 @@ impl RegFile {
         }
     }
 
+    /// Keeps a row of values of `width` bytes, 4 or 8, as an [`Affine`], if it is one.
+    pub(crate) fn gather(&mut self, row: Slot, width: u8, to: Slot, rows: Rows) -> bool {
+        let start = row.0 as usize;
+        macro_rules! gather {
+            ($ty:ty, $bytes:literal) => {{
+                let Some(row) = self.bytes_mut().get(start..start + 32 * $bytes) else {
+                    return false;
+                };
+                let mut values = [0; LANES];
+                for (value, bytes) in values.iter_mut().zip(row.chunks_exact($bytes)) {
+                    *value = bytes.try_into().map_or(0, <$ty>::from_ne_bytes);
+                }
+                let more = |lane: u32, there: bool| {
+                    let value: $ty = if there {
+                        values[lane as usize]
+                    } else {
+                        values[0]
+                    };
+                    u64::from(value.wrapping_sub(values[0]))
+                };
+                let value = Affine {
+                    base: u64::from(values[0]),
+                    step: more(1, rows.lanes() > 1),
+                    row: more(rows.lanes() % 32, rows.count() > 1),
+                };
+                let mut differs = 0;
+                for (i, found) in (0..).zip(values) {
+                    differs |= found ^ affine::lane::<$ty>(value, rows, i);
+                }
+                (differs == 0).then_some(value)
+            }};
+        }
+        let value = match width {
+            8 => gather!(u64, 8),
+            _ => gather!(u32, 4),
+        };
+        if let Some(value) = value {
+            self.set_affine(to, value);
+        }
+        value.is_some()
+    }
+
     /// The value of one lane in a row of values of `width` bytes, or of a predicate.
     pub(crate) fn get(&mut self, slot: Slot, width: u8, lane: usize) -> u64 {
         let width_bytes = if width == 0 { 4 } else { usize::from(width) };

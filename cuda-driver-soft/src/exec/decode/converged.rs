@@ -5,7 +5,7 @@
 //! a register is scalar if all that write it make it so; and then only those stay that an address or a comparison needs.
 //! What other instructions read as a row as well is written out where it is made.
 
-use super::super::code::{Constant, Converged, Leave, Lifetime};
+use super::super::code::{Constant, Converged, Leave, Lifetime, Resume};
 use super::super::isa::Handlers;
 use super::super::ops::collective::Collective;
 use super::super::ops::memory::{self, Access};
@@ -28,6 +28,14 @@ enum Lanes {
     Affine,
     /// Nothing.
     Any,
+}
+
+/// Scalar registers that are read from a place on.
+struct Live {
+    /// By step at which a warp may leave the code.
+    at_leaves: HashMap<usize, Vec<Reg>>,
+    /// By block.
+    at_begin: Vec<Set>,
 }
 
 /// What is known of the registers of a function.
@@ -67,22 +75,23 @@ pub(super) fn lower(
     b.push(control::begin(), 0, |inst| {
         (inst.aux, inst.mods) = (entry, entry - first);
     });
+    let written = kept.iter().map(|number| match &layout.steps[*number] {
+        Step::Plain(inst) => inst.dsts.first().copied().flatten(),
+        Step::Branch { .. } => None,
+    });
+    let writes_of_kept: HashSet<Reg> = written.flatten().collect();
     let kept: HashSet<usize> = kept.into_iter().collect();
-    let live = registers.live_at_leaves(b, layout);
+    let live = registers.live(b, layout);
     let mut with_branches = Vec::new();
     let mut leaves = Vec::new();
-    let mut spread = Vec::new();
-    layout.emit(b, control::branch_together(), |b, number, step| {
+    let mut list = Vec::new();
+    let begins = layout.emit(b, control::branch_together(), |b, number, step| {
         if kept.contains(&number) {
             return Ok(());
         }
-        let live = live.get(&number).map(|live| {
-            let start = spread.len();
-            for reg in live {
-                let width = (bytes_of(b.class(*reg)) / 32) as u8;
-                spread.push((b.register(*reg), width, scalars.register(b, *reg)));
-            }
-            start..spread.len()
+        let live = live.at_leaves.get(&number).map(|live| {
+            let only_scalar = live.iter().filter(|reg| !registers.rows[reg.0 as usize]);
+            scalars.list(b, &mut list, only_scalar)
         });
         let mut leave = |at: u32| {
             if let Some(spread) = live.clone() {
@@ -118,6 +127,22 @@ pub(super) fn lower(
     for (at, handlers) in with_branches {
         b.add_branch(at, handlers);
     }
+    // What is the same in all blocks of a warp stays where it is.
+    let stays = |reg: &&Reg| !writes_of_kept.contains(reg);
+    let mut resumes: Vec<Resume> = Vec::new();
+    for block in &layout.order {
+        if let Some(step) = layout.steps_of(*block).next() {
+            let live = live.at_begin[*block].registers();
+            resumes.push(Resume {
+                at: places[step],
+                to: begins[*block],
+                gathered: scalars.list(b, &mut list, live.iter().filter(stays)),
+            });
+        }
+    }
+    // A block of which nothing is left in the code for any lanes begins where the next one does: either will do.
+    resumes.sort_by_key(|resume| resume.at);
+    resumes.dedup_by_key(|resume| resume.at);
     let mut constants = scalars.filled;
     constants.sort_by_key(|(_, _, constant)| constant.lifetime());
     let needs_rows =
@@ -131,7 +156,8 @@ pub(super) fn lower(
         // `finish` finds out.
         reads_block_constants: true,
         leaves,
-        spread,
+        resumes,
+        kept: list,
     }))
 }
 
@@ -148,6 +174,21 @@ struct Scalars {
 impl Scalars {
     fn register(&mut self, b: &mut Builder<'_>, reg: Reg) -> Slot {
         *self.registers.entry(reg).or_insert_with(|| b.affine())
+    }
+
+    /// Adds registers to a list: the row, the bytes of its values, and where they are kept. Says which part that is.
+    fn list<'r>(
+        &mut self,
+        b: &mut Builder<'_>,
+        list: &mut Vec<(Slot, u8, Slot)>,
+        registers: impl Iterator<Item = &'r Reg>,
+    ) -> std::ops::Range<usize> {
+        let start = list.len();
+        for reg in registers {
+            let width = (bytes_of(b.class(*reg)) / 32) as u8;
+            list.push((b.register(*reg), width, self.register(b, *reg)));
+        }
+        start..list.len()
     }
 
     fn constant(&mut self, b: &mut Builder<'_>, constant: Constant, class: RegClass) -> Slot {
@@ -337,6 +378,7 @@ impl Registers {
             affine::Law::Sum => true,
             affine::Law::Product => uniform(0) || uniform(1),
             affine::Law::Scale => uniform(1),
+            affine::Law::Pick => !inst.srcs.iter().any(|s| self.is_constant_affine(b, s)),
             affine::Law::Uniform => false,
         };
         if all == Lanes::Affine && !affine {
@@ -344,6 +386,15 @@ impl Registers {
         } else {
             all
         }
+    }
+
+    /// Whether an operand is the number of a thread or lane itself.
+    fn is_constant_affine(&self, b: &Builder<'_>, operand: &Operand) -> bool {
+        let constant = match operand {
+            Operand::Reg(reg) => b.named(*reg),
+            operand => b.constant_of(operand),
+        };
+        constant.is_some_and(|constant| self.of_constant(&constant) == Lanes::Affine)
     }
 
     /// What an instruction makes of the number of a lane, which programs take apart: what warp it is in, and where there.
@@ -532,18 +583,14 @@ impl Registers {
         kept
     }
 
-    /// For each step at which a warp may leave the code: scalar registers that are read from there on, and are not
-    /// written out as rows.
-    fn live_at_leaves(&self, b: &Builder<'_>, layout: &Layout<'_>) -> HashMap<usize, Vec<Reg>> {
+    /// Which scalar registers are read later, where that has to be known.
+    fn live(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Live {
         let count = self.lanes.len();
-        let kept = |reg: Reg| {
-            let i = reg.0 as usize;
-            self.lanes[i] != Lanes::Any && !self.rows[i] && b.named(reg).is_none()
-        };
+        let scalar = |reg: Reg| self.lanes[reg.0 as usize] != Lanes::Any && b.named(reg).is_none();
         let before = |live: &mut Set, step: &Step<'_>| {
             defined::writes(step, |reg| live.remove(reg));
             defined::reads(step, |reg| {
-                if kept(reg) {
+                if scalar(reg) {
                     live.insert(reg);
                 }
             });
@@ -568,7 +615,7 @@ impl Registers {
                 at_begin[*block] = live;
             }
         }
-        let mut found = HashMap::new();
+        let mut at_leaves = HashMap::new();
         for block in &layout.order {
             let mut live = at_end(&at_begin, *block);
             for number in layout.steps_of(*block).rev() {
@@ -583,11 +630,14 @@ impl Registers {
                     }
                 };
                 if may_leave {
-                    found.insert(number, live.registers());
+                    at_leaves.insert(number, live.registers());
                 }
             }
         }
-        found
+        Live {
+            at_leaves,
+            at_begin,
+        }
     }
 
     fn access_at(

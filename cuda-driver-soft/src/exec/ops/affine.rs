@@ -44,6 +44,9 @@ pub(crate) enum Law {
     Product,
     /// If the first is, and the others are uniform.
     Scale,
+    /// If all sources are, but for the numbers of threads themselves: it is one of the sources, and it is seldom the same one
+    /// for all lanes where the lane itself decides.
+    Pick,
     /// Only if it is uniform.
     Uniform,
 }
@@ -129,6 +132,20 @@ macro_rules! of_uniform {
     }};
 }
 
+/// By the type of an instruction, one of two rows.
+macro_rules! picked {
+    ($ty:expr, $f:path) => {{
+        use $f as f;
+        match $ty {
+            U32 => pick::<GRID, u32, _>(|rows, a, b, _| f::<u32>(a, b, rows)),
+            S32 => pick::<GRID, i32, _>(|rows, a, b, _| f::<i32>(a, b, rows)),
+            U64 => pick::<GRID, u64, _>(|rows, a, b, _| f::<u64>(a, b, rows)),
+            S64 => pick::<GRID, i64, _>(|rows, a, b, _| f::<i64>(a, b, rows)),
+            _ => None,
+        }
+    }};
+}
+
 /// The same where the sign makes no difference.
 macro_rules! of_uniform_bits {
     ($ty:expr, $f:path) => {
@@ -146,6 +163,15 @@ fn both<const GRID: bool, T: Int + 'static, F: Fn(T, T) -> T + Pure>(_f: F) -> O
         let value = F::get()(T::from_bits(a.base), T::from_bits(b.base));
         Some(affine::uniform(value))
     })
+}
+
+/// `min` or `max` of a type
+fn pick<const GRID: bool, T: Int, F>(f: F) -> Option<Form>
+where
+    F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure,
+{
+    let class = if T::BITS == 64 { B64 } else { B32 };
+    scalar::<GRID, _>(Law::Pick, &[class; 2], class, f).map(Form::may_leave)
 }
 
 /// `shr` of a type
@@ -234,8 +260,8 @@ fn form_of<const GRID: bool>(op: &Op) -> Option<Form> {
         .map(Form::may_leave),
         Op::Or { ty } => of_uniform_bits!(*ty, logic::or),
         Op::Xor { ty } => of_uniform_bits!(*ty, logic::xor),
-        Op::Min { ty, relu: false } => of_uniform!(*ty, int::min),
-        Op::Max { ty, relu: false } => of_uniform!(*ty, int::max),
+        Op::Min { ty, relu: false } => picked!(*ty, affine::min),
+        Op::Max { ty, relu: false } => picked!(*ty, affine::max),
         Op::Div { ty } => of_uniform!(*ty, int::div),
         Op::Rem { ty } => of_uniform!(*ty, int::rem),
         Op::Cvt(c) if !(c.sat || c.ftz || c.relu || c.satfinite) => match (c.from, c.to) {

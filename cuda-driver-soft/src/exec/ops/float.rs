@@ -5,8 +5,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary, binary_hot, binary_once, binary_rare, ternary_fused, ternary_rare, unary,
-    unary_once, unary_rare,
+    Form, binary, binary_hot, binary_mods, binary_once, binary_rare, ternary_fused, ternary_rare,
+    unary, unary_mods, unary_once, unary_rare,
 };
 use crate::exec::semantics::approx;
 use crate::exec::semantics::float::*;
@@ -113,10 +113,10 @@ pub(super) fn form(op: &Op) -> Option<Form> {
                     div_f32(a, b, m.rnd(), m.ftz())
                 })
             }
-            (F32, Precision::Approx) => binary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a, b| {
+            (F32, Precision::Approx) => binary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a, b| {
                 approx::div_approx_f32(a, b, m.ftz())
             }),
-            (F32, Precision::Full) => binary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a, b| {
+            (F32, Precision::Full) => binary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a, b| {
                 approx::div_full_f32(a, b, m.ftz())
             }),
             (F64, Precision::Ieee(Rn)) => binary(|a, b| div_f64(a, b, Rn)),
@@ -132,7 +132,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F32, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| {
                 sqrt_f32(a, m.rnd(), m.ftz())
             }),
-            (F32, Precision::Approx) => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+            (F32, Precision::Approx) => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
                 approx::sqrt_approx_f32(a, m.ftz())
             }),
             (F64, Precision::Ieee(Rn)) => unary(|a| sqrt_f64(a, Rn)),
@@ -146,7 +146,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F32, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| {
                 rcp_f32(a, m.rnd(), m.ftz())
             }),
-            (F32, Precision::Approx) => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+            (F32, Precision::Approx) => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
                 approx::rcp_approx_f32(a, m.ftz())
             }),
             (F64, Precision::Ieee(Rn)) => unary_once(|a| rcp_f64(a, Rn)),
@@ -156,7 +156,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F64, Precision::Approx) => unary_rare(Mods(0), |_, _, a| approx::rcp_approx_f64(a)),
             _ => return None,
         },
-        Op::Rsqrt { ty: F32, ftz } => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+        Op::Rsqrt { ty: F32, ftz } => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
             approx::rsqrt_approx_f32(a, m.ftz())
         }),
         Op::Rsqrt {
@@ -166,19 +166,19 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::Rsqrt { ty: F64, ftz: true } => {
             unary_rare(Mods(0), |_, _, a| approx::rsqrt_approx_ftz_f64(a))
         }
-        Op::Sin { ftz } => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+        Op::Sin { ftz } => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
             approx::sin_approx_f32(a, m.ftz())
         }),
-        Op::Cos { ftz } => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+        Op::Cos { ftz } => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
             approx::cos_approx_f32(a, m.ftz())
         }),
-        Op::Lg2 { ftz } => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+        Op::Lg2 { ftz } => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
             approx::lg2_approx_f32(a, m.ftz())
         }),
-        Op::Ex2 { ty: F32, ftz } => unary_rare(Mods::of_rounding(Rn, *ftz), |m, _, a| {
+        Op::Ex2 { ty: F32, ftz } => unary_mods(Mods::of_rounding(Rn, *ftz), |m, _, a| {
             approx::ex2_approx_f32(a, m.ftz())
         }),
-        Op::Tanh { ty: F32 } => unary_rare(Mods(0), |_, _, a| approx::tanh_approx_f32(a)),
+        Op::Tanh { ty: F32 } => unary_mods(Mods(0), |_, _, a| approx::tanh_approx_f32(a)),
         _ => return None,
     })
 }

@@ -1,7 +1,7 @@
 //! Arithmetic of f16, bf16 and their pairs: where `fma.rn.f16x2` happens.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary_rare, ternary_rare, unary_rare};
+use super::shapes::{Form, binary_mods, ternary_mods, unary_mods};
 use crate::exec::semantics::approx;
 use crate::exec::semantics::half::*;
 use crate::ir::{Op, Type::*};
@@ -20,9 +20,9 @@ fn map3(a: u32, b: u32, c: u32, op: impl Fn(u16, u16, u16) -> u16) -> u32 {
 macro_rules! unary_both {
     ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {
         if $pair {
-            unary_rare($mods, |$m: Mods, _, a: u32| map(a, |$a: u16| $f))
+            unary_mods($mods, |$m: Mods, _, a: u32| map(a, |$a: u16| $f))
         } else {
-            unary_rare($mods, |$m: Mods, _, $a: u16| $f)
+            unary_mods($mods, |$m: Mods, _, $a: u16| $f)
         }
     };
 }
@@ -30,11 +30,11 @@ macro_rules! unary_both {
 macro_rules! binary_both {
     ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident| $f:expr) => {
         if $pair {
-            binary_rare($mods, |$m: Mods, _, a: u32, b: u32| {
+            binary_mods($mods, |$m: Mods, _, a: u32, b: u32| {
                 map2(a, b, |$a: u16, $b: u16| $f)
             })
         } else {
-            binary_rare($mods, |$m: Mods, _, $a: u16, $b: u16| $f)
+            binary_mods($mods, |$m: Mods, _, $a: u16, $b: u16| $f)
         }
     };
 }
@@ -42,11 +42,11 @@ macro_rules! binary_both {
 macro_rules! ternary_both {
     ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident, $c:ident| $f:expr) => {
         if $pair {
-            ternary_rare($mods, |$m: Mods, _, a: u32, b: u32, c: u32| {
+            ternary_mods($mods, |$m: Mods, _, a: u32, b: u32, c: u32| {
                 map3(a, b, c, |$a: u16, $b: u16, $c: u16| $f)
             })
         } else {
-            ternary_rare($mods, |$m: Mods, _, $a: u16, $b: u16, $c: u16| $f)
+            ternary_mods($mods, |$m: Mods, _, $a: u16, $b: u16, $c: u16| $f)
         }
     };
 }

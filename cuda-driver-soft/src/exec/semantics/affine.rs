@@ -45,7 +45,7 @@ impl Rows {
 
     /// The row that a lane is in, and its place there.
     #[inline(always)]
-    const fn split(self, lane: u32) -> (u32, u32) {
+    pub const fn split(self, lane: u32) -> (u32, u32) {
         (lane >> self.shift, lane & (self.lanes() - 1))
     }
 }
@@ -248,6 +248,38 @@ pub fn shr<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
     (same && b.is_uniform()).then(|| uniform(first))
 }
 
+/// `min.type d, a, b`, where all lanes take the same of the two.
+#[inline(always)]
+pub fn min<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
+    let a_is_least = not_above::<T>(a, b, rows);
+    if a_is_least {
+        return Some(a);
+    }
+    not_above::<T>(b, a, rows).then_some(b)
+}
+
+/// `max.type d, a, b`, where all lanes take the same of the two.
+#[inline(always)]
+pub fn max<T: Int>(a: Affine, b: Affine, rows: Rows) -> Option<Affine> {
+    let b_is_greatest = not_above::<T>(a, b, rows);
+    if b_is_greatest {
+        return Some(b);
+    }
+    not_above::<T>(b, a, rows).then_some(a)
+}
+
+/// Whether `a <= b` in all lanes, if that is known.
+#[inline(always)]
+fn not_above<T: Int>(a: Affine, b: Affine, rows: Rows) -> bool {
+    if a.is_uniform() && b.is_uniform() {
+        return T::from_bits(a.base) <= T::from_bits(b.base);
+    }
+    match (corners::<T>(a, rows), corners::<T>(b, rows)) {
+        (Some(a), Some(b)) => (0..4).all(|i| a[i] <= b[i]),
+        _ => false,
+    }
+}
+
 /// `setp.cmp.type p, a, b`: the lanes in which it holds.
 #[inline(always)]
 pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
@@ -256,20 +288,61 @@ pub fn compare<T: Int>(op: Compare, a: Affine, b: Affine, rows: Rows) -> u32 {
         let (a, b) = (T::from_bits(a.base), T::from_bits(b.base));
         return all(compare_int(op, a, b));
     }
-    if let (Some(a), Some(b)) = (corners::<T>(a, rows), corners::<T>(b, rows)) {
+    if let (Some(x), Some(y)) = (corners::<T>(a, rows), corners::<T>(b, rows)) {
         // The difference goes from one corner to the next on a line: what it is at all, it is everywhere, unless it goes
         // through zero in between and that is asked for.
-        let (holds, less) = (compare_int(op, a[0], b[0]), a[0] < b[0]);
+        let (holds, less) = (compare_int(op, x[0], y[0]), x[0] < y[0]);
         let alike = |i: usize| {
-            let turns = matches!(op, Compare::Eq | Compare::Ne) && (a[i] < b[i]) != less;
-            compare_int(op, a[i], b[i]) == holds && !turns
+            let turns = matches!(op, Compare::Eq | Compare::Ne) && (x[i] < y[i]) != less;
+            compare_int(op, x[i], y[i]) == holds && !turns
         };
         let both = rows.count() == 1 || (alike(2) && alike(3));
         if alike(1) && both {
             return all(holds);
         }
+        if T::BITS == 32
+            && let Some(lanes) = compare_rows(op, difference::<T>(a, b), rows)
+        {
+            return lanes;
+        }
     }
     compare_lanes::<T>(op, a, b, rows)
+}
+
+/// What the lanes of `a` have more than those of `b`, for values of 32 bits that do not wrap around: first, step, and row.
+fn difference<T: Int>(a: Affine, b: Affine) -> [i64; 3] {
+    let first = |a: Affine| T::from_bits(a.base).widen() as i64;
+    [
+        first(a) - first(b),
+        signed::<T>(a.step) - signed::<T>(b.step),
+        signed::<T>(a.row) - signed::<T>(b.row),
+    ]
+}
+
+/// The lanes in which a difference compares with 0 like this; `None` where nobody asks often enough.
+fn compare_rows(op: Compare, [first, step, row]: [i64; 3], rows: Rows) -> Option<u32> {
+    let lanes = i64::from(rows.lanes());
+    let low = |count: i64| ((1u64 << count.clamp(0, lanes)) - 1) as u32;
+    // In a row, where a difference plus so many steps is negative.
+    let negative = |first: i64| match step {
+        0 => low(if first < 0 { lanes } else { 0 }),
+        1.. => low((-first + step - 1).div_euclid(step)),
+        _ => low(lanes) & !low(first.div_euclid(-step) + 1),
+    };
+    let zero = |first: i64| negative(first - 1) & !negative(first);
+    let mut found = 0;
+    for number in 0..rows.count() {
+        let first = first + row * i64::from(number);
+        let lanes = match op {
+            Compare::Lt | Compare::Lo => negative(first),
+            Compare::Le | Compare::Ls => negative(first - 1),
+            Compare::Eq => zero(first),
+            Compare::Ne => low(lanes) & !zero(first),
+            _ => return None,
+        };
+        found |= lanes << (number * rows.lanes());
+    }
+    Some(found)
 }
 
 #[inline(never)]

@@ -142,6 +142,13 @@ impl Steps {
         Some((lowest, along.unsigned_abs() + down.unsigned_abs()))
     }
 
+    /// How far a lane is from the first.
+    #[inline(always)]
+    fn distance(&self, lane: u32) -> i64 {
+        let (row, place) = self.rows.split(lane);
+        self.row * i64::from(row) + self.step * i64::from(place)
+    }
+
     /// The addresses one by one.
     #[inline(always)]
     fn each<A: Int>(&self) -> Lanes<u64> {
@@ -248,11 +255,8 @@ pub(super) unsafe fn find<'c>(
     } else if extent > u64::from(u32::MAX) {
         return None;
     } else {
-        let lanes = at.rows.lanes() as usize;
-        for (row, deltas) in (0..).zip(deltas.chunks_exact_mut(lanes)) {
-            for (place, delta) in (0..).zip(deltas) {
-                *delta = (at.row * row + at.step * place - lowest) as u32;
-            }
+        for (i, delta) in (0..).zip(deltas.iter_mut()) {
+            *delta = (at.distance(i) - lowest) as u32;
         }
         Shape::Any
     };
@@ -300,7 +304,13 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                 }
             } else if GRID && let Some(host) = whole(m, inst, SHARED, &at, E::BYTES) {
                 // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
-                unsafe { load_rows::<E>(host, &at, regs, inst.d) };
+                unsafe {
+                    match at.rows.lanes() {
+                        16 => load_rows::<E, 16, WIDE>(host, &at, regs, inst.d),
+                        8 => load_rows::<E, 8, WIDE>(host, &at, regs, inst.d),
+                        _ => load_each::<E>(host, &at, regs, inst.d),
+                    }
+                }
                 return Flow::Next;
             }
         }
@@ -309,40 +319,52 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Loads what is in several rows, each with a distance to the next.
+/// Loads what is in rows of `L` lanes, each with a distance to the next. A register is written as it is read, by as many
+/// lanes at once as the CPU can: else who reads it has to wait.
+///
+/// # Safety
+/// See [`Regs`]; from `host` on, the place of each lane is valid for reads, and aligned. With `WIDE` the CPU has AVX.
+#[inline(always)]
+unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
+    host: *mut u8,
+    at: &Steps,
+    regs: Regs<'_>,
+    d: Slot,
+) {
+    let size = E::BYTES as usize;
+    if at.step != size as i64 && at.step != 0 {
+        // SAFETY: as promised by the caller.
+        unsafe { load_each::<E>(host, at, regs, d) };
+        return;
+    }
+    // SAFETY (all blocks): the places are valid, and the rows together are the register, as promised by the caller.
+    let to = unsafe { regs.row_ptr::<E>(d) }.cast::<[E; L]>();
+    for row in 0..LANES / L {
+        let from = host.wrapping_offset(at.row as isize * row as isize);
+        let to = to.wrapping_add(row);
+        if at.step == 0 {
+            // SAFETY: one place for the whole row.
+            unsafe { to.write([E::load(from); L]) };
+        } else {
+            // SAFETY: a row without gaps.
+            unsafe { access::copy_row::<WIDE>(to.cast(), from, L * size) };
+        }
+    }
+}
+
+/// Loads what is at any steps.
 ///
 /// # Safety
 /// See [`Regs`]; from `host` on, the place of each lane is valid for reads, and aligned.
-#[inline(always)]
-unsafe fn load_rows<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, d: Slot) {
-    // SAFETY (all blocks): the places are valid, and the rows together are the register, as promised by the caller.
-    let to = unsafe { regs.row_ptr::<E>(d) }.cast::<E>();
-    let (lanes, size) = (at.rows.lanes() as usize, E::BYTES as usize);
-    for row in 0..at.rows.count() as usize {
-        let from = host.wrapping_offset(at.row as isize * row as isize);
-        let to = to.wrapping_add(row * lanes);
-        if at.step == size as i64 && lanes * size >= 16 {
-            match lanes * size {
-                // SAFETY: a row without gaps.
-                64 => unsafe { access::copy_row::<false>(to.cast(), from, 64) },
-                // SAFETY: the same.
-                bytes => unsafe { access::copy_row::<false>(to.cast(), from, bytes) },
-            }
-        } else if at.step == 0 {
-            // SAFETY: one place for the whole row.
-            let value = unsafe { E::load(from) };
-            for i in 0..lanes {
-                // SAFETY: inside the register.
-                unsafe { to.wrapping_add(i).write(value) };
-            }
-        } else {
-            for i in 0..lanes {
-                let from = from.wrapping_offset(at.step as isize * i as isize);
-                // SAFETY: the place of this lane, and its part of the register.
-                unsafe { to.wrapping_add(i).write(E::load(from)) };
-            }
-        }
+#[inline(never)]
+unsafe fn load_each<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, d: Slot) {
+    let mut values = [E::default(); LANES];
+    for (i, value) in (0..).zip(&mut values) {
+        // SAFETY: the place of this lane is valid, as promised by the caller.
+        *value = unsafe { E::load(host.wrapping_offset(at.distance(i) as isize)) };
     }
+    // SAFETY: the destination as promised by the caller.
+    unsafe { E::write(regs, d, values) };
 }
 
 /// # Safety
@@ -360,7 +382,7 @@ unsafe fn load_other<E: Element, A: Int>(
         && let Some(host) = whole(m, inst, shared, &at, E::BYTES)
     {
         // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
-        unsafe { load_rows::<E>(host, &at, regs, inst.d) };
+        unsafe { load_each::<E>(host, &at, regs, inst.d) };
         return Flow::Next;
     }
     // SAFETY: as promised by the caller.
@@ -394,7 +416,13 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                 }
             } else if GRID && let Some(host) = whole(m, inst, SHARED, &at, E::BYTES) {
                 // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and class.
-                unsafe { store_rows::<E>(host, &at, regs, inst.b) };
+                unsafe {
+                    match at.rows.lanes() {
+                        16 => store_rows::<E, 16, WIDE>(host, &at, regs, inst.b),
+                        8 => store_rows::<E, 8, WIDE>(host, &at, regs, inst.b),
+                        _ => store_each::<E>(host, &at, regs, inst.b),
+                    }
+                }
                 return Flow::Next;
             }
         }
@@ -403,33 +431,45 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Stores to several rows, each with a distance to the next.
+/// Stores to rows of `L` lanes, each with a distance to the next.
+///
+/// # Safety
+/// See [`Regs`]; from `host` on, the place of each lane is valid for writes, and aligned. With `WIDE` the CPU has AVX.
+#[inline(always)]
+unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(
+    host: *mut u8,
+    at: &Steps,
+    regs: Regs<'_>,
+    b: Slot,
+) {
+    let size = E::BYTES as usize;
+    if at.step != size as i64 {
+        // SAFETY: as promised by the caller.
+        unsafe { store_each::<E>(host, at, regs, b) };
+        return;
+    }
+    // SAFETY: the rows together are the register, as promised by the caller.
+    let from = unsafe { regs.row_ptr::<E>(b) }.cast::<[E; L]>();
+    // In the order of the lanes: of those that store to one place the last wins.
+    for row in 0..LANES / L {
+        let to = host.wrapping_offset(at.row as isize * row as isize);
+        // SAFETY: a row without gaps, all of it valid, as promised by the caller.
+        unsafe { access::copy_row::<WIDE>(to, from.wrapping_add(row).cast(), L * size) };
+    }
+}
+
+/// Stores at any steps.
 ///
 /// # Safety
 /// See [`Regs`]; from `host` on, the place of each lane is valid for writes, and aligned.
-#[inline(always)]
-unsafe fn store_rows<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, b: Slot) {
-    // SAFETY (all blocks): the places are valid, and the rows together are the register, as promised by the caller.
-    let from = unsafe { regs.row_ptr::<E>(b) }.cast::<E>();
-    let (lanes, size) = (at.rows.lanes() as usize, E::BYTES as usize);
-    // In the order of the lanes: of those that store to one place the last wins.
-    for row in 0..at.rows.count() as usize {
-        let to = host.wrapping_offset(at.row as isize * row as isize);
-        let from = from.wrapping_add(row * lanes);
-        if at.step == size as i64 && lanes * size >= 16 {
-            match lanes * size {
-                // SAFETY: a row without gaps.
-                64 => unsafe { access::copy_row::<false>(to, from.cast(), 64) },
-                // SAFETY: the same.
-                bytes => unsafe { access::copy_row::<false>(to, from.cast(), bytes) },
-            }
-        } else {
-            for i in 0..lanes {
-                let to = to.wrapping_offset(at.step as isize * i as isize);
-                // SAFETY: the place of this lane, and its part of the register.
-                unsafe { E::store(to, from.wrapping_add(i).read()) };
-            }
-        }
+#[inline(never)]
+unsafe fn store_each<E: Element>(host: *mut u8, at: &Steps, regs: Regs<'_>, b: Slot) {
+    // SAFETY: the source as promised by the caller.
+    let values = unsafe { E::read(regs, b) };
+    // Of lanes that store to one place the last wins.
+    for (i, value) in (0..).zip(values) {
+        // SAFETY: the place of this lane is valid, as promised by the caller.
+        unsafe { E::store(host.wrapping_offset(at.distance(i) as isize), value) };
     }
 }
 
@@ -448,7 +488,7 @@ unsafe fn store_other<E: Element, A: Int>(
         && let Some(host) = whole(m, inst, shared, &at, E::BYTES)
     {
         // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and class.
-        unsafe { store_rows::<E>(host, &at, regs, inst.b) };
+        unsafe { store_each::<E>(host, &at, regs, inst.b) };
         return Flow::Next;
     }
     // SAFETY: as promised by the caller.

@@ -75,6 +75,8 @@ part! {
     u32 u64 load32 store32;
     i32 u64 load32 store32;
     u64 u64 load64 store64;
+    u8 u64 load8 store8;
+    u16 u64 load16 store16;
 }
 
 /// Whether the handlers here know the space and the address of an access, and it is one piece.
@@ -136,6 +138,8 @@ pub(super) fn store(access: &Access) -> Option<Handlers> {
         (1, 1, B32) => of!(u8 u32 1),
         (1, 2, B16) => of!(u16 u16 1),
         (1, 2, B32) => of!(u16 u32 1),
+        (1, 1, B64) => of!(u8 u64 1),
+        (1, 2, B64) => of!(u16 u64 1),
         (1, 4, B64) => of!(u32 u64 1),
         (2, 1, B16) => of!(u8 u16 2),
         (2, 2, B16) => of!(u16 u16 2),

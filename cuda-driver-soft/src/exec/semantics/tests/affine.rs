@@ -170,3 +170,28 @@ fn bits_of_the_numbers_of_lanes() {
     let place = Affine { base: 0, ..lane };
     assert_eq!(and::<u32>(lane, uniform(31u32), Rows::ONE), Some(place));
 }
+
+#[test]
+fn the_less_and_the_greater_of_two_rows() {
+    let mut random = Random::new();
+    let (mut found, mut refused) = (0, 0);
+    for_types!(random, rows, u32 i32 u64 i64, {
+        let (a, b) = (any::<T>(&mut random, rows), any::<T>(&mut random, rows));
+        let near = uniform(lane::<T>(a, rows, random.next() as u32 % 32));
+        for b in [b, near] {
+            for (got, wanted) in [
+                (min::<T>(a, b, rows), each(a, b, rows, |a: T, b: T| a.min(b))),
+                (max::<T>(a, b, rows), each(a, b, rows, |a: T, b: T| a.max(b))),
+            ] {
+                match got {
+                    Some(got) => {
+                        found += 1;
+                        assert_eq!(lanes::<T>(got, rows), wanted);
+                    }
+                    None => refused += 1,
+                }
+            }
+        }
+    });
+    assert!(found > ROUNDS && refused > ROUNDS, "{found} {refused}");
+}
