@@ -250,7 +250,7 @@ fn work_is_done_though_nobody_waits() {
                 code => panic!("{code}"),
             }
             assert!(
-                began.elapsed() < std::time::Duration::from_secs(20),
+                began.elapsed() < std::time::Duration::from_secs(60),
                 "nobody works"
             );
         }
