@@ -23,6 +23,8 @@ impl Words {
         let mut address = 0;
         check(unsafe { cuda().cuMemAlloc(&mut address, count * 4) });
         check(unsafe { cuda().cuMemsetD32(address, 0, count) });
+        // It is only queued, and a stream that is not blocking does not wait for it.
+        check(unsafe { cuda().cuCtxSynchronize() });
         Words(address, count)
     }
 
