@@ -50,6 +50,10 @@ pub(crate) enum Flow {
     Narrow,
     /// Everything that the warp's scheduler does: see [`Action`].
     Act,
+    /// The same, at the barrier [`Machine::target`](super::machine::Machine::target) for all threads of the block.
+    Barrier,
+    /// The same, at the end of a kernel.
+    End,
     /// Goes on with the same instruction in the code for any lanes: see [`Converged`].
     Leave,
     /// Ends the execution: [`Machine::fault`](super::machine::Machine::fault) says why.

@@ -67,6 +67,8 @@ pub(crate) struct Frames<'e> {
     shared: &'e SharedLayout,
     /// How the lanes of each warp lie in the block, if in whole rows.
     rows: Option<Rows>,
+    /// That of the kernel.
+    kernel: Option<&'e Code>,
     /// By function; `None` for what the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// By function: registers whose launch constants are in place.
@@ -98,6 +100,7 @@ impl<'e> Frames<'e> {
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
+            kernel: codes[launch.kernel.id().0 as usize].as_deref(),
             pool: codes.iter().map(|_| Vec::new()).collect(),
             codes,
         }
@@ -108,7 +111,14 @@ impl<'e> Frames<'e> {
         self.codes.get(id.0 as usize).is_some_and(Option::is_some)
     }
 
+    /// The code of the kernel, if the launch may run it.
+    #[inline(always)]
+    pub(crate) fn kernel(&self) -> Option<&'e Code> {
+        self.kernel
+    }
+
     /// The code of a function that the launch may run: all that frames are made for.
+    #[inline(always)]
     pub(crate) fn code(&self, id: FuncId) -> &'e Code {
         self.codes[id.0 as usize]
             .as_ref()

@@ -215,6 +215,15 @@ mod bulk {
                         options(nostack, preserves_flags));
                 }
                 offset += 128;
+            } else if WIDE && bytes - offset >= 64 {
+                // SAFETY: the 64 bytes are inside the promised ranges.
+                unsafe {
+                    asm!("vmovups ymm4, [{from}]", "vmovups ymm5, [{from} + 32]",
+                        "vmovups [{to}], ymm4", "vmovups [{to} + 32], ymm5",
+                        from = in(reg) from, to = in(reg) to, out("xmm4") _, out("xmm5") _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 64;
             } else if WIDE && bytes - offset >= 32 {
                 // SAFETY: the 32 bytes are inside the promised ranges.
                 unsafe {

@@ -299,8 +299,16 @@ impl<'b> Builder<'b> {
     /// Adds an instruction that the scheduler runs.
     pub(super) fn push_action(&mut self, action: Action, line: u32) {
         let index = self.actions.len() as u32;
+        let (handlers, mods) = match &action {
+            Action::Return if self.is_kernel() => (control::end(), 0),
+            Action::Barrier(barrier) => match barrier.plain() {
+                Some(id) => (control::barrier(), id),
+                None => (control::act(), 0),
+            },
+            _ => (control::act(), 0),
+        };
         self.actions.push(action);
-        self.push(control::act(), line, |inst| inst.aux = index);
+        self.push(handlers, line, |inst| (inst.aux, inst.mods) = (index, mods));
     }
 
     /// Adds an instruction that its handler runs if it can, else the scheduler.

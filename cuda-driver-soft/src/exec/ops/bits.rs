@@ -78,9 +78,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         },
         Op::Dp4a { aty, bty } => {
             let mods = Mods(u32::from(aty.is_signed()) | u32::from(bty.is_signed()) << 1);
-            ternary_mods(mods, |m, _, a, b, c| {
-                bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0)
-            })
+            ternary_mods(mods, dp4a)
         }
         Op::Dp2a { aty, bty, hi } => {
             let mods = Mods(
@@ -154,3 +152,8 @@ const PROPERTIES: [Property; 6] = [
     Property::Normal,
     Property::Subnormal,
 ];
+
+#[inline(always)]
+fn dp4a(m: Mods, _fused: bool, a: u32, b: u32, c: u32) -> u32 {
+    bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0)
+}

@@ -236,10 +236,16 @@ impl Warp {
             std::mem::swap(&mut m.spaces.local, &mut self.local);
         } else {
             ran = self.run_together(m, frames, share);
-            if let Some((at, Event::Act)) = ran
-                && self.arrive_at(m, frames, at)
-            {
-                return Pause::Barrier;
+            match ran {
+                Some((at, Event::Barrier)) => {
+                    self.arrive_at(m, frames, at);
+                    return Pause::Barrier;
+                }
+                Some((_, Event::End)) => {
+                    self.ready.clear();
+                    return self.end(m);
+                }
+                _ => {}
             }
         }
         let pause = self.run_splits(m, frames, share, ran);
@@ -266,8 +272,8 @@ impl Warp {
         else {
             return None;
         };
-        let frame = self.frames[0].as_mut()?;
-        let code = frames.code(frame.function);
+        // The first frame is the kernel's.
+        let (frame, code) = (self.frames[0].as_mut()?, frames.kernel()?);
         let elsewhere = code.converged.as_ref().is_some_and(|c| pc < c.first);
         if !self.parked.is_empty() || elsewhere {
             return None;
@@ -284,32 +290,33 @@ impl Warp {
         Some(ran)
     }
 
-    /// Whether the whole warp, alone at an instruction of the scheduler, is at the most usual barrier: then nobody has to be
-    /// kept, it goes on when the block lets it.
+    /// The whole warp is at the most usual barrier: nobody has to be kept, it goes on when the block lets it.
     #[inline(always)]
-    fn arrive_at(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, at: u32) -> bool {
-        let (Some(frame), [split]) = (self.frames[0].as_ref(), self.ready.as_mut_slice()) else {
-            return false;
-        };
-        let code = frames.code(frame.function);
-        let index = code.insts[at as usize].aux as usize;
-        let Action::Barrier(barrier) = &code.actions[index] else {
-            return false;
-        };
-        let Some(id) = barrier.plain() else {
-            return false;
-        };
+    fn arrive_at(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, at: u32) {
         m.steps += 1;
-        split.pc = at + 1;
+        if let Some(split) = self.ready.last_mut() {
+            split.pc = at + 1;
+        }
+        let line = frames.kernel().map_or(0, |code| code.lines[at as usize]);
         self.arrival = Arrival {
-            id: Some(id),
+            id: Some(m.target),
             count: None,
             op: BarOp::Sync,
             holds: 0,
-            lanes: split.mask,
-            line: code.lines[at as usize],
+            lanes: self.live,
+            line,
         };
-        true
+    }
+
+    /// All lanes are at the end of the kernel.
+    fn end(&mut self, m: &mut Machine<'_>) -> Pause {
+        m.steps += 1;
+        if let Some(frame) = self.frames[0].as_mut() {
+            frame.live = 0;
+        }
+        self.live = 0;
+        m.live = 0;
+        Pause::Done
     }
 
     /// The same for any warp, which has come to `ran` already if it was run before.
@@ -414,7 +421,7 @@ impl Warp {
                         line: code.lines[pc as usize],
                     };
                 }
-                Event::Act => {
+                Event::Act | Event::Barrier | Event::End => {
                     m.steps += 1;
                     let index = code.insts[pc as usize].aux;
                     // The whole warp at the most usual barrier: nobody has to be kept, it goes on when the block lets it.

@@ -199,6 +199,24 @@ fn whole(
     Some(host.wrapping_offset(-lowest as isize))
 }
 
+/// Where the first lane is, if the lanes of each row of `L` are without gaps or at one place, the rows go up, and all are known
+/// to be there.
+#[inline(always)]
+fn rows<E: Element, const L: i64>(
+    m: &mut Machine<'_>,
+    inst: &Inst,
+    shared: bool,
+    at: &Steps,
+) -> Option<*mut u8> {
+    let size = E::BYTES as i64;
+    let usual = (at.step == size || at.step == 0) && (0..1 << 30).contains(&at.row);
+    if !usual || (at.first | at.row as u64) & (E::BYTES - 1) != 0 {
+        return None;
+    }
+    let extent = at.row * (32 / L - 1) + at.step * (L - 1) + size;
+    range(m, inst, shared, at.first, extent as u64)
+}
+
 /// The addresses of the lanes one by one, for handlers that learn from the modifiers how they are kept.
 ///
 /// # Safety
@@ -302,16 +320,18 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                     unsafe { put::<E, true>(regs, inst.d, [E::load(host); LANES], mask) };
                     return Flow::Next;
                 }
-            } else if GRID && let Some(host) = whole(m, inst, SHARED, &at, E::BYTES) {
-                // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
-                unsafe {
-                    match at.rows.lanes() {
-                        16 => load_rows::<E, 16, WIDE>(host, &at, regs, inst.d),
-                        8 => load_rows::<E, 8, WIDE>(host, &at, regs, inst.d),
-                        _ => load_each::<E>(host, &at, regs, inst.d),
-                    }
+            } else if GRID && at.rows.lanes() == 16 {
+                if let Some(host) = rows::<E, 16>(m, inst, SHARED, &at) {
+                    // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
+                    unsafe { load_rows::<E, 16, WIDE>(host, &at, regs, inst.d) };
+                    return Flow::Next;
                 }
-                return Flow::Next;
+            } else if GRID && at.rows.lanes() == 8 {
+                if let Some(host) = rows::<E, 8>(m, inst, SHARED, &at) {
+                    // SAFETY: the same.
+                    unsafe { load_rows::<E, 8, WIDE>(host, &at, regs, inst.d) };
+                    return Flow::Next;
+                }
             }
         }
         // SAFETY: as promised by the caller.
@@ -319,7 +339,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Loads what is in rows of `L` lanes, each with a distance to the next. A register is written as it is read, by as many
+/// Loads what [`rows`] found: rows of `L` lanes without gaps, or at one place each. A register is written as it is read, by as many
 /// lanes at once as the CPU can: else who reads it has to wait.
 ///
 /// # Safety
@@ -332,11 +352,6 @@ unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
     d: Slot,
 ) {
     let size = E::BYTES as usize;
-    if at.step != size as i64 && at.step != 0 {
-        // SAFETY: as promised by the caller.
-        unsafe { load_each::<E>(host, at, regs, d) };
-        return;
-    }
     // SAFETY (all blocks): the places are valid, and the rows together are the register, as promised by the caller.
     let to = unsafe { regs.row_ptr::<E>(d) }.cast::<[E; L]>();
     for row in 0..LANES / L {
@@ -414,16 +429,19 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                     }
                     return Flow::Next;
                 }
-            } else if GRID && let Some(host) = whole(m, inst, SHARED, &at, E::BYTES) {
-                // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and class.
-                unsafe {
-                    match at.rows.lanes() {
-                        16 => store_rows::<E, 16, WIDE>(host, &at, regs, inst.b),
-                        8 => store_rows::<E, 8, WIDE>(host, &at, regs, inst.b),
-                        _ => store_each::<E>(host, &at, regs, inst.b),
-                    }
+            } else if GRID && at.step != 0 && at.rows.lanes() == 16 {
+                if let Some(host) = rows::<E, 16>(m, inst, SHARED, &at) {
+                    // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and
+                    // class.
+                    unsafe { store_rows::<E, 16, WIDE>(host, &at, regs, inst.b) };
+                    return Flow::Next;
                 }
-                return Flow::Next;
+            } else if GRID && at.step != 0 && at.rows.lanes() == 8 {
+                if let Some(host) = rows::<E, 8>(m, inst, SHARED, &at) {
+                    // SAFETY: the same.
+                    unsafe { store_rows::<E, 8, WIDE>(host, &at, regs, inst.b) };
+                    return Flow::Next;
+                }
             }
         }
         // SAFETY: as promised by the caller.
@@ -431,7 +449,7 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Stores to rows of `L` lanes, each with a distance to the next.
+/// Stores to what [`rows`] found: rows of `L` lanes without gaps.
 ///
 /// # Safety
 /// See [`Regs`]; from `host` on, the place of each lane is valid for writes, and aligned. With `WIDE` the CPU has AVX.
@@ -443,11 +461,6 @@ unsafe fn store_rows<E: Element, const L: usize, const WIDE: bool>(
     b: Slot,
 ) {
     let size = E::BYTES as usize;
-    if at.step != size as i64 {
-        // SAFETY: as promised by the caller.
-        unsafe { store_each::<E>(host, at, regs, b) };
-        return;
-    }
     // SAFETY: the rows together are the register, as promised by the caller.
     let from = unsafe { regs.row_ptr::<E>(b) }.cast::<[E; L]>();
     // In the order of the lanes: of those that store to one place the last wins.
