@@ -287,21 +287,21 @@ impl<'e> Frames<'e> {
     /// A constant in all lanes; those that are neither uniform nor affine are not asked for.
     fn affine(&self, local_base: u64, here: Here, class: RegClass, constant: &Constant) -> Affine {
         let value = match constant {
-            Constant::Special(special) => {
-                let base = self.special(*special, here, 0);
+            Constant::Special(special) if differs(*special) => {
                 let rows = self.rows.unwrap_or(Rows::ONE);
-                // What the first lane has that many lanes on, if there is one in this direction.
-                let more = |lanes: u32, there: bool| {
-                    let there = there && differs(*special);
-                    let value = self.special(*special, here, if there { lanes } else { 0 });
-                    value.wrapping_sub(base)
-                };
+                let base = self.special(*special, here, 0);
+                let more = |lane| self.special(*special, here, lane).wrapping_sub(base);
                 Affine {
                     base,
-                    step: more(1, rows.lanes() > 1),
-                    row: more(rows.lanes(), rows.count() > 1),
+                    step: if rows.lanes() > 1 { more(1) } else { 0 },
+                    row: if rows.count() > 1 {
+                        more(rows.lanes())
+                    } else {
+                        0
+                    },
                 }
             }
+            Constant::Special(special) => affine::uniform(self.special(*special, here, 0)),
             constant => affine::uniform(self.value(constant, local_base)),
         };
         match class {
