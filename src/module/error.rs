@@ -97,7 +97,6 @@ impl fmt::Display for JitError {
     }
 }
 
-
 impl fmt::Debug for JitError {
     /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
     #[inline]
