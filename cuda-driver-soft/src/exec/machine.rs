@@ -37,6 +37,8 @@ pub(crate) struct Machine<'m> {
     pub(crate) owner: u64,
     /// Lanes of the running warp that have not exited.
     pub(crate) live: Mask,
+    /// The running warp's number in its block.
+    pub(crate) warp: u32,
     /// Instructions of a warp that have been run, counted at branches.
     pub(crate) steps: u64,
     /// `steps` when the running block was last taken up, less what it had run before.

@@ -50,6 +50,7 @@ impl<'e> Worker<'e> {
             output: Vec::new(),
             owner: kernel.image().owner,
             live: 0,
+            warp: 0,
             steps: 0,
             block_start: 0,
             clock_reads: 0,

@@ -406,6 +406,9 @@ pub enum Op {
     },
     /// `mma` and `wmma.mma`: sources are the registers of A, of B and of C.
     Mma(Mma),
+    /// `wgmma.mma_async`: sources are the registers of the accumulator, then those of A or its descriptor, then the
+    /// descriptor of B, then whether the accumulator counts.
+    Wgmma(Wgmma),
     /// `ldmatrix`: source 0 is the address.
     Ldmatrix {
         count: u8,
