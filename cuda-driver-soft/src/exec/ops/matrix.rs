@@ -286,7 +286,7 @@ fn address(file: &mut RegFile, call: &Matrix, lane: usize) -> u64 {
 }
 
 /// Where a lane's access goes on the host.
-pub(super) fn place(
+fn place(
     m: &mut Machine<'_>,
     space: Space,
     address: u64,

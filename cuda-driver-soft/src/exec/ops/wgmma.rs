@@ -3,8 +3,9 @@
 //! Each warp makes the 16 rows of the result that it holds, as soon as it comes: no warp needs what another one has in
 //! registers, and the program may not touch the accumulator, nor what is in shared memory, before it has waited.
 
-use super::matrix::{Matrix, element_bits, gather, place, scatter};
+use super::matrix::{Matrix, element_bits, gather, scatter};
 use super::product;
+use crate::exec::fault::FaultKind;
 use crate::exec::lanes::Mask;
 use crate::exec::machine::Machine;
 use crate::exec::registers::RegFile;
@@ -25,6 +26,8 @@ struct Descriptor {
     stride: u64,
     /// Bytes of a row of the pattern that is swizzled; 16: it is not.
     width: u64,
+    /// The row of 128 bytes at which the pattern begins.
+    base: u64,
 }
 
 impl Descriptor {
@@ -40,6 +43,7 @@ impl Descriptor {
                 2 => 64,
                 _ => 32,
             },
+            base: bits >> 49 & 7,
         }
     }
 
@@ -57,7 +61,8 @@ impl Descriptor {
         };
         let address = self.start + in_pattern + offset;
         // Units change places inside a row, by the number of the row.
-        address ^ ((address >> 7 & (units - 1)) << 4)
+        let row = (address >> 7).wrapping_sub(self.base);
+        address ^ ((row & (units - 1)) << 4)
     }
 }
 
@@ -166,8 +171,21 @@ fn unit_at(
     address: u64,
     bits: usize,
 ) -> Result<impl Iterator<Item = u64> + use<>, ()> {
-    let at = place(m, Space::Shared, address, lane, UNIT as u64, false)?;
-    // SAFETY: `place` found the place valid for reads of 16 bytes, and aligned to them.
+    let bytes = (UNIT as u64, UNIT as u64);
+    let found = m
+        .spaces
+        .place_lane(Space::Shared, address, lane, bytes, false);
+    let (at, _) = found.map_err(|_| {
+        // Unlike a load, as recorded.
+        let kind = FaultKind::IllegalAddress {
+            address,
+            size: UNIT as u32,
+            write: false,
+            space: Space::Shared,
+        };
+        m.fault = Some((kind, lane));
+    })?;
+    // SAFETY: `place_lane` found the place valid for reads of 16 bytes, and aligned to them.
     let words = unsafe { [access::load64(at), access::load64(at.wrapping_add(8))] };
     let ones = u64::MAX >> (64 - bits);
     Ok(words
@@ -199,6 +217,10 @@ mod tests {
         let inside = descriptor(4096 + 32, 0, 1024, 1);
         assert_eq!(inside.address(true, 0, 3), 4096 + 3 * 128 + 16);
         // Two rows of 64 bytes, or four of 32, are one of 128.
+        // The pattern may begin at another row, here at the second one.
+        let moved = Descriptor::new(4224 >> 4 | 64 << 32 | 1 << 49 | 1 << 62);
+        assert_eq!(moved.address(true, 0, 0), 4224);
+        assert_eq!(moved.address(true, 0, 3), 4224 + 3 * 128 + 3 * 16);
         let narrow = descriptor(0, 0, 512, 2);
         assert_eq!(narrow.address(true, 1, 5), 5 * 64 + ((1 ^ 2) << 4));
         let least = descriptor(0, 0, 256, 3);

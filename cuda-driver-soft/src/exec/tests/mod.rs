@@ -1,6 +1,7 @@
 //! The engine on PTX text, without a driver around it.
 
 mod bulk;
+mod cluster;
 mod converged;
 mod faults;
 mod kernels;

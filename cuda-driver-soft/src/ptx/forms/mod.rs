@@ -88,7 +88,7 @@ pub(super) enum Made {
     Pointers(Op),
     /// `st.async`, `red.async`: this, and then a barrier is told how many bytes it was.
     Told(Op),
-    /// `mapa`: the address itself; `getctarank`: 0. Each block is a cluster.
+    /// `mapa`, `getctarank`: the address may be that of a variable.
     Mapa {
         rank: bool,
     },
