@@ -224,7 +224,7 @@ fn how_many_clusters() {
         1024,
         0
     ));
-    let mut active = |c: &mut Codes, function, cluster: &[u32], want| {
+    let active = |c: &mut Codes, function, cluster: &[u32], want| {
         let mut value = -7;
         let grid = 8 * cluster.first().copied().unwrap_or(1);
         described((grid, 1024, 0), cluster, |config| {

@@ -192,10 +192,10 @@ impl Body for Mbarrier {
                 continue;
             }
             // A generic address of anything but shared memory is outside.
-            let address = match resolve(Space::Generic, addresses[i]) {
-                _ if !generic => addresses[i],
-                (Space::Shared, address) => address,
-                _ => u64::MAX - 7,
+            let (space, address) = match resolve(Space::Generic, addresses[i]) {
+                _ if !generic => (space, addresses[i]),
+                (Space::Shared, address) => (space, address),
+                _ => (Space::Shared, u64::MAX - 7),
             };
             let at = match m.spaces.place_lane(space, address, i, (8, 8), true) {
                 Ok((at, _)) => at,
