@@ -10,6 +10,7 @@ mod argument_order;
 mod asynchronous;
 mod atomics;
 mod blocking;
+mod clusters;
 mod context_objects;
 mod contexts;
 mod control_flow;

@@ -5,6 +5,7 @@
 //! looked up ([`handle`]), never addresses that are followed.
 
 pub(crate) mod attribute;
+pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
