@@ -28,6 +28,7 @@ mod real;
 mod rect;
 mod stream;
 mod table;
+mod tensor_map;
 
 pub use real::REAL;
 pub use table::{Stubs, Table, resolve, set_exports};

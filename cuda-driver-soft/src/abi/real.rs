@@ -286,4 +286,8 @@ pub const REAL: &[&str] = &[
     "cuStreamSynchronize_ptsz",
     "cuStreamWaitEvent",
     "cuStreamWaitEvent_ptsz",
+    "cuTensorMapEncodeIm2col",
+    "cuTensorMapEncodeIm2colWide",
+    "cuTensorMapEncodeTiled",
+    "cuTensorMapReplaceAddress",
 ];

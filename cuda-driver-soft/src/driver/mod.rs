@@ -28,5 +28,6 @@ pub(crate) mod process;
 pub(crate) mod profile;
 pub(crate) mod rect;
 pub(crate) mod stream;
+pub(crate) mod tensor_map;
 pub(crate) mod work;
 pub(crate) mod workers;
