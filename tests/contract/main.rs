@@ -51,4 +51,5 @@ mod rare_instructions;
 mod start;
 mod streams;
 mod usage_counts;
+mod virtual_memory;
 mod warps;

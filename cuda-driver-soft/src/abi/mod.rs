@@ -29,6 +29,7 @@ mod rect;
 mod stream;
 mod table;
 mod tensor_map;
+mod virtual_memory;
 
 pub use real::REAL;
 pub use table::{Stubs, Table, resolve, set_exports};

@@ -51,7 +51,8 @@ fn numbers<const N: usize, T: Copy + Default, U: Copy>(
 impl Common {
     fn read(self, c: Caller) -> Result<TensorMap> {
         let rank = self.rank as usize;
-        if !(1..=5).contains(&rank) {
+        // As recorded: strides are asked for even where there are none.
+        if !(1..=5).contains(&rank) || self.strides.is_null() {
             return Err(Error::INVALID_VALUE);
         }
         Ok(TensorMap {
@@ -70,20 +71,11 @@ impl Common {
     }
 }
 
-/// Writes the map, if it is right. The hardware wants it at a multiple of 64.
+/// Writes the map, if it is right. As recorded, anywhere, though kernels want it at a multiple of 64.
 fn write(c: Caller, out: *mut CUtensorMap, map: &TensorMap) -> Result<()> {
-    let out = c.out(aligned(out)?.cast::<[u8; BYTES]>())?;
+    let out = c.out(out.cast::<[u8; BYTES]>())?;
     out.set(tensor_map::encode(map)?);
     Ok(())
-}
-
-fn aligned(map: *mut CUtensorMap) -> Result<*mut CUtensorMap> {
-    if (map as usize).is_multiple_of(64) {
-        Ok(map)
-    } else {
-        crate::log!("a tensor map at {map:?}, which is no multiple of 64");
-        Err(Error::INVALID_VALUE)
-    }
 }
 
 /// A corner of a pixel box.
@@ -149,7 +141,7 @@ exports! {
 
     fn cuTensorMapReplaceAddress [c] (map: *mut CUtensorMap, address: *mut c_void) {
         driver_without_fault()?;
-        let map = aligned(map)?.cast::<[u8; BYTES]>();
+        let map = map.cast::<[u8; BYTES]>();
         let replaced = tensor_map::replace_address(&c.read(map.cast_const())?, address as u64)?;
         c.out(map)?.set(replaced);
         Ok(())

@@ -29,5 +29,6 @@ pub(crate) mod profile;
 pub(crate) mod rect;
 pub(crate) mod stream;
 pub(crate) mod tensor_map;
+pub(crate) mod virtual_memory;
 pub(crate) mod work;
 pub(crate) mod workers;

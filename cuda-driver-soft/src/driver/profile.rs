@@ -2,7 +2,7 @@
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
 //! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
-//! virtual memory, interprocess handles, clusters, cooperative launches on several devices, stream memory operations, tensor
+//! interprocess handles, clusters, cooperative launches on several devices, stream memory operations, tensor
 //! maps, access policy windows and what they persist in L2, compression, sparse arrays, semaphores, RDMA, DMA buffers. Nor
 //! does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
 //! change that brings it.
@@ -330,8 +330,8 @@ attributes! {
     HOST_REGISTER_SUPPORTED = 99 => 1;
     PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100 => 0;
     DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = 101 => 0;
-    VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102 => 0;
-    HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103 => 0;
+    VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102 => 1;
+    HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103 => cfg!(target_os = "linux") as i32;
     HANDLE_TYPE_WIN32_HANDLE_SUPPORTED = 104 => 0;
     HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED = 105 => 0;
     MAX_BLOCKS_PER_MULTIPROCESSOR = 106 => OWN;

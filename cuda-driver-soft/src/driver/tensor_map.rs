@@ -11,8 +11,8 @@ const U4_SPACED: u8 = 14;
 const U6_SPACED: u8 = 15;
 /// `CU_TENSOR_MAP_INTERLEAVE_32B`
 const INTERLEAVE_32B: u8 = 2;
-/// `CU_TENSOR_MAP_SWIZZLE_32B`
-const SWIZZLE_32B: u8 = 1;
+/// Addresses of devices have fewer bits than this.
+const ADDRESS_BITS: u32 = 57;
 
 /// A condition of the manual's; what is wrong goes to the log.
 fn require(holds: bool, what: &str) -> Result<()> {
@@ -98,11 +98,10 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
             "a stride is not aligned, or 2^40 or more",
         )?;
     }
-    for (i, stride) in map.element_strides[..rank].iter().enumerate() {
-        // That of dimension 0 is ignored, unless elements are interleaved.
-        let ignored = i == 0 && map.interleave == 0;
+    // As recorded: that of dimension 0, too, which nothing looks at unless elements are interleaved.
+    for stride in &map.element_strides[..rank] {
         require(
-            ignored || (1..=8).contains(stride),
+            (1..=8).contains(stride),
             "an element stride is 0 or above 8",
         )?;
     }
@@ -113,6 +112,12 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
                 "a dimension of the box is 0 or above 256",
             )?;
         }
+        let rows = map.boxes[1..rank].iter().map(|&n| u64::from(n));
+        let bytes = rows.product::<u64>() * row_bytes(map.data_type, map.boxes[0].into());
+        require(
+            bytes <= u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)),
+            "the box does not fit into shared memory",
+        )?;
         map.boxes[0]
     } else {
         check_pixels(map)?;
@@ -141,17 +146,13 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
         };
         require(bytes <= span, "a row of the box is wider than the swizzle")?;
     }
-    require(
-        map.interleave != INTERLEAVE_32B || map.swizzle == SWIZZLE_32B,
-        "32-byte interleave goes with the 32-byte swizzle",
-    )?;
     Ok(map.encode())
 }
 
 fn check_address(map: &TensorMap, address: u64) -> Result<()> {
     require(
-        address.is_multiple_of(alignment(map)),
-        "the address is not aligned",
+        address.is_multiple_of(alignment(map)) && address >> ADDRESS_BITS == 0,
+        "the address is not aligned, or none of a device",
     )
 }
 
