@@ -35,6 +35,7 @@ mod managed_memory;
 mod matrices;
 mod memory;
 mod memory_objects;
+mod memory_operations;
 mod memory_spaces;
 mod modules;
 mod no_context;

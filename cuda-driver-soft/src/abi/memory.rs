@@ -38,6 +38,15 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
     Ok(())
 }
 
+/// The range that memory is a part of, and its length: of a mapping, the whole reservation.
+fn range(allocation: &Allocation) -> (u64, u64) {
+    let own = (allocation.base, allocation.bytes);
+    match allocation.kind {
+        Kind::Mapped => virtual_memory::reservation(allocation.base).unwrap_or(own),
+        _ => own,
+    }
+}
+
 /// Writes one pointer attribute to `data`; `Err` where the attribute has no value for this memory.
 fn pointer_attribute(
     c: Caller,
@@ -63,8 +72,13 @@ fn pointer_attribute(
             c.out(data.cast::<c_uint>())?.set(kind.0);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
-            known?;
-            c.out(data.cast::<u64>())?.set(address);
+            // As recorded: of what nobody may access there is none.
+            let usable = known?.access != Access::None;
+            c.out(data.cast::<u64>())?
+                .set(if usable { address } else { 0 });
+            if !usable {
+                return Err(Error::INVALID_VALUE);
+            }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
             let accessible = known?.kind.is_host_accessible();
@@ -97,12 +111,16 @@ fn pointer_attribute(
             let ordinal = memory::device_of(known?)?;
             c.out(data.cast::<c_int>())?.set(ordinal);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
-        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => {
+            c.out(data.cast::<u64>())?.set(range(known?).0);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE => {
+            c.out(data.cast::<usize>())?.set(range(known?).1 as usize);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
             c.out(data.cast::<u64>())?.set(known?.base);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE
-        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
             c.out(data.cast::<usize>())?.set(known?.bytes as usize);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED => {
@@ -113,7 +131,7 @@ fn pointer_attribute(
             known?;
             // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, of what can be exported.
             let mapped = virtual_memory::mapped_at(address);
-            let types = mapped.is_some_and(|memory| memory.is_shareable()).into();
+            let types = mapped.is_some_and(|memory| memory.is_shareable).into();
             c.out(data.cast::<u64>())?.set(types);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {

@@ -19,6 +19,7 @@ mod library;
 mod link;
 mod managed;
 mod memory;
+mod memory_operation;
 mod memset;
 mod module;
 mod occupancy;

@@ -52,14 +52,6 @@ fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
     }
 }
 
-/// The one kind of handle that there is.
-fn is_descriptor(kind: CUmemAllocationHandleType) -> Result<()> {
-    match kind {
-        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR => Ok(()),
-        _ => Err(Error::INVALID_VALUE),
-    }
-}
-
 exports! {
     fn cuMemGetAllocationGranularity [c] (
         out: *mut usize, props: *const CUmemAllocationProp, option: CUmemAllocationGranularity_flags,
@@ -118,7 +110,11 @@ exports! {
             return Err(Error::INVALID_VALUE);
         }
         let wishes = c.array(wishes, count)?.into_iter().map(|wish| match wish.flags.0 {
-            flags @ (0 | 1 | 3) => Ok((ordinal(&wish.location)?, flags)),
+            // As recorded: a device that is not there is an invalid value here.
+            flags @ (0 | 1 | 3) => match ordinal(&wish.location) {
+                Err(Error::INVALID_DEVICE) => Err(Error::INVALID_VALUE),
+                found => Ok((found?, flags)),
+            },
             _ => Err(Error::INVALID_VALUE),
         });
         vmm::set_access(base, bytes as u64, &wishes.collect::<Result<Vec<_>>>()?)
@@ -127,8 +123,12 @@ exports! {
     fn cuMemGetAccess [c] (out: *mut c_ulonglong, location: *const CUmemLocation, address: CUdeviceptr) {
         driver_without_fault()?;
         let (out, location) = (c.out(out)?, c.read(location)?);
-        out.set(vmm::access(address, ordinal(&location)?)?.into());
-        Ok(())
+        // SAFETY: all members of the union are integers, of which any bits are a value.
+        let id = unsafe { location.anonymous1.id };
+        // As recorded: the kind of location does not matter, and there is a value where there is an error.
+        let found = vmm::access(address, device::get(id)?.ordinal);
+        out.set(found.unwrap_or(0).into());
+        found.map(|_| ())
     }
 
     fn cuMemRetainAllocationHandle [c] (out: *mut CUmemGenericAllocationHandle, address: *mut c_void) {
@@ -146,7 +146,7 @@ exports! {
         };
         props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
         props.location.anonymous1.id = memory.ordinal;
-        if memory.is_shareable() {
+        if memory.is_shareable {
             props.requestedHandleTypes = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         }
         out.set(props);
@@ -159,7 +159,9 @@ exports! {
         driver_without_fault()?;
         let out = c.out(out.cast::<c_int>())?;
         no_flags(flags)?;
-        is_descriptor(kind)?;
+        if kind != CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR {
+            return Err(Error::INVALID_VALUE);
+        }
         out.set(vmm::export(handle as usize)?);
         Ok(())
     }
@@ -167,7 +169,11 @@ exports! {
     fn cuMemImportFromShareableHandle [c] (out: *mut CUmemGenericAllocationHandle, descriptor: *mut c_void, kind: CUmemAllocationHandleType) {
         driver_without_fault()?;
         let out = c.out(out)?;
-        is_descriptor(kind)?;
+        match kind.0 {
+            0 => return Err(Error::INVALID_VALUE),
+            1 => {}
+            _ => return Err(Error::NOT_SUPPORTED),
+        }
         let descriptor = c_int::try_from(descriptor as isize).map_err(|_| Error::INVALID_VALUE)?;
         out.set(vmm::import(descriptor)? as u64);
         Ok(())

@@ -317,7 +317,8 @@ pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
 /// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
 pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
     context::current()?;
-    let allocation = find(address).ok_or(Error::NOT_FOUND)?;
+    let found = find(address).filter(|a| a.access != Access::None);
+    let allocation = found.ok_or(Error::NOT_FOUND)?;
     Ok((allocation.base, allocation.bytes))
 }
 

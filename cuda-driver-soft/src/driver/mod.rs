@@ -21,6 +21,7 @@ pub(crate) mod limits;
 pub(crate) mod link;
 pub(crate) mod managed;
 pub(crate) mod memory;
+pub(crate) mod memory_operation;
 pub(crate) mod module;
 pub(crate) mod occupancy;
 pub(crate) mod pool;

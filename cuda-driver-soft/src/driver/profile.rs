@@ -2,7 +2,7 @@
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
 //! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
-//! interprocess handles, clusters, cooperative launches on several devices, stream memory operations, tensor
+//! interprocess handles, clusters, cooperative launches on several devices, tensor
 //! maps, access policy windows and what they persist in L2, compression, sparse arrays, semaphores, RDMA, DMA buffers. Nor
 //! does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
 //! change that brings it.
@@ -350,8 +350,8 @@ attributes! {
     MEMPOOL_SUPPORTED_HANDLE_TYPES = 119 => 0;
     CLUSTER_LAUNCH = 120 => 0;
     DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121 => 0;
-    CAN_USE_64_BIT_STREAM_MEM_OPS = 122 => 0;
-    CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 0;
+    CAN_USE_64_BIT_STREAM_MEM_OPS = 122 => 1;
+    CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 1;
     DMA_BUF_SUPPORTED = 124 => 0;
     IPC_EVENT_SUPPORTED = 125 => 0;
     MEM_SYNC_DOMAIN_COUNT = 126 => 4; // all alike here

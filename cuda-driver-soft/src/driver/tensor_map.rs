@@ -112,10 +112,15 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
                 "a dimension of the box is 0 or above 256",
             )?;
         }
-        let rows = map.boxes[1..rank].iter().map(|&n| u64::from(n));
-        let bytes = rows.product::<u64>() * row_bytes(map.data_type, map.boxes[0].into());
+        // Steps over elements leave elements out.
+        let steps = map.element_strides[1..rank].iter();
+        let rows = map.boxes[1..rank].iter().zip(steps);
+        let rows: u64 = rows
+            .map(|(n, step)| u64::from(*n).div_ceil((*step).into()))
+            .product();
+        let bytes = rows * row_bytes(map.data_type, map.boxes[0].into());
         require(
-            bytes <= u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)),
+            bytes <= u64::from(device.limit(profile::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)),
             "the box does not fit into shared memory",
         )?;
         map.boxes[0]
@@ -133,11 +138,11 @@ pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
         "a packed type that cannot be interleaved",
     )?;
     let bytes = row_bytes(map.data_type, inner.into());
+    require(
+        bytes.is_multiple_of(16),
+        "a row of the box is not a multiple of 16 bytes",
+    )?;
     if map.interleave == 0 {
-        require(
-            bytes.is_multiple_of(16),
-            "a row of the box is not a multiple of 16 bytes",
-        )?;
         let span = match map.swizzle {
             0 => u64::MAX,
             1 => 32,

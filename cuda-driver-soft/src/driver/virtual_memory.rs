@@ -18,6 +18,8 @@ pub(crate) const GRANULE: u64 = 2 << 20;
 pub(crate) struct Generic {
     handle: usize,
     pub(crate) ordinal: i32,
+    /// Another process can have it from this one.
+    pub(crate) is_shareable: bool,
     memory: Arc<Physical>,
     uses: Mutex<Uses>,
 }
@@ -33,11 +35,6 @@ struct Uses {
 impl Generic {
     fn uses(&self) -> MutexGuard<'_, Uses> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Another process can have it.
-    pub(crate) fn is_shareable(&self) -> bool {
-        self.memory.file().is_some()
     }
 
     /// Forgets it if nobody needs it.
@@ -176,14 +173,15 @@ pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize>
         crate::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
         Error::OUT_OF_MEMORY
     })?;
-    keep(ordinal, memory)
+    keep(ordinal, memory, shareable)
 }
 
 /// A handle of memory.
-fn keep(ordinal: i32, memory: Arc<Physical>) -> Result<usize> {
+fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> Result<usize> {
     let made = driver()?.generics.insert_with(|handle| Generic {
         handle,
         ordinal,
+        is_shareable,
         memory,
         uses: Mutex::new(Uses {
             handles: 1,
@@ -193,20 +191,28 @@ fn keep(ordinal: i32, memory: Arc<Physical>) -> Result<usize> {
     Ok(made.handle)
 }
 
-/// The memory that a handle names.
+/// The memory that a handle names. As recorded: as long as the memory is mapped, released handles name it too, for calls
+/// that only ask.
 pub(crate) fn get(handle: usize) -> Result<Arc<Generic>> {
     let found = driver_without_fault()?.generics.get(handle).ok();
-    // What is mapped but has no handle any more is named by none.
-    let found = found.filter(|memory| memory.uses().handles > 0);
     found.ok_or_else(|| {
         crate::log!("{handle:#x} names no memory: a real driver may crash here");
         Error::INVALID_VALUE
     })
 }
 
+/// The memory that a handle names which is not released.
+fn held(handle: usize) -> Result<Arc<Generic>> {
+    let memory = get(handle)?;
+    if memory.uses().handles == 0 {
+        return refuse("the handle is released");
+    }
+    Ok(memory)
+}
+
 /// `cuMemRelease`
 pub(crate) fn release(handle: usize) -> Result<()> {
-    let memory = get(handle)?;
+    let memory = held(handle)?;
     let mut uses = memory.uses();
     uses.handles = uses.handles.saturating_sub(1);
     memory.drop_unused(&uses)
@@ -214,10 +220,15 @@ pub(crate) fn release(handle: usize) -> Result<()> {
 
 /// `cuMemMap`
 pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> Result<()> {
-    let memory = get(handle)?;
+    let memory = held(handle)?;
     let mut map = map();
     if bytes == 0 || !is_granular(base) || !is_granular(bytes) || !is_granular(offset) {
         return refuse("address, size and offset of a mapping are multiples of 2 MiB");
+    }
+    // As recorded: memory is mapped as a whole.
+    if offset != 0 || bytes != memory.memory.bytes() {
+        crate::log!("virtual memory: a mapping of a part of memory is not supported");
+        return Err(Error::NOT_SUPPORTED);
     }
     if !map.is_reserved(base, bytes) {
         return refuse("the range of a mapping lies in no reservation");
@@ -226,8 +237,8 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
         return refuse("something is mapped there already");
     }
     let owner = memory::owner_of(device::get(memory.ordinal)?);
-    if !space().map(base, bytes, &memory.memory, offset, owner) {
-        return refuse("the memory is shorter than the mapping");
+    if !space().map(base, &memory.memory, owner) {
+        return refuse("the range is not one of device memory");
     }
     memory.uses().mappings += 1;
     let mapping = Mapping {
@@ -299,6 +310,13 @@ pub(crate) fn retain(address: u64) -> Result<usize> {
     Ok(memory.handle)
 }
 
+/// The reservation that an address lies in: its first address and its length.
+pub(crate) fn reservation(address: u64) -> Option<(u64, u64)> {
+    let map = map();
+    let (&base, &bytes) = map.reservations.range(..=address).next_back()?;
+    (address - base < bytes).then_some((base, bytes))
+}
+
 /// The memory that is mapped at an address.
 pub(crate) fn mapped_at(address: u64) -> Option<Arc<Generic>> {
     map().at(address).ok().map(|m| Arc::clone(&m.memory))
@@ -306,8 +324,8 @@ pub(crate) fn mapped_at(address: u64) -> Option<Arc<Generic>> {
 
 /// `cuMemExportToShareableHandle`: a file descriptor, which is the caller's.
 pub(crate) fn export(handle: usize) -> Result<i32> {
-    let memory = get(handle)?;
-    let Some(file) = memory.memory.file() else {
+    let memory = held(handle)?;
+    let Some(file) = memory.memory.file().filter(|_| memory.is_shareable) else {
         return refuse("this memory was not made to be exported");
     };
     file.export().ok_or(Error::OPERATING_SYSTEM)
@@ -337,5 +355,6 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
             space().open(file),
         ),
     };
-    keep(ordinal, memory)
+    // As recorded: what was imported is exported by whoever made it.
+    keep(ordinal, memory, false)
 }

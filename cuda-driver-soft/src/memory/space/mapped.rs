@@ -126,26 +126,16 @@ impl AddressSpace {
         self.index().give(base, bytes.next_multiple_of(PAGE));
     }
 
-    /// Maps memory, from `offset` on, to reserved addresses where nothing is mapped; nobody may access it there yet. False if
-    /// the memory is not that long.
-    pub(crate) fn map(
-        &self,
-        base: u64,
-        bytes: u64,
-        physical: &Arc<Physical>,
-        offset: u64,
-        owner: u64,
-    ) -> bool {
-        let end = offset.checked_add(bytes);
-        if end.is_none_or(|end| end > physical.bytes) {
-            return false;
-        }
+    /// Maps memory to reserved addresses where nothing is mapped; nobody may access it there yet. False if the addresses are
+    /// beyond what can be device memory.
+    pub(crate) fn map(&self, base: u64, physical: &Arc<Physical>, owner: u64) -> bool {
+        let bytes = physical.bytes;
         let mut index = self.index();
         let info = Allocation {
             access: Access::None,
             ..index.describe(base, bytes, Kind::Mapped, owner)
         };
-        let record = Record::mapped(info, physical.host() + offset, physical);
+        let record = Record::mapped(info, physical.host(), physical);
         let known = self.pages.insert(base, bytes, Arc::as_ptr(&record));
         if known {
             index.records.insert(base, record);

@@ -1,6 +1,7 @@
 //! The host's access to device memory: copies and fills, each in one allocation or over mappings side by side.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use super::{Access, AddressSpace, BadRange, Kind, Record};
 use crate::memory::access;
@@ -180,6 +181,42 @@ impl AddressSpace {
             done = done.and(piece);
         })?;
         done
+    }
+
+    /// The value of 4 or 8 bytes at an address that is a multiple of its size, read as one.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) fn load(&self, address: u64, bytes: u64) -> Result<u64, BadRange> {
+        let mut value = 0;
+        self.each(address, bytes, false, |host, _, part| {
+            // SAFETY: valid, as `each` says, and aligned, as the caller does: so it is one piece.
+            value = match part {
+                4 => u64::from(unsafe { access::load32(host) }),
+                // SAFETY: as above.
+                _ => unsafe { access::load64(host) },
+            };
+        })?;
+        // Who sees the value sees what was written before it.
+        fence(Ordering::SeqCst);
+        Ok(value)
+    }
+
+    /// Writes a value of 4 or 8 bytes to an address that is a multiple of its size, as one, after all that was written
+    /// before.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(crate) fn store(&self, address: u64, value: u64, bytes: u64) -> Result<(), BadRange> {
+        fence(Ordering::SeqCst);
+        self.each(address, bytes, true, |host, _, part| {
+            // SAFETY: as for `load`.
+            match part {
+                4 => unsafe { access::store32(host, value as u32) },
+                // SAFETY: as above.
+                _ => unsafe { access::store64(host, value) },
+            }
+        })
     }
 
     /// Sets `count` bytes.
