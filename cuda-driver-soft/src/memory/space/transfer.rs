@@ -191,10 +191,11 @@ impl AddressSpace {
         let mut value = 0;
         self.each(address, bytes, false, |host, _, part| {
             // SAFETY: valid, as `each` says, and aligned, as the caller does: so it is one piece.
-            value = match part {
-                4 => u64::from(unsafe { access::load32(host) }),
-                // SAFETY: as above.
-                _ => unsafe { access::load64(host) },
+            value = unsafe {
+                match part {
+                    4 => u64::from(access::load32(host)),
+                    _ => access::load64(host),
+                }
             };
         })?;
         // Who sees the value sees what was written before it.
@@ -211,10 +212,11 @@ impl AddressSpace {
         fence(Ordering::SeqCst);
         self.each(address, bytes, true, |host, _, part| {
             // SAFETY: as for `load`.
-            match part {
-                4 => unsafe { access::store32(host, value as u32) },
-                // SAFETY: as above.
-                _ => unsafe { access::store64(host, value) },
+            unsafe {
+                match part {
+                    4 => access::store32(host, value as u32),
+                    _ => access::store64(host, value),
+                }
             }
         })
     }
