@@ -23,6 +23,7 @@ mod faults;
 mod float_arithmetic;
 mod heap;
 mod integer_arithmetic;
+mod interprocess;
 mod jit;
 mod launch_objects;
 mod launches;

@@ -14,6 +14,7 @@ mod device;
 mod event;
 mod function;
 mod image;
+mod ipc;
 mod launch;
 mod library;
 mod link;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::context::{self, Context};
 use super::device::Device;
 use super::error::{Error, Result};
+use super::ipc;
 use super::managed;
 use super::pool;
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
@@ -192,6 +193,7 @@ pub(crate) fn forget(freed: &Allocation) {
     }
     managed::forget(freed);
     pool::forget(freed);
+    ipc::forget(freed);
 }
 
 /// Freeing NULL: done without a context, but not under one that is destroyed.

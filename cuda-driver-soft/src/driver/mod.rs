@@ -13,6 +13,7 @@ pub(crate) mod event;
 pub(crate) mod function;
 pub(crate) mod handle;
 mod hash;
+pub(crate) mod ipc;
 pub(crate) mod jit;
 mod lanes;
 pub(crate) mod launch;

@@ -1,10 +1,9 @@
 //! Device profiles: the value of every `CUdevice_attribute`, by architecture.
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
-//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
-//! interprocess handles, clusters, cooperative launches on several devices, tensor
-//! maps, access policy windows and what they persist in L2, compression, sparse arrays, semaphores, RDMA, DMA buffers. Nor
-//! does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
+//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way: clusters,
+//! cooperative launches on several devices, tensor maps, access policy windows and what they persist in L2, compression,
+//! sparse arrays, semaphores, RDMA, DMA buffers. Nor does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
 //! change that brings it.
 
 /// A kind of device.
@@ -353,7 +352,7 @@ attributes! {
     CAN_USE_64_BIT_STREAM_MEM_OPS = 122 => 1;
     CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 1;
     DMA_BUF_SUPPORTED = 124 => 0;
-    IPC_EVENT_SUPPORTED = 125 => 0;
+    IPC_EVENT_SUPPORTED = 125 => cfg!(target_os = "linux") as i32;
     MEM_SYNC_DOMAIN_COUNT = 126 => 4; // all alike here
     TENSOR_MAP_ACCESS_SUPPORTED = 127 => 0;
     HANDLE_TYPE_FABRIC_SUPPORTED = 128 => 0;

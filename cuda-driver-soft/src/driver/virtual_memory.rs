@@ -237,7 +237,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
         return refuse("something is mapped there already");
     }
     let owner = memory::owner_of(device::get(memory.ordinal)?);
-    if !space().map(base, &memory.memory, owner) {
+    if !space().map(base, bytes, &memory.memory, owner, Access::None) {
         return refuse("the range is not one of device memory");
     }
     memory.uses().mappings += 1;

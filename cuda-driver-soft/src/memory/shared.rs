@@ -16,7 +16,6 @@ pub(crate) struct Label {
 /// See [`Label`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-#[allow(dead_code)]
 pub(crate) enum Purpose {
     /// What `cuMemCreate` made.
     Physical = 1,
@@ -62,7 +61,6 @@ mod linux {
     // SAFETY: as above.
     unsafe impl Sync for SharedFile {}
 
-    #[allow(dead_code)]
     impl SharedFile {
         /// This many zeroed bytes; the system provides them as they are touched. `None`: it does not.
         pub(crate) fn new(bytes: u64, label: Label) -> Option<Self> {

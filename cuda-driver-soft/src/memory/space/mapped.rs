@@ -2,8 +2,12 @@
 //! one to the other.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::{Access, AddressSpace, Allocation, Kind, OutOfMemory, PAGE, Quota, Record, Zeroed};
+use super::{
+    Access, AddressSpace, Allocation, Backing, Kind, OutOfMemory, PAGE, Quota, Record, Zeroed,
+};
+use crate::memory::access;
 use crate::memory::shared::{Label, SharedFile};
 
 /// Memory without an address. It counts as device memory of its owner until the last mapping of it, and the last value that
@@ -126,13 +130,20 @@ impl AddressSpace {
         self.index().give(base, bytes.next_multiple_of(PAGE));
     }
 
-    /// Maps memory to reserved addresses where nothing is mapped; nobody may access it there yet. False if the addresses are
-    /// beyond what can be device memory.
-    pub(crate) fn map(&self, base: u64, physical: &Arc<Physical>, owner: u64) -> bool {
-        let bytes = physical.bytes;
+    /// Maps the first bytes of memory to reserved addresses where nothing is mapped. False if the addresses are beyond what
+    /// can be device memory.
+    pub(crate) fn map(
+        &self,
+        base: u64,
+        bytes: u64,
+        physical: &Arc<Physical>,
+        owner: u64,
+        access: Access,
+    ) -> bool {
+        let bytes = bytes.min(physical.bytes);
         let mut index = self.index();
         let info = Allocation {
-            access: Access::None,
+            access,
             ..index.describe(base, bytes, Kind::Mapped, owner)
         };
         let record = Record::mapped(info, physical.host(), physical);
@@ -158,9 +169,43 @@ impl AddressSpace {
         // The new one is found before the old one says that it is gone: work that is in flight looks again then.
         self.pages.replace(base, info.bytes, Arc::as_ptr(&new));
         index.records.insert(base, new);
-        old.length.store(0, std::sync::atomic::Ordering::SeqCst);
+        old.length.store(0, Ordering::SeqCst);
         drop(index);
         self.epochs.retire(old);
+    }
+
+    /// Puts the bytes of an allocation where other processes can have them, and gives the file. Work must not be writing to
+    /// it: what it wrote meanwhile could be lost.
+    pub(crate) fn share(
+        &'static self,
+        allocation: &Allocation,
+        label: Label,
+    ) -> Option<Arc<Physical>> {
+        let mut index = self.index();
+        let same = |r: &&Arc<Record>| r.info.id == allocation.id;
+        let old = index.records.get(&allocation.base).filter(same).cloned()?;
+        if let Some(physical) = old.physical() {
+            return Some(Arc::clone(physical));
+        }
+        let length = old.length();
+        let physical = self.open(SharedFile::new(length, label)?);
+        let from = old.info.base.wrapping_add(old.delta);
+        // SAFETY: both have `length` bytes: the one as its record says, which `old` keeps, the other as it was made.
+        unsafe {
+            access::copy(
+                physical.host() as usize as *mut u8,
+                from as usize as *const u8,
+                length as usize,
+            );
+        }
+        let backing = Backing::Physical(Arc::clone(&physical));
+        let new = Record::new(old.info, physical.host(), length, backing);
+        self.pages.replace(old.info.base, length, Arc::as_ptr(&new));
+        index.records.insert(old.info.base, new);
+        old.length.store(0, Ordering::SeqCst);
+        drop(index);
+        self.epochs.retire(old);
+        Some(physical)
     }
 
     /// What is mapped without a gap from `address` on, as one: up to `bytes` bytes, what all of it may be used for. `None`:

@@ -329,7 +329,7 @@ fn mappings_share_bytes_and_give_what_access_says() {
     let base = space.reserve_addresses(3 * PART, 1 << 21, 0).unwrap();
     assert_eq!(base % (1 << 21), 0);
     for (n, memory) in [(0, &one), (1, &two), (2, &one)] {
-        assert!(space.map(base + n * PART, memory, 7));
+        assert!(space.map(base + n * PART, PART, memory, 7, Access::None));
     }
     let mut byte = [0];
     assert!(space.read(base, &mut byte).is_err(), "no access yet");
