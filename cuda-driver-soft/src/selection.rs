@@ -31,7 +31,6 @@ pub struct Selection {
 }
 
 /// The driver that `CUDA_DRIVER` asks for cannot be used. `Display` is one line that names it.
-#[derive(Debug)]
 pub struct SelectionError {
     asked: String,
     error: LoadError,
@@ -44,10 +43,22 @@ impl fmt::Display for SelectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = one_line(&self.error);
         if error.contains(&self.asked) {
-            write!(f, "{VARIABLE}: {error}")
+            write!(f, "{VARIABLE}: {error}")?;
         } else {
-            write!(f, "{VARIABLE}={}: {error}", self.asked)
+            write!(f, "{VARIABLE}={}: {error}", self.asked)?;
         }
+        let is_word = !self.asked.contains(std::path::MAIN_SEPARATOR);
+        if is_word && self.asked != "system" {
+            write!(f, "; {VARIABLE} is `software`, `system` or a path")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SelectionError {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

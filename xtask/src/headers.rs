@@ -112,7 +112,7 @@ pub(crate) fn are_fetched() -> bool {
 }
 
 /// Where a package is unpacked.
-fn folder(package: &Package) -> PathBuf {
+pub(crate) fn folder(package: &Package) -> PathBuf {
     root()
         .join(".cache")
         .join(format!("{}-{}", package.name, package.version))

@@ -278,7 +278,7 @@ impl Warp {
         if !self.parked.is_empty() || elsewhere {
             return None;
         }
-        m.live = self.live;
+        (m.live, m.warp) = (self.live, self.here.warp);
         m.switch_to(frame.function, code);
         m.spaces.local_end = frame.local_end;
         self.since_turn = 0;
@@ -330,7 +330,7 @@ impl Warp {
         let (mut share, mut ran) = (share, ran);
         let mut in_turn = false;
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
-        m.live = self.live;
+        (m.live, m.warp) = (self.live, self.here.warp);
         loop {
             // In parts: a split that is put together from parts to be copied as a whole makes the CPU wait.
             let Some(Split {
