@@ -194,15 +194,15 @@ impl Found<'_> {
     /// Copies the lanes, of so many bytes each, from where they are to one after the other, or with `STORE` back.
     ///
     /// # Safety
-    /// The places are valid for it, for all lanes; they lie in a row or in rows. So is `side`, for 32 lanes. With `WIDE` the
+    /// The places are valid for it, for all lanes; they lie in rows. So is `side`, for 32 lanes. With `WIDE` the
     /// CPU has AVX.
     #[inline(always)]
     unsafe fn copy<const STORE: bool, const WIDE: bool>(&self, side: *mut u8, bytes: usize) {
-        let (count, size, row) = match self.lie {
-            Lie::Rows(row) => (LANES / self.lanes, self.lanes * bytes, row),
-            _ => (1, LANES * bytes, 0),
+        let (size, row) = match self.lie {
+            Lie::Rows(row) => (self.lanes * bytes, row),
+            _ => return,
         };
-        for i in 0..count {
+        for i in 0..LANES / self.lanes {
             let there = self.host.wrapping_offset(row * i as isize);
             let here = side.wrapping_add(i * size);
             let (to, from) = if STORE { (there, here) } else { (here, there) };
@@ -303,35 +303,44 @@ unsafe fn load_found<P: Part, const N: usize, const WIDE: bool>(
     mask: Mask,
 ) {
     let slots: [Slot; 4] = [inst.d, inst.b, inst.c, inst.e];
-    let mut all = [[P::Memory::default(); N]; LANES];
-    match found.lie {
-        Lie::Row | Lie::Rows(_) if mask == FULL_MASK => {
-            // SAFETY: all places are valid, as promised by the caller; any bytes are numbers.
-            unsafe { found.copy::<false, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
-        }
-        Lie::Same => {
-            // SAFETY: one valid place for all.
-            all = [unsafe { load_lane::<P, N>(found.host) }; LANES];
-        }
-        _ if mask == FULL_MASK => {
-            for (i, values) in all.iter_mut().enumerate() {
-                let host = found.lane(i, N * P::BYTES);
-                // SAFETY: the place of this lane is valid, as promised by the caller.
-                *values = unsafe { load_lane::<P, N>(host) };
-            }
-        }
-        _ => {
-            for i in lanes::iter(mask) {
-                let host = found.lane(i, N * P::BYTES);
-                // SAFETY: the same; this lane is one of the mask.
-                all[i] = unsafe { load_lane::<P, N>(host) };
-            }
-        }
-    }
     let mut rows = [[P::Row::default(); LANES]; N];
-    for (k, row) in rows.iter_mut().enumerate() {
-        for (value, all) in row.iter_mut().zip(&all) {
-            *value = P::widen(all[k]);
+    if found.lie == Lie::Same {
+        // SAFETY: one valid place for all, as promised by the caller.
+        let values = unsafe { load_lane::<P, N>(found.host) };
+        for (row, value) in rows.iter_mut().zip(values) {
+            *row = [P::widen(value); LANES];
+        }
+    } else {
+        let mut all = [[P::Memory::default(); N]; LANES];
+        match found.lie {
+            Lie::Row if mask == FULL_MASK => {
+                let bytes = LANES * N * P::BYTES;
+                // SAFETY: a row without gaps, as promised by the caller; any bytes are numbers.
+                unsafe { access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, bytes) };
+            }
+            Lie::Rows(_) if mask == FULL_MASK => {
+                // SAFETY: all places are valid, as promised by the caller; any bytes are numbers.
+                unsafe { found.copy::<false, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
+            }
+            _ if mask == FULL_MASK => {
+                for (i, values) in all.iter_mut().enumerate() {
+                    let host = found.lane(i, N * P::BYTES);
+                    // SAFETY: the place of this lane is valid, as promised by the caller.
+                    *values = unsafe { load_lane::<P, N>(host) };
+                }
+            }
+            _ => {
+                for i in lanes::iter(mask) {
+                    let host = found.lane(i, N * P::BYTES);
+                    // SAFETY: the same; this lane is one of the mask.
+                    all[i] = unsafe { load_lane::<P, N>(host) };
+                }
+            }
+        }
+        for (k, row) in rows.iter_mut().enumerate() {
+            for (value, all) in row.iter_mut().zip(&all) {
+                *value = P::widen(all[k]);
+            }
         }
     }
     for (row, slot) in rows.into_iter().zip(slots) {
@@ -403,7 +412,13 @@ unsafe fn store_found<P: Part, const N: usize, const WIDE: bool>(
             all[k] = P::narrow(value);
         }
     }
-    if matches!(found.lie, Lie::Row | Lie::Rows(_)) && mask == FULL_MASK {
+    if found.lie == Lie::Row && mask == FULL_MASK {
+        let bytes = LANES * N * P::BYTES;
+        // SAFETY: a row without gaps, as promised by the caller.
+        unsafe { access::copy_row::<WIDE>(found.host, all.as_ptr().cast(), bytes) };
+        return;
+    }
+    if matches!(found.lie, Lie::Rows(_)) && mask == FULL_MASK {
         // SAFETY: all places are valid, as promised by the caller. Of lanes that store to one place the last wins, as rows are
         // stored in order.
         unsafe { found.copy::<true, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
