@@ -7,6 +7,7 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod array;
 mod beside;
 mod context;
 mod copy;
@@ -26,8 +27,10 @@ mod pool;
 mod process;
 mod real;
 mod rect;
+mod reference;
 mod stream;
 mod table;
+mod texture;
 
 pub use real::REAL;
 pub use table::{Stubs, Table, resolve, set_exports};

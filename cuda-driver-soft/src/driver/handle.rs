@@ -22,6 +22,9 @@ pub(crate) enum Kind {
     Kernel,
     Linker,
     Pool,
+    Array,
+    Mipmap,
+    Reference,
 }
 
 /// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.

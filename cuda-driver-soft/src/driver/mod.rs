@@ -4,6 +4,7 @@
 //! [`work`] the order of asynchronous work. The other files are the groups of the manual. Handles are numbers that are
 //! looked up ([`handle`]), never addresses that are followed.
 
+pub(crate) mod array;
 pub(crate) mod attribute;
 pub(crate) mod context;
 pub(crate) mod copy;
@@ -27,6 +28,8 @@ pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod profile;
 pub(crate) mod rect;
+pub(crate) mod reference;
 pub(crate) mod stream;
+pub(crate) mod texture;
 pub(crate) mod work;
 pub(crate) mod workers;

@@ -1,5 +1,6 @@
 //! Copies of rectangles and boxes: rows of bytes, a pitch apart, in slices.
 
+use super::array;
 use super::copy::{self, Done, Waits};
 use super::error::{Error, Result};
 use super::memory::Place;
@@ -34,6 +35,8 @@ pub(crate) enum Base {
     Host(u64),
     /// Whatever lies at this address.
     Unified(u64),
+    /// The array of this handle; with a level that is not 0 none.
+    Array(usize, u32),
     /// No kind of memory that there is.
     Nothing,
 }
@@ -49,6 +52,9 @@ struct Located {
 impl Side {
     /// Finds the memory. `host` vouches for so many bytes of the program's memory.
     fn locate(&self, extent: Extent, host: &impl Fn(u64, u64) -> HostRange) -> Result<Located> {
+        if let Base::Array(handle, level) = self.base {
+            return self.in_array(extent, handle, level);
+        }
         let [x, y, z] = self.offset;
         let overflow = Error::INVALID_VALUE;
         let row = x.checked_add(extent.width).ok_or(overflow)?;
@@ -77,12 +83,39 @@ impl Side {
             Base::Host(base) | Base::Unified(base) => {
                 Place::of(host(address(base)?, bytes), bytes)?
             }
-            Base::Nothing => return Err(Error::INVALID_VALUE),
+            Base::Array(..) | Base::Nothing => return Err(Error::INVALID_VALUE),
         };
         Ok(Located {
             place,
             pitch,
             slice,
+        })
+    }
+}
+
+impl Side {
+    /// Finds the part of an array, whose pitch and rows are its own. As recorded, it may begin and end inside of texels.
+    fn in_array(&self, extent: Extent, handle: usize, level: u32) -> Result<Located> {
+        if handle == 0 || level != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let array = array::get(handle)?;
+        let plane = array.image.levels[0];
+        let [_, rows, slices] = plane.size;
+        let ends = [plane.pitch, rows.into(), slices.into()];
+        let parts = [extent.width, extent.height, extent.depth];
+        for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {
+            if begin.checked_add(part).is_none_or(|last| last > end) {
+                crate::log!("a copy of {parts:?} at {:?} of an array of {ends:?}", self.offset);
+                return Err(Error::INVALID_VALUE);
+            }
+        }
+        let [x, y, z] = self.offset;
+        let address = plane.address + z * plane.slice + y * plane.pitch + x;
+        Ok(Located {
+            place: Place::Device(array.memory, address),
+            pitch: plane.pitch,
+            slice: plane.slice,
         })
     }
 }

@@ -25,6 +25,7 @@ mod rounding;
 mod run;
 pub mod semantics;
 pub(crate) mod stack;
+pub(crate) mod texture;
 #[cfg(test)]
 mod tests;
 mod warp;

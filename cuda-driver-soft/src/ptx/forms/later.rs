@@ -8,18 +8,13 @@ use super::{Candidate, Form, FormErrors, Made};
 pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("clusterlaunchcontrol", 86, 100),
     ("cp", 70, 80),
-    ("istypep", 40, 30),
     ("ldmatrix", 65, 75),
     ("mma", 64, 70),
     ("multimem", 81, 90),
     ("stmatrix", 78, 90),
-    ("suld", 15, 20),
     ("suq", 21, 20),
-    ("sured", 30, 30),
-    ("sust", 15, 20),
     ("tensormap", 83, 90),
     ("tex", 10, 0),
-    ("tld4", 22, 20),
     ("txq", 20, 20),
     ("wgmma", 80, 90),
     ("tcgen05", 86, 100),
@@ -31,6 +26,9 @@ const ONLY: &[(&str, &[&str])] = &[
     ("cp", &[".tensor", ".cp_mask", ".ignore_oob"]),
     ("ldmatrix", &[".m16n16", ".m8n16"]),
     ("stmatrix", &[".m16n8"]),
+    ("tex", &[".2dms", ".a2dms"]),
+    ("txq", &[".channel_data_type", ".channel_order", ".normalized_coords", ".array_size", ".num_mipmap_levels", ".num_samples", ".memory_layout", ".filter_mode", ".addr_mode_0", ".addr_mode_1", ".addr_mode_2", ".force_unnormalized_coords"]),
+    ("suq", &[".channel_data_type", ".channel_order", ".array_size", ".memory_layout"]),
     ("mma", &[".m8n8k4", ".sp", ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
 ];
 
