@@ -43,7 +43,11 @@ fn described(c: Caller, array: CUarray, out: bool) -> Result<Descriptor> {
     let _ = c;
     context::current()?;
     let array = array::get(array as usize)?;
-    if out { Ok(array.descriptor) } else { Err(Error::INVALID_VALUE) }
+    if out {
+        Ok(array.descriptor)
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
 }
 
 /// As recorded: only of arrays whose memory the program is to bring, and there are none of those.

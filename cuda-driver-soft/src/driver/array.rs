@@ -211,15 +211,21 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<u32>; 3] {
     let [width, height, depth] = match shape {
         Shape::D1 if mipmapped => [Some(MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH), None, None],
         Shape::D1 => [Some(MAXIMUM_TEXTURE1D_WIDTH), None, None],
-        Shape::D2 | Shape::Linear if flags & GATHER != 0 => {
-            [Some(MAXIMUM_TEXTURE2D_GATHER_WIDTH), Some(MAXIMUM_TEXTURE2D_GATHER_HEIGHT), None]
-        }
+        Shape::D2 | Shape::Linear if flags & GATHER != 0 => [
+            Some(MAXIMUM_TEXTURE2D_GATHER_WIDTH),
+            Some(MAXIMUM_TEXTURE2D_GATHER_HEIGHT),
+            None,
+        ],
         Shape::D2 | Shape::Linear if mipmapped => [
             Some(MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH),
             Some(MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT),
             None,
         ],
-        Shape::D2 | Shape::Linear => [Some(MAXIMUM_TEXTURE2D_WIDTH), Some(MAXIMUM_TEXTURE2D_HEIGHT), None],
+        Shape::D2 | Shape::Linear => [
+            Some(MAXIMUM_TEXTURE2D_WIDTH),
+            Some(MAXIMUM_TEXTURE2D_HEIGHT),
+            None,
+        ],
         Shape::D3 => [
             Some(MAXIMUM_TEXTURE3D_WIDTH),
             Some(MAXIMUM_TEXTURE3D_HEIGHT),
@@ -235,7 +241,11 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<u32>; 3] {
             Some(MAXIMUM_TEXTURE2D_LAYERED_HEIGHT),
             Some(MAXIMUM_TEXTURE2D_LAYERED_LAYERS),
         ],
-        Shape::Cube => [Some(MAXIMUM_TEXTURECUBEMAP_WIDTH), Some(MAXIMUM_TEXTURECUBEMAP_WIDTH), None],
+        Shape::Cube => [
+            Some(MAXIMUM_TEXTURECUBEMAP_WIDTH),
+            Some(MAXIMUM_TEXTURECUBEMAP_WIDTH),
+            None,
+        ],
         Shape::ACube => [
             Some(MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH),
             Some(MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH),
@@ -378,9 +388,7 @@ pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
     context::current()?;
     let mipmap = mipmap(handle)?;
     let mut levels = mipmap.levels.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = levels
-        .get_mut(level as usize)
-        .ok_or(Error::INVALID_VALUE)?;
+    let known = levels.get_mut(level as usize).ok_or(Error::INVALID_VALUE)?;
     if let Some(handle) = *known {
         return Ok(handle);
     }

@@ -169,7 +169,9 @@ impl Module {
             return Err(Error::INVALID_VALUE);
         }
         let variables = &self.program.module().variables;
-        let opaque = variables.iter().any(|v| v.name == name && v.opaque.is_some());
+        let opaque = variables
+            .iter()
+            .any(|v| v.name == name && v.opaque.is_some());
         if opaque || self.program.kernel(name).is_some() {
             return Err(Error::INVALID_VALUE);
         }

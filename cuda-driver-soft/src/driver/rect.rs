@@ -106,7 +106,10 @@ impl Side {
         let parts = [extent.width, extent.height, extent.depth];
         for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {
             if begin.checked_add(part).is_none_or(|last| last > end) {
-                crate::log!("a copy of {parts:?} at {:?} of an array of {ends:?}", self.offset);
+                crate::log!(
+                    "a copy of {parts:?} at {:?} of an array of {ends:?}",
+                    self.offset
+                );
                 return Err(Error::INVALID_VALUE);
             }
         }

@@ -134,7 +134,13 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
             if width > most {
                 return Err(Error::INVALID_VALUE);
             }
-            Ok(flat(Shape::Linear, (channel, channels), address, [width, 1], bytes))
+            Ok(flat(
+                Shape::Linear,
+                (channel, channels),
+                address,
+                [width, 1],
+                bytes,
+            ))
         }
         Resource::Pitch {
             address,
@@ -156,7 +162,13 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
                 crate::log!("a texture of {width} x {height} texels with rows {pitch} bytes apart");
                 return Err(Error::INVALID_VALUE);
             }
-            Ok(flat(Shape::D2, (channel, channels), address, [width, height], pitch))
+            Ok(flat(
+                Shape::D2,
+                (channel, channels),
+                address,
+                [width, height],
+                pitch,
+            ))
         }
     }
 }

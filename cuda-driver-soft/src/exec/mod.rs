@@ -25,9 +25,9 @@ mod rounding;
 mod run;
 pub mod semantics;
 pub(crate) mod stack;
-pub(crate) mod texture;
 #[cfg(test)]
 mod tests;
+pub(crate) mod texture;
 mod warp;
 pub(crate) mod window;
 mod worker;

@@ -48,7 +48,7 @@ impl Kind {
         match self {
             Kind::Device | Kind::Managed | Kind::Global | Kind::Constant | Kind::Array => {
                 Some(Pool::Device)
-            },
+            }
             Kind::Heap => Some(Pool::Heap),
             Kind::Pinned | Kind::Registered => None,
         }

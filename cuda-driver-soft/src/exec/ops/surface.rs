@@ -53,7 +53,11 @@ pub(super) fn access(
             (coordinate(axis), i64::from(plane.size[axis]) - 1)
         };
         // What begins inside is inside, whatever of it is beyond the end.
-        let end = if axis == 0 { (row / unit) as i64 } else { most + 1 };
+        let end = if axis == 0 {
+            (row / unit) as i64
+        } else {
+            most + 1
+        };
         *at = match surface.bounds {
             _ if (0..end).contains(&index) => index as u64,
             Bounds::Clamp => index.clamp(0, most.max(0)) as u64,

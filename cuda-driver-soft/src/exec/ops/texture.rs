@@ -222,7 +222,11 @@ fn sample(
         Level::Gradient(each) => written + 2 * usize::from(each),
     };
     let mut offsets = [0; 3];
-    for (i, offset) in offsets.iter_mut().take(axes.min(tex.offsets.into())).enumerate() {
+    for (i, offset) in offsets
+        .iter_mut()
+        .take(axes.min(tex.offsets.into()))
+        .enumerate()
+    {
         // Four bits each.
         *offset = i64::from((word(behind + i) as i32) << 28 >> 28);
     }
@@ -234,7 +238,7 @@ fn sample(
                 0
             }
         });
-        let level = if tex.level == Level::Given { word(written) } else { 0 };
+        let level = (tex.level == Level::Given).then(|| word(written));
         let texel = fetch(view, tex, image, layer, index, level)?;
         return Ok(finish(tex, image, sampler, texel));
     }
@@ -258,8 +262,7 @@ fn sample(
             layer = layer.min(cubes - 1) * 6 + face;
             at = [on_face[0], on_face[1], 0.0];
             axes = 2;
-            // Each face ends at its edges.
-            (sampler.modes, sampler.normalized) = ([Address::Clamp; 3], true);
+            sampler.normalized = true;
         }
         // As recorded: one that is too large, also a negative one, is the last.
         Shape::A1 | Shape::A2 => layer = layer.min(base.size[2] - 1),
@@ -276,7 +279,14 @@ fn sample(
             first: 0,
             fraction: 0,
         },
-        Level::Base | Level::Gather(_) => level::levels(0.0, &choice),
+        // As recorded: nothing is added to it.
+        Level::Base | Level::Gather(_) => level::levels(
+            0.0,
+            &Choice {
+                bias: 0.0,
+                ..choice
+            },
+        ),
         Level::Given => level::levels(f32::from_bits(word(written)), &choice),
         Level::Gradient(each) => {
             let gradient = |first: usize| -> [f32; 3] {
@@ -284,7 +294,11 @@ fn sample(
                     if i >= usize::from(each).min(axes) {
                         return 0.0;
                     }
-                    let scale = if sampler.normalized { base.size[i] as f32 } else { 1.0 };
+                    let scale = if sampler.normalized {
+                        base.size[i] as f32
+                    } else {
+                        1.0
+                    };
                     f32::from_bits(word(first + i)) * scale
                 })
             };
@@ -292,7 +306,7 @@ fn sample(
             level::levels(level::of_gradients(x, y), &choice)
         }
     };
-    let mut place = Where {
+    let place = Where {
         image,
         sampler: &sampler,
         plane: image.levels[levels.first as usize],
@@ -305,54 +319,60 @@ fn sample(
         let texels = gather(view, &place, usize::from(component))?;
         return Ok(convert(tex, texels));
     }
-    let filtered = filter(view, &place)?;
-    let values = match image.levels.get(levels.first as usize + 1) {
-        Some(next) if levels.fraction != 0 => {
-            place.plane = *next;
-            let second = filter(view, &place)?;
-            mix(filtered, second, levels.fraction)
+    let next = image.levels.get(levels.first as usize + 1);
+    let next = next.filter(|_| levels.fraction != 0);
+    if !place.is_filtered() && next.is_none() {
+        let texel = place.nearest(view)?;
+        return Ok(convert(tex, point(image, &sampler, texel)));
+    }
+    let mut parts = Parts::default();
+    let second = if next.is_some() { levels.fraction } else { 0 };
+    place.parts(view, 256 - second, &mut parts)?;
+    if let Some(next) = next {
+        Where {
+            plane: *next,
+            ..place
         }
-        _ => filtered,
-    };
-    Ok(convert(tex, values))
+        .parts(view, second, &mut parts)?;
+    }
+    Ok(convert(tex, parts.mean(image, &sampler)))
 }
 
-/// Two levels together.
-fn mix(first: [u32; 4], second: [u32; 4], fraction: u32) -> [u32; 4] {
-    std::array::from_fn(|i| {
-        let parts = [(256 - fraction, first[i]), (fraction, second[i])];
-        texel::mean(Channel::Float, Read::Element, i, [&parts, &[]])
-    })
-}
-
-/// A texel by its indices: 0 outside, whatever the address modes. As recorded: there is none of an array of one dimension.
+/// A texel by its indices: 0 outside, whatever the address modes, but the nearest one where a level of a mipmap is given. As
+/// recorded: there is none of an array of one dimension.
 fn fetch(
     view: &mut Texels<'_, '_>,
     tex: &Tex,
     image: &Image,
     layer: u32,
     index: [i64; 3],
-    level: u32,
+    level: Option<u32>,
 ) -> Result<Option<[u32; 4]>, ()> {
     let fits = match image.shape {
         Shape::Linear => tex.geometry == Geometry::D1,
         Shape::D1 => false,
         shape => shape == shape_of(tex.geometry),
     };
-    let Some(plane) = image.levels.get(level as usize).filter(|_| fits) else {
+    let number = level.unwrap_or(0) as usize;
+    let Some(plane) = image.levels.get(number).filter(|_| fits) else {
         return Ok(None);
     };
+    let clamps = level.is_some() && image.levels.len() > 1;
+    let axes = tex.geometry.axes();
     let mut at = [0; 3];
-    for (i, at) in at.iter_mut().enumerate() {
-        match u32::try_from(index[i]) {
-            Ok(index) if index < plane.size[i] || (i == 2 && tex.geometry.is_layered()) => {
-                *at = index;
-            }
+    for (i, at) in at.iter_mut().enumerate().take(axes) {
+        let most = i64::from(plane.size[i]) - 1;
+        *at = match index[i] {
+            inside if (0..=most).contains(&inside) => inside as u32,
+            outside if clamps => outside.clamp(0, most) as u32,
             _ => return Ok(None),
-        }
+        };
     }
     if tex.geometry.is_layered() {
-        at[2] = layer.min(plane.size[2] - 1);
+        if layer >= plane.size[2] {
+            return Ok(None);
+        }
+        at[2] = layer;
     }
     view.texel(image, plane, at).map(Some)
 }
@@ -416,7 +436,11 @@ impl Where<'_> {
 
     /// Texels along an axis; layers are none.
     fn size(&self, axis: usize) -> u32 {
-        if axis < self.axes { self.plane.size[axis] } else { 1 }
+        if axis < self.axes {
+            self.plane.size[axis]
+        } else {
+            1
+        }
     }
 
     /// The texel of these indices, or the border.
@@ -424,7 +448,11 @@ impl Where<'_> {
         let mut at = [0; 3];
         for (axis, at) in at.iter_mut().enumerate() {
             // A third axis that there is not has no border.
-            let mode = if axis >= self.axes.max(2) { Address::Clamp } else { self.mode(axis) };
+            let mode = if axis >= self.axes.max(2) {
+                Address::Clamp
+            } else {
+                self.mode(axis)
+            };
             match mode.index(index[axis], self.size(axis)) {
                 Some(inside) => *at = inside,
                 None => {
@@ -442,57 +470,109 @@ impl Where<'_> {
     }
 }
 
-/// The value at a place of one level.
-fn filter(view: &mut Texels<'_, '_>, place: &Where<'_>) -> Result<[u32; 4], ()> {
-    let (image, sampler) = (place.image, place.sampler);
-    let integers = sampler.read == Read::Element
-        && !matches!(image.channel, Channel::Float | Channel::Half);
-    if !sampler.linear || integers {
+impl Where<'_> {
+    /// Whether texels are filtered: integers that are read as they are, are not.
+    fn is_filtered(&self) -> bool {
+        let is_float = matches!(self.image.channel, Channel::Float | Channel::Half);
+        self.sampler.linear && (self.sampler.read != Read::Element || is_float)
+    }
+
+    /// The one texel at the place.
+    fn nearest(&self, view: &mut Texels<'_, '_>) -> Result<[u32; 4], ()> {
         let index = std::array::from_fn(|axis| {
-            let nearest = place::nearest(
-                place.at[axis],
-                place.size(axis),
-                place.mode(axis),
-                sampler.normalized,
-            );
-            nearest + place.offsets[axis]
+            let (size, mode) = (self.size(axis), self.mode(axis));
+            let index = place::nearest(self.at[axis], size, mode, self.sampler.normalized);
+            index + self.offsets[axis]
         });
-        let texel = place.read(view, index)?;
-        return Ok(point(image, sampler, texel));
+        self.read(view, index)
     }
-    let around = place.around();
-    let shares = weights::weights(
-        around[0].fraction,
-        around[1].fraction,
-        around[2].fraction,
-    );
-    let mut texels = [[0; 4]; 8];
-    for (i, texel) in texels.iter_mut().enumerate() {
-        if shares[i] != 0 {
-            let step = |axis: usize| around[axis].first + (i >> axis & 1) as i64;
-            *texel = place.read(view, [step(0), step(1), step(2)])?;
+
+    /// Adds what this level has of the result: so many of 256 parts.
+    fn parts(&self, view: &mut Texels<'_, '_>, share: u32, parts: &mut Parts) -> Result<(), ()> {
+        if !self.is_filtered() {
+            let texel = self.nearest(view)?;
+            parts.add(&[share, 0, 0, 0], &[texel, [0; 4], [0; 4], [0; 4]]);
+            return Ok(());
         }
+        let around = self.around();
+        let mut shares = weights::weights(
+            share,
+            around[0].fraction,
+            around[1].fraction,
+            around[2].fraction,
+        );
+        let is_cube = matches!(self.image.shape, Shape::Cube | Shape::ACube);
+        let mut texels = [[0; 4]; 8];
+        let step = |i: usize, axis: usize| around[axis].first + (i >> axis & 1) as i64;
+        if is_cube && self.sampler.seamless {
+            let edge = self.plane.size[0];
+            let mut corner = None;
+            for (i, texel) in texels.iter_mut().enumerate().take(4) {
+                match cube::across(self.layer % 6, [step(i, 0), step(i, 1)], edge) {
+                    Some((face, at)) => {
+                        let layer = self.layer / 6 * 6 + face;
+                        *texel = view.texel(self.image, &self.plane, [at[0], at[1], layer])?;
+                    }
+                    None => corner = Some(i),
+                }
+            }
+            // Three faces meet where a fourth texel would be: its part goes to theirs.
+            if let Some(corner) = corner {
+                let third = (shares[corner] + 1) / 3;
+                shares[corner ^ 1] += third;
+                shares[corner ^ 2] += third;
+                shares[corner ^ 3] += shares[corner] - 2 * third;
+                shares[corner] = 0;
+            }
+        } else {
+            for (i, texel) in texels.iter_mut().enumerate() {
+                if shares[i] != 0 {
+                    *texel = self.read(view, [step(i, 0), step(i, 1), step(i, 2)])?;
+                }
+            }
+        }
+        for (shares, texels) in shares.chunks(4).zip(texels.chunks(4)) {
+            parts.add(shares, texels);
+        }
+        Ok(())
     }
-    Ok(std::array::from_fn(|component| {
-        if component >= image.channels as usize {
-            return 0;
+}
+
+/// The parts of a filtered result: by channel, and by planes of four texels.
+#[derive(Default)]
+struct Parts {
+    planes: [[[Part; 4]; 4]; 4],
+    count: usize,
+}
+
+impl Parts {
+    /// Adds a plane, unless nothing of it counts.
+    fn add(&mut self, shares: &[u32], texels: &[[u32; 4]]) {
+        if shares.iter().all(|share| *share == 0) || self.count >= self.planes[0].len() {
+            return;
         }
-        let parts: [Part; 8] = std::array::from_fn(|i| (shares[i], texels[i][component]));
-        texel::mean(
-            image.channel,
-            sampler.read,
-            component,
-            [&parts[..4], &parts[4..]],
-        )
-    }))
+        for (component, planes) in self.planes.iter_mut().enumerate() {
+            let each = shares.iter().zip(texels).zip(&mut planes[self.count]);
+            for ((share, texel), part) in each {
+                *part = (*share, texel[component]);
+            }
+        }
+        self.count += 1;
+    }
+
+    fn mean(&self, image: &Image, sampler: &Sampler) -> [u32; 4] {
+        std::array::from_fn(|component| {
+            if component >= image.channels as usize {
+                return 0;
+            }
+            let planes = &self.planes[component][..self.count];
+            texel::mean(image.channel, sampler.read, component, planes)
+        })
+    }
 }
 
 /// One component of the four texels that would be filtered: from below left, against the clock.
-fn gather(
-    view: &mut Texels<'_, '_>,
-    place: &Where<'_>,
-    component: usize,
-) -> Result<[u32; 4], ()> {
+fn gather(view: &mut Texels<'_, '_>, place: &Where<'_>, component: usize) -> Result<[u32; 4], ()> {
     let around = place.around();
     let mut values = [0; 4];
     for (value, [right, below]) in values.iter_mut().zip([[0, 1], [1, 1], [1, 0], [0, 0]]) {

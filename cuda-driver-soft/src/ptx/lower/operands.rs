@@ -212,7 +212,14 @@ impl Walker<'_> {
                 (Role::DestPair, OperandKind::Pair(span)) => {
                     self.vector_and_predicate(index, span, spec);
                 }
-                (Role::DestPair, _) => self.vector(index, operand, &Spec { role: Role::Dest, ..*spec }),
+                (Role::DestPair, _) => self.vector(
+                    index,
+                    operand,
+                    &Spec {
+                        role: Role::Dest,
+                        ..*spec
+                    },
+                ),
                 _ => self.vector(index, operand, spec),
             };
         }

@@ -24,11 +24,12 @@ pub struct Choice {
 
 /// The levels for a level of detail.
 pub fn levels(lod: f32, choice: &Choice) -> Levels {
-    let most = f64::from(choice.count.saturating_sub(1));
-    let lod = if lod.is_nan() { 0.0 } else { f64::from(lod) } + f64::from(choice.bias);
-    let (low, high) = (f64::from(choice.clamp[0]), f64::from(choice.clamp[1]));
-    let lod = lod.max(low).min(high).clamp(0.0, most);
-    let parts = (lod * 256.0 + 0.5).floor() as u32;
+    // As recorded: all of them in whole parts of 256, cut off.
+    let parts = |level: f32| (f64::from(level) * 256.0).floor().clamp(-1e9, 1e9) as i64;
+    let most = i64::from(choice.count.saturating_sub(1)) << 8;
+    let lod = parts(lod) + parts(choice.bias);
+    let lod = lod.max(parts(choice.clamp[0])).min(parts(choice.clamp[1]));
+    let parts = lod.clamp(0, most) as u32;
     let (first, fraction) = (parts >> 8, parts & 0xff);
     if choice.linear {
         Levels { first, fraction }
@@ -40,12 +41,20 @@ pub fn levels(lod: f32, choice: &Choice) -> Levels {
     }
 }
 
-/// The level of detail for gradients in texels: the longer of the two decides.
+/// The level of detail for gradients in texels: how long the ellipse is that they span.
+///
+/// A GPU estimates that, and was seen to be some hundredths of a level away from it.
 pub fn of_gradients(x: [f32; 3], y: [f32; 3]) -> f32 {
-    let square = |v: [f32; 3]| v.iter().map(|c| f64::from(*c).powi(2)).sum::<f64>();
-    let longest = square(x).max(square(y));
-    if longest > 0.0 {
-        (longest.log2() / 2.0) as f32
+    let dot = |a: [f32; 3], b: [f32; 3]| -> f64 {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(b))
+            .sum()
+    };
+    let (xx, xy, yy) = (dot(x, x), dot(x, y), dot(y, y));
+    let square = (xx + yy) / 2.0 + (((xx - yy) / 2.0).powi(2) + xy * xy).sqrt();
+    if square > 0.0 {
+        (square.log2() / 2.0) as f32
     } else {
         f32::NEG_INFINITY
     }
@@ -67,14 +76,18 @@ mod tests {
         assert_eq!(levels(-2.0, &choice), is(0, 0));
         assert_eq!(levels(1.25, &choice), is(1, 64));
         assert_eq!(levels(7.0, &choice), is(4, 0));
+        choice.bias = 0.3;
+        assert_eq!(levels(-0.25, &choice), is(0, 12));
+        choice.bias = 0.0;
         choice.linear = false;
         assert_eq!(levels(1.25, &choice), is(1, 0));
         assert_eq!(levels(1.75, &choice), is(2, 0));
     }
 
     #[test]
-    fn the_longer_gradient_decides() {
+    fn the_longer_axis_decides() {
         assert_eq!(of_gradients([4.0, 0.0, 0.0], [0.0, 2.0, 0.0]), 2.0);
         assert_eq!(of_gradients([0.0; 3], [0.0, 0.5, 0.0]), -1.0);
+        assert_eq!(of_gradients([3.0, 0.0, 0.0], [4.0, 0.0, 0.0]), 5f32.log2());
     }
 }

@@ -44,8 +44,9 @@ pub struct Place {
     pub fraction: u32,
 }
 
-/// Fraction bits that are left of a normalized coordinate that is not filtered.
-const POINT_BITS: f64 = (1 << 21) as f64;
+/// What is left of a normalized coordinate: so many parts of an axis. As recorded; twice as many where the axis has a power
+/// of two of texels.
+const PARTS: f64 = (1 << 21) as f64;
 
 /// No axis is longer than this, so that what is further out is the same.
 const FAR: f64 = (1u64 << 40) as f64;
@@ -53,7 +54,7 @@ const FAR: f64 = (1u64 << 40) as f64;
 /// A coordinate in texels, as it stands before it is cut into texels.
 ///
 /// What is normalized is first brought to where the mode repeats itself: that is exact, however large it is.
-fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool, point: bool) -> f64 {
+fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool) -> f64 {
     let x = f64::from(coordinate);
     if x.is_nan() {
         return 0.0;
@@ -61,28 +62,29 @@ fn in_texels(coordinate: f32, size: u32, mode: Address, normalized: bool, point:
     if !normalized {
         return x.clamp(-FAR, FAR);
     }
+    let parts = if size.is_power_of_two() {
+        2.0 * PARTS
+    } else {
+        PARTS
+    };
+    let x = (x * parts).floor() / parts;
     let x = match mode {
         Address::Wrap | Address::Mirror if x.is_infinite() => 0.0,
         Address::Wrap => x - x.floor(),
         Address::Mirror => x - 2.0 * (x / 2.0).floor(),
         Address::Clamp | Address::Border => x.clamp(-FAR, FAR),
     };
-    let x = if point {
-        (x * POINT_BITS).floor() / POINT_BITS
-    } else {
-        x
-    };
     (x * f64::from(size)).clamp(-FAR, FAR)
 }
 
 /// The texel at a coordinate.
 pub fn nearest(coordinate: f32, size: u32, mode: Address, normalized: bool) -> i64 {
-    in_texels(coordinate, size, mode, normalized, true).floor() as i64
+    in_texels(coordinate, size, mode, normalized).floor() as i64
 }
 
 /// The two texels around a coordinate.
 pub fn around(coordinate: f32, size: u32, mode: Address, normalized: bool) -> Place {
-    let x = in_texels(coordinate, size, mode, normalized, false);
+    let x = in_texels(coordinate, size, mode, normalized);
     // Half a texel before the middle, to the nearest of 256 parts.
     let parts = (x * 256.0 - 127.5).floor() as i64;
     Place {
@@ -153,5 +155,7 @@ mod tests {
         assert_eq!(nearest(0.25, 4, Address::Clamp, true), 1);
         assert_eq!(nearest(-3.8, 5, Address::Wrap, true), 0);
         assert_eq!(nearest(8_388_608.0 + 1.0, 5, Address::Wrap, true), 0);
+        // Less than nothing is before the start, however little it is.
+        assert_eq!(nearest(-1e-30, 5, Address::Wrap, true), 4);
     }
 }

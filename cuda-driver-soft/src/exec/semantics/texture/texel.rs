@@ -115,7 +115,7 @@ pub fn value(channel: Channel, read: Read, component: usize, wide: u32) -> u32 {
 /// What the border's colour is for a channel: in the same form as [`Channel::widen`] gives.
 pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
     match (channel, channel.largest()) {
-        (Channel::Half, _) => u32::from(f32_to_f16(color)),
+        (Channel::Half, _) => half_toward_zero(color.to_bits()),
         (_, Some(largest)) if read != Read::Element => {
             let least = if channel.is_signed() { -1.0 } else { 0.0 };
             // Ties up.
@@ -131,9 +131,9 @@ pub fn border(channel: Channel, read: Read, color: f32) -> u32 {
 /// A texel's part in a filtered one: of 256, and the channel as [`Channel::widen`] gives it.
 pub type Part = (u32, u32);
 
-/// The weighted mean of the texels of two planes, as bits of an f32. A part of nothing does not count, whatever it is of.
-pub fn mean(channel: Channel, read: Read, component: usize, planes: [&[Part]; 2]) -> u32 {
-    let all = || planes.iter().copied().flatten().filter(|part| part.0 != 0);
+/// The weighted mean of the texels of some planes, as bits of an f32. A part of nothing does not count, whatever it is of.
+pub fn mean(channel: Channel, read: Read, component: usize, planes: &[[Part; 4]]) -> u32 {
+    let all = || planes.iter().flatten().filter(|part| part.0 != 0);
     match channel {
         Channel::Float | Channel::U32 | Channel::S32 => floats(planes),
         Channel::Half => halves(all().map(|part| (part.0, single(part.1)))),
@@ -145,7 +145,11 @@ pub fn mean(channel: Channel, read: Read, component: usize, planes: [&[Part]; 2]
             let sum: f64 = all()
                 .map(|part| f64::from(part.0) * sixteen(channel, part.1))
                 .sum();
-            let largest = if channel.is_signed() { 32767.0 } else { 65535.0 };
+            let largest = if channel.is_signed() {
+                32767.0
+            } else {
+                65535.0
+            };
             let n = (sum / 256.0 + 0.5).floor();
             ((n / largest).max(-1.0) as f32).to_bits()
         }
@@ -195,69 +199,60 @@ fn special(sum: f64) -> u32 {
 
 /// The mean of floats. As recorded: of each plane, what is more than 28 bits below the largest is cut off; the sum is exact,
 /// and rounded once, ties away from zero. What is subnormal counts as zero.
-fn floats(planes: [&[Part]; 2]) -> u32 {
-    let flush = |bits: u32| {
-        if bits & 0x7f80_0000 == 0 {
-            bits & 0x8000_0000
-        } else {
-            bits
-        }
-    };
-    let mut sums = [(0i64, i32::MIN); 2];
+fn floats(planes: &[[Part; 4]]) -> u32 {
+    // Of a plane the sum, and the exponent that its units go with.
+    let mut total: Option<(i128, i32)> = None;
     let (mut special_sum, mut is_special, mut negative) = (0f64, false, true);
-    let mut some = false;
-    for (plane, sum) in planes.iter().zip(&mut sums) {
-        let parts = || {
-            plane
-                .iter()
-                .filter(|part| part.0 != 0)
-                .map(|part| (part.0, flush(part.1)))
-        };
+    for plane in planes {
+        let parts = || plane.iter().filter(|part| part.0 != 0).map(flushed);
         let exponent = |bits: u32| (bits >> 23 & 0xff) as i32;
         let Some(most) = parts().map(|part| exponent(part.1)).max() else {
             continue;
         };
-        some = true;
-        sum.1 = most;
+        let mut sum = 0i64;
         for (weight, bits) in parts() {
             negative &= bits >> 31 != 0;
             if exponent(bits) == 0xff {
                 is_special = true;
                 special_sum += f64::from(f32::from_bits(bits));
-                continue;
+            } else if bits << 1 != 0 {
+                let mantissa = i64::from(bits & 0x7f_ffff | 0x80_0000) << 4;
+                // Toward zero.
+                let shift = (most - exponent(bits)).min(63);
+                let cut = (mantissa >> shift) * i64::from(weight);
+                sum += if bits >> 31 != 0 { -cut } else { cut };
             }
-            if bits << 1 == 0 {
-                continue;
-            }
-            let mantissa = i64::from(bits & 0x7f_ffff | 0x80_0000) << 4;
-            // Toward zero.
-            let shift = (most - exponent(bits)).min(63);
-            let cut = (mantissa >> shift) * i64::from(weight);
-            sum.0 += if bits >> 31 != 0 { -cut } else { cut };
         }
+        let sum = (i128::from(sum), most);
+        total = Some(total.map_or(sum, |total| added(total, sum)));
     }
-    if is_special {
-        return special(special_sum);
+    match total {
+        _ if is_special => special(special_sum),
+        None => 0,
+        Some((0, _)) if negative => 0x8000_0000,
+        Some((0, _)) => 0,
+        Some((sum, exponent)) => round(sum, exponent),
     }
-    if !some {
-        return 0;
-    }
-    let [low, high] = if sums[0].1 <= sums[1].1 {
-        sums
+}
+
+/// What is subnormal is zero.
+fn flushed(part: &Part) -> Part {
+    if part.1 & 0x7f80_0000 == 0 {
+        (part.0, part.1 & 0x8000_0000)
     } else {
-        [sums[1], sums[0]]
-    };
-    // The units of the lower one, unless they are too far away to matter.
-    let apart = high.1.saturating_sub(low.1);
-    let (sum, unit) = if apart > 80 || low.0 == 0 {
-        (i128::from(high.0), high.1)
-    } else {
-        ((i128::from(high.0) << apart) + i128::from(low.0), low.1)
-    };
-    if sum == 0 {
-        return if negative { 0x8000_0000 } else { 0 };
+        *part
     }
-    round(sum, unit)
+}
+
+/// Two sums, in the units of the lower one unless they are too far away to matter.
+fn added(a: (i128, i32), b: (i128, i32)) -> (i128, i32) {
+    let (low, high) = if a.1 <= b.1 { (a, b) } else { (b, a) };
+    let apart = high.1 - low.1;
+    if apart > 70 || low.0 == 0 {
+        high
+    } else {
+        ((high.0 << apart) + low.0, low.1)
+    }
 }
 
 /// `sum` in units of the 36th bit below the leading one of a float with this biased exponent, to the nearest f32: ties away
@@ -338,7 +333,12 @@ mod tests {
             channel,
             Read::Normalized,
             0,
-            [&[(256 - fraction, parts[0]), (fraction, parts[1])], &[]],
+            &[[
+                (256 - fraction, parts[0]),
+                (fraction, parts[1]),
+                (0, 0),
+                (0, 0),
+            ]],
         )
     }
 
@@ -371,12 +371,16 @@ mod tests {
 
     #[test]
     fn values_are_those_recorded() {
-        let read = |channel: Channel, bits| value(channel, Read::Normalized, 0, channel.widen(bits));
+        let read =
+            |channel: Channel, bits| value(channel, Read::Normalized, 0, channel.widen(bits));
         assert_eq!(read(Channel::U8, 40), 0x3e20_a0a1);
         assert_eq!(read(Channel::S8, 0x80), 0xbf80_0000);
         assert_eq!(read(Channel::S8, 24), 0x3e41_8306);
         assert_eq!(read(Channel::Half, 0x7c01), 0x7f80_2000);
-        assert_eq!(value(Channel::S8, Read::Element, 0, Channel::S8.widen(0x81)), 0xffff_ff81);
+        assert_eq!(
+            value(Channel::S8, Read::Element, 0, Channel::S8.widen(0x81)),
+            0xffff_ff81
+        );
         assert_eq!(value(Channel::U8, Read::Srgb, 0, 255), 0x3f80_0000);
         assert_eq!(value(Channel::U8, Read::Srgb, 3, 1), 0x3b80_8081);
     }
