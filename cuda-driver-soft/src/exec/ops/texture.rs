@@ -263,6 +263,9 @@ fn sample(
             at = [on_face[0], on_face[1], 0.0];
             axes = 2;
             sampler.normalized = true;
+            if sampler.seamless {
+                sampler.modes = [Address::Clamp; 3];
+            }
         }
         // As recorded: one that is too large, also a negative one, is the last.
         Shape::A1 | Shape::A2 => layer = layer.min(base.size[2] - 1),

@@ -24,8 +24,8 @@ pub struct Choice {
 
 /// The levels for a level of detail.
 pub fn levels(lod: f32, choice: &Choice) -> Levels {
-    // As recorded: all of them in whole parts of 256, cut off.
-    let parts = |level: f32| (f64::from(level) * 256.0).floor().clamp(-1e9, 1e9) as i64;
+    // As recorded: all of them in whole parts of 256, cut off towards zero.
+    let parts = |level: f32| (f64::from(level) * 256.0).clamp(-1e9, 1e9) as i64;
     let most = i64::from(choice.count.saturating_sub(1)) << 8;
     let lod = parts(lod) + parts(choice.bias);
     let lod = lod.max(parts(choice.clamp[0])).min(parts(choice.clamp[1]));
@@ -78,6 +78,8 @@ mod tests {
         assert_eq!(levels(7.0, &choice), is(4, 0));
         choice.bias = 0.3;
         assert_eq!(levels(-0.25, &choice), is(0, 12));
+        choice.bias = -0.7;
+        assert_eq!(levels(0.75, &choice), is(0, 13));
         choice.bias = 0.0;
         choice.linear = false;
         assert_eq!(levels(1.25, &choice), is(1, 0));
