@@ -27,7 +27,7 @@ macro_rules! descriptor {
             width: $d.Width as u64,
             height: $d.Height as u64,
             depth: $depth as u64,
-            format: $d.Format.0 as u32,
+            format: $d.Format.0,
             channels: $d.NumChannels,
             flags: $flags,
         }
@@ -35,7 +35,7 @@ macro_rules! descriptor {
 }
 
 fn format(descriptor: &Descriptor) -> CUarray_format {
-    CUarray_format(descriptor.format as _)
+    CUarray_format(descriptor.format)
 }
 
 /// The description of an array, for those who have room for it.

@@ -39,12 +39,7 @@ fn set_address_2d(
     pitch: usize,
 ) -> Result<()> {
     let d = c.read(descriptor)?;
-    let texels = (
-        d.Width as u64,
-        d.Height as u64,
-        d.Format.0 as u32,
-        d.NumChannels,
-    );
+    let texels = (d.Width as u64, d.Height as u64, d.Format.0, d.NumChannels);
     reference::set_address_2d(reference as usize, texels, address, pitch as u64)
 }
 
@@ -96,27 +91,27 @@ exports! {
     }
 
     fn cuTexRefSetFormat [_c] (texref: CUtexref, format: CUarray_format, channels: c_int) {
-        reference::set_format(texref as usize, format.0 as u32, channels)
+        reference::set_format(texref as usize, format.0, channels)
     }
 
     fn cuTexRefSetAddressMode [_c] (texref: CUtexref, dimension: c_int, mode: CUaddress_mode) {
         reference::set(texref as usize, |settings| {
             let place = usize::try_from(dimension).ok().and_then(|i| settings.modes.get_mut(i));
-            *place.ok_or(Error::INVALID_VALUE)? = mode.0 as u32;
+            *place.ok_or(Error::INVALID_VALUE)? = mode.0;
             Ok(())
         })
     }
 
     fn cuTexRefSetFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
         reference::set(texref as usize, |settings| {
-            settings.filter = mode.0 as u32;
+            settings.filter = mode.0;
             Ok(())
         })
     }
 
     fn cuTexRefSetMipmapFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
         reference::set(texref as usize, |settings| {
-            settings.mip_filter = mode.0 as u32;
+            settings.mip_filter = mode.0;
             Ok(())
         })
     }
@@ -180,26 +175,26 @@ exports! {
 
     fn cuTexRefGetFormat [c] (out: *mut CUarray_format, channels: *mut c_int, texref: CUtexref) {
         let (format, count) = reference::format(texref as usize)?;
-        set(c.out_or_null(out), CUarray_format(format as _));
+        set(c.out_or_null(out), CUarray_format(format));
         set(c.out_or_null(channels), count as c_int);
         Ok(())
     }
 
     fn cuTexRefGetAddressMode [c] (out: *mut CUaddress_mode, texref: CUtexref, dimension: c_int) {
         let mode = reference::address_mode(texref as usize, dimension)?;
-        c.out(out)?.set(CUaddress_mode(mode as _));
+        c.out(out)?.set(CUaddress_mode(mode));
         Ok(())
     }
 
     fn cuTexRefGetFilterMode [c] (out: *mut CUfilter_mode, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
-        c.out(out)?.set(CUfilter_mode(settings.filter as _));
+        c.out(out)?.set(CUfilter_mode(settings.filter));
         Ok(())
     }
 
     fn cuTexRefGetMipmapFilterMode [c] (out: *mut CUfilter_mode, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
-        c.out(out)?.set(CUfilter_mode(settings.mip_filter as _));
+        c.out(out)?.set(CUfilter_mode(settings.mip_filter));
         Ok(())
     }
 

@@ -39,7 +39,7 @@ fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resourc
             let linear = unsafe { res.linear };
             Resource::Linear {
                 address: linear.devPtr,
-                format: linear.format.0 as u32,
+                format: linear.format.0,
                 channels: linear.numChannels,
                 bytes: linear.sizeInBytes as u64,
             }
@@ -49,7 +49,7 @@ fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resourc
             let pitch = unsafe { res.pitch2D };
             Resource::Pitch {
                 address: pitch.devPtr,
-                format: pitch.format.0 as u32,
+                format: pitch.format.0,
                 channels: pitch.numChannels,
                 width: pitch.width as u64,
                 height: pitch.height as u64,
@@ -86,7 +86,7 @@ fn description(resource: &Resource) -> CUDA_RESOURCE_DESC {
         } => {
             res.linear = CUDA_RESOURCE_DESC_st__res__linear {
                 devPtr: address,
-                format: CUarray_format(format as _),
+                format: CUarray_format(format),
                 numChannels: channels,
                 sizeInBytes: bytes as usize,
             };
@@ -102,7 +102,7 @@ fn description(resource: &Resource) -> CUDA_RESOURCE_DESC {
         } => {
             res.pitch2D = CUDA_RESOURCE_DESC_st__res__pitch2D {
                 devPtr: address,
-                format: CUarray_format(format as _),
+                format: CUarray_format(format),
                 numChannels: channels,
                 width: width as usize,
                 height: height as usize,
@@ -124,11 +124,11 @@ fn settings(c: Caller, description: *const CUDA_TEXTURE_DESC) -> Result<Settings
         return Err(Error::INVALID_VALUE);
     }
     Ok(Settings {
-        modes: d.addressMode.map(|mode| mode.0 as u32),
-        filter: d.filterMode.0 as u32,
+        modes: d.addressMode.map(|mode| mode.0),
+        filter: d.filterMode.0,
         flags: d.flags,
         anisotropy: d.maxAnisotropy,
-        mip_filter: d.mipmapFilterMode.0 as u32,
+        mip_filter: d.mipmapFilterMode.0,
         bias: d.mipmapLevelBias,
         clamp: [d.minMipmapLevelClamp, d.maxMipmapLevelClamp],
         border: d.borderColor,
@@ -141,7 +141,7 @@ fn view(c: Caller, description: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Option
     }
     let d = c.read(description)?;
     Ok(Some(View {
-        format: d.format.0 as u32,
+        format: d.format.0,
         size: [d.width, d.height, d.depth].map(|n| n as u64),
         levels: [d.firstMipmapLevel, d.lastMipmapLevel],
         layers: [d.firstLayer, d.lastLayer],
@@ -169,11 +169,11 @@ exports! {
     fn cuTexObjectGetTextureDesc [c] (out: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
         let s = texture::get(object, false)?.settings.ok_or(Error::INVALID_VALUE)?;
         c.out(out)?.set(CUDA_TEXTURE_DESC {
-            addressMode: s.modes.map(|mode| CUaddress_mode(mode as _)),
-            filterMode: CUfilter_mode(s.filter as _),
+            addressMode: s.modes.map(CUaddress_mode),
+            filterMode: CUfilter_mode(s.filter),
             flags: s.flags,
             maxAnisotropy: s.anisotropy,
-            mipmapFilterMode: CUfilter_mode(s.mip_filter as _),
+            mipmapFilterMode: CUfilter_mode(s.mip_filter),
             mipmapLevelBias: s.bias,
             minMipmapLevelClamp: s.clamp[0],
             maxMipmapLevelClamp: s.clamp[1],
@@ -189,7 +189,7 @@ exports! {
         let out = c.out(out)?;
         if let Some(v) = made.view {
             out.set(CUDA_RESOURCE_VIEW_DESC {
-                format: CUresourceViewFormat(v.format as _),
+                format: CUresourceViewFormat(v.format),
                 width: v.size[0] as usize,
                 height: v.size[1] as usize,
                 depth: v.size[2] as usize,
@@ -223,7 +223,7 @@ exports! {
     fn cuDeviceGetTexture1DLinearMaxWidth [c] (out: *mut usize, format: CUarray_format, channels: c_uint, device: CUdevice) {
         let out = c.out(out)?;
         device::get(device)?;
-        out.set(texture::most_linear(format.0 as u32, channels)? as usize);
+        out.set(texture::most_linear(format.0, channels)? as usize);
         Ok(())
     }
 }

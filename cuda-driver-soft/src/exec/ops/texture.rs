@@ -67,7 +67,7 @@ pub(crate) fn run(
                 super::surface::access(&mut view, surface, image, &sources)?
             }
             (Op::Query { query, surface }, Some(object)) => {
-                let level = (call.srcs.len() > 0).then_some(sources[0] as u32);
+                let level = (!call.srcs.is_empty()).then_some(sources[0] as u32);
                 [ask(*query, *surface, object, level), 0, 0, 0, 0]
             }
             (Op::Istypep(what), found) => {

@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(across(4, [4, 2], 4), Some((0, [0, 2])));
         assert_eq!(across(4, [-1, 1], 4), Some((1, [3, 1])));
         assert_eq!(across(4, [1, -1], 4), Some((2, [1, 3])));
-        assert_eq!(across(2, [4, 3], 4), Some((0, [3, 0])));
+        assert_eq!(across(2, [4, 3], 4), Some((0, [0, 0])));
         assert_eq!(across(2, [4, -1], 4), None);
         // And back: whoever goes over an edge comes back over it.
         for face_ in 0..6 {

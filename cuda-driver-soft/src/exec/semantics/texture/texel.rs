@@ -166,23 +166,30 @@ fn sixteen(channel: Channel, wide: u32) -> f64 {
     }
 }
 
-/// The mean of what is rounded to a half, ties away from zero.
-fn halves(parts: impl Iterator<Item = (u32, u32)>) -> u32 {
-    let (mut sum, mut count) = (0.0, 0);
-    let mut last = 0;
-    for (weight, bits) in parts {
-        sum += f64::from(weight) / 256.0 * f64::from(f32::from_bits(bits));
-        (count, last) = (count + 1, bits);
-    }
-    if count == 1 {
-        return last;
+/// The mean of what is rounded to a half, ties away from zero. As recorded: what is more than 14 bits below the largest is cut
+/// off.
+fn halves(parts: impl Iterator<Item = (u32, u32)> + Clone) -> u32 {
+    let exponent = |x: f64| (x.abs().to_bits() >> 52) as i32 - 1023;
+    let values = parts.clone().map(|part| f64::from(f32::from_bits(part.1)));
+    let most = values.clone().map(exponent).max().unwrap_or(0);
+    let least = 2f64.powi(most.max(-14) - 14);
+    let weights = parts.clone().map(|part| f64::from(part.0) / 256.0);
+    let cut = |x: f64| {
+        if x.is_finite() {
+            (x / least).trunc() * least
+        } else {
+            x
+        }
+    };
+    let sum: f64 = values.zip(weights).map(|(x, weight)| cut(x) * weight).sum();
+    if let (Some(only), 1) = (parts.clone().next(), parts.count()) {
+        return only.1;
     }
     if !sum.is_finite() {
         return special(sum);
     }
     // Units of the last place of a half; below the normal ones they no longer shrink.
-    let exponent = (sum.abs().to_bits() >> 52) as i32 - 1023;
-    let unit = 2f64.powi(exponent.max(-14) - 10);
+    let unit = 2f64.powi(exponent(sum).max(-14) - 10);
     let n = (sum.abs() / unit + 0.5).floor() * unit;
     // More than a half can be is infinite.
     let n = if n > 65504.0 { f64::INFINITY } else { n };
