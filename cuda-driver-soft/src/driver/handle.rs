@@ -25,6 +25,7 @@ pub(crate) enum Kind {
     Array,
     Mipmap,
     Reference,
+    Generic,
 }
 
 /// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.

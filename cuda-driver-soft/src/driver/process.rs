@@ -16,6 +16,7 @@ use super::module::Module;
 use super::pool::Pool;
 use super::reference::Reference;
 use super::stream::Stream;
+use super::virtual_memory::Generic;
 use super::workers::{graph, in_host_function};
 
 /// Everything that `cuInit` makes.
@@ -33,6 +34,7 @@ pub(crate) struct Driver {
     pub(crate) arrays: Table<Array>,
     pub(crate) mipmaps: Table<Mipmap>,
     pub(crate) references: Table<Reference>,
+    pub(crate) generics: Table<Generic>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -104,6 +106,7 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         arrays: Table::new(Kind::Array),
         mipmaps: Table::new(Kind::Mipmap),
         references: Table::new(Kind::Reference),
+        generics: Table::new(Kind::Generic),
     };
     DRIVER.get_or_init(|| driver);
     Ok(())

@@ -15,7 +15,7 @@
 //! | `atomic128` | atom of 128 bits |
 //! | `asynchronous` | cp.async mbarrier |
 //! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
-//! | `matrix` | mma wmma ldmatrix stmatrix movmatrix |
+//! | `matrix`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `texture`, `surface` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
@@ -43,10 +43,12 @@ pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod mods;
 pub(crate) mod mov;
+mod product;
 mod shapes;
 mod surface;
 pub(crate) mod texture;
 pub(crate) mod video;
+mod wgmma;
 
 pub(crate) use shapes::Form;
 

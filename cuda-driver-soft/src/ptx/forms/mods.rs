@@ -109,11 +109,16 @@ const KNOWN: &[&str] = &[
     ".fractional", ".range", ".cvt", ".L2::evict_unchanged",
     ".1d", ".2d", ".3d", ".a1d", ".a2d", ".cube", ".acube", ".base", ".level", ".grad", ".r", ".g", ".p", ".trap", ".zero",
     ".width", ".height", ".depth", ".texref", ".samplerref", ".surfref",
+    ".fence", ".mma_async",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.
 pub(super) fn is_known(modifier: &str) -> bool {
-    type_of(modifier).is_some() || KNOWN.contains(&modifier)
+    let in_a_class = || {
+        let mut members = super::CLASSES.iter().map(|(_, members)| members);
+        members.any(|members| members.split('|').any(|member| member == modifier))
+    };
+    type_of(modifier).is_some() || KNOWN.contains(&modifier) || in_a_class()
 }
 
 impl<'a> Mods<'a> {

@@ -13,6 +13,7 @@ mod ranges;
 mod subscript;
 mod texture;
 mod video;
+mod wgmma;
 
 use super::ast::*;
 use super::diagnostics::{Diagnostics, Severity};
@@ -436,6 +437,9 @@ impl<'u> Walker<'u> {
         }
         let opcode = String::from_utf8_lossy(ast.opcodes.string(inst.opcode));
         self.require(inst.pos, &opcode, form.ptx, form.sm);
+        if form.root == "wgmma" {
+            self.wgmma_target(inst.pos);
+        }
     }
 
     /// What a driver says of `shfl` and `vote` without `.sync`.
@@ -572,6 +576,7 @@ impl<'u> Walker<'u> {
                 }
                 self.emit(inst, op.clone());
             }
+            Made::Wgmma(wgmma) => self.wgmma(inst, *wgmma),
             Made::Unsupported => {
                 self.dsts.clear();
                 self.srcs.clear();
