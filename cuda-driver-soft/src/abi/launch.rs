@@ -3,18 +3,21 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream, CUtexref,
+    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
+    CUstream, CUtexref,
 };
 
 use super::args::Caller;
 use super::exports;
 use std::sync::Arc;
 
-use crate::driver::context;
+use crate::driver::capture;
+use crate::driver::context::{self, Context};
 use crate::driver::error::{Error, Result};
 use crate::driver::event;
 use crate::driver::function::{self, Function};
-use crate::driver::launch::{self, Checked, Shape};
+use crate::driver::graph::node::{Attributes, COOPERATIVE};
+use crate::driver::launch::{self, Checked, Ready, Shape};
 use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::settings;
@@ -82,6 +85,21 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// A launch with its arguments: an array of pointers, or a packed buffer.
+pub(super) fn ready(
+    c: Caller,
+    function: CUfunction,
+    shape: Shape,
+    context: &Arc<Context>,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Ready> {
+    let checked = launch::check(function as usize, shape, context)?;
+    let arguments = arguments(c, &checked, params, extra)?;
+    checked.with(arguments)
+}
+
+#[allow(clippy::too_many_arguments)] // as many as the exports have
 fn launch(
     c: Caller,
     function: CUfunction,
@@ -90,32 +108,55 @@ fn launch(
     mode: Mode,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
+    attributes: Attributes,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
-    let checked = launch::check(function as usize, shape, &stream)?;
+    let stream = stream::for_capture(hstream as usize, mode)?;
+    let checked = launch::check(function as usize, shape, &stream.context);
+    let checked = capture::spoil(&stream, checked)?;
     let arguments = arguments(c, &checked, params, extra)?;
-    checked.submit(arguments)
+    let packed = params.is_null() && !extra.is_null();
+    checked.with(arguments)?.submit(attributes, packed, &stream)
 }
 
 /// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative. Hints are taken and change
-/// nothing; what would change the result and cannot be done is refused.
+/// nothing; what would change the result and cannot be done is refused. All of them are kept for a node of a graph.
 fn attributes(
     c: Caller,
     list: *const CUlaunchAttribute,
     count: c_uint,
     grid: [u32; 3],
-) -> Result<bool> {
+) -> Result<(bool, Attributes)> {
     let mut cooperative = false;
+    let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
+        kept.insert(attribute.id.0, words(&attribute.value));
+        cooperative |= check_attribute(&attribute, grid)?;
+    }
+    Ok((cooperative, kept))
+}
+
+/// The value of an attribute, whatever it is.
+pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
+    // SAFETY: the union is made of plain data and of this size; the callers' values have all bytes set, as they come from C.
+    unsafe {
+        std::ptr::from_ref(value)
+            .cast::<[u64; 8]>()
+            .read_unaligned()
+    }
+}
+
+/// Checks an attribute of a launch; true if it asks for a cooperative one.
+pub(super) fn check_attribute(attribute: &CUlaunchAttribute, grid: [u32; 3]) -> Result<bool> {
+    {
         use CUlaunchAttributeID as Id;
         // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
         let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
         match attribute.id {
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(flag != 0),
             Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
                 let cluster = [cluster.x, cluster.y, cluster.z];
                 if cluster == [0; 3] || cluster == [1; 3] {
-                    continue;
+                    return Ok(false);
                 }
                 let fits = cluster
                     .iter()
@@ -150,7 +191,7 @@ fn attributes(
             _ => return Err(Error::INVALID_VALUE),
         }
     }
-    Ok(cooperative)
+    Ok(false)
 }
 
 fn launch_ex(
@@ -164,13 +205,15 @@ fn launch_ex(
     driver_without_fault()?;
     let config = c.read(config)?;
     let grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
+    let (cooperative, kept) = attributes(c, config.attrs, config.numAttrs, grid)?;
     let shape = Shape {
         grid,
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
-        cooperative: attributes(c, config.attrs, config.numAttrs, grid)?,
+        cooperative,
     };
-    launch(c, function, shape, config.hStream, mode, params, extra)
+    let stream = config.hStream;
+    launch(c, function, shape, stream, mode, params, extra, kept)
 }
 
 /// The function that a call of CUDA 2.0 names: those need a context.
@@ -201,7 +244,7 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
 
 /// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, Mode::Legacy)?;
+    let stream = stream::for_capture(hstream as usize, Mode::Legacy)?;
     let mut old = function::get(function as usize)?.old().clone();
     old.params.resize(old.size, 0);
     let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
@@ -211,7 +254,10 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         shared: old.shared,
         cooperative: false,
     };
-    launch::check(function as usize, shape, &stream)?.submit(old.params)
+    let checked = launch::check(function as usize, shape, &stream.context)?;
+    checked
+        .with(old.params)?
+        .submit(Attributes::new(), false, &stream)
 }
 
 exports! {
@@ -220,7 +266,7 @@ exports! {
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
         let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false };
-        launch(c, function, shape, hstream, mode, params, extra)
+        launch(c, function, shape, hstream, mode, params, extra, Attributes::new())
     }
 
     fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [c, mode] (config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) {
@@ -232,7 +278,8 @@ exports! {
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
     ) {
         let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true };
-        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut())
+        let kept = Attributes::from([(COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0])]);
+        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut(), kept)
     }
 
     fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {

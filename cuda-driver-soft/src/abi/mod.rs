@@ -8,11 +8,15 @@
 
 mod args;
 mod beside;
+mod capture;
 mod context;
 mod copy;
 mod device;
 mod event;
 mod function;
+mod graph;
+mod graph_exec;
+mod graph_nodes;
 mod image;
 mod launch;
 mod library;
@@ -21,6 +25,7 @@ mod managed;
 mod memory;
 mod memset;
 mod module;
+mod node_params;
 mod occupancy;
 mod pool;
 mod process;

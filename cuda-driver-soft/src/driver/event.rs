@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+use super::capture::{self, Captured};
 use super::context::{self, Context};
 use super::error::{Error, Result};
 use super::pool;
@@ -26,9 +27,13 @@ pub(crate) struct Event {
 }
 
 /// The last `cuEventRecord`.
-struct Record {
-    node: NodeId,
-    time: Arc<OnceLock<Instant>>,
+enum Record {
+    Work {
+        node: NodeId,
+        time: Arc<OnceLock<Instant>>,
+    },
+    /// On a stream that captured.
+    Captured(Captured),
 }
 
 /// The living event of this handle in a living context.
@@ -104,7 +109,26 @@ impl Event {
 
     /// The node that it last recorded.
     pub(crate) fn node(&self) -> Option<NodeId> {
-        self.lock().as_ref().map(|r| r.node)
+        match *self.lock() {
+            Some(Record::Work { node, .. }) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// What it carries if it was last recorded in a capture.
+    pub(crate) fn captured(&self) -> Option<Captured> {
+        match &*self.lock() {
+            Some(Record::Captured(captured)) => Some(captured.clone()),
+            _ => None,
+        }
+    }
+
+    /// The host can neither ask about nor wait for what was captured.
+    fn refuse_captured(&self, spoils: bool) -> Result<()> {
+        match self.captured() {
+            Some(captured) => capture::refuse_event(&captured, spoils),
+            None => Ok(()),
+        }
     }
 
     /// The time that it recorded; `None` while it is pending.
@@ -112,9 +136,16 @@ impl Event {
         if self.flags & DISABLE_TIMING != 0 {
             return Err(Error::INVALID_HANDLE);
         }
-        let record = self.lock();
-        let record = record.as_ref().ok_or(Error::INVALID_HANDLE)?;
-        Ok(record.time.get().copied())
+        self.refuse_captured(false)?;
+        match &*self.lock() {
+            Some(Record::Work { time, .. }) => Ok(time.get().copied()),
+            _ => Err(Error::INVALID_HANDLE),
+        }
+    }
+
+    /// A launch of a graph has recorded it.
+    pub(crate) fn set_recorded(&self, node: NodeId, time: Arc<OnceLock<Instant>>) {
+        *self.lock() = Some(Record::Work { node, time });
     }
 
     /// `cuEventRecord`: of a stream of its own context.
@@ -122,10 +153,14 @@ impl Event {
         if *self.context()? != *stream.context {
             return Err(Error::INVALID_HANDLE);
         }
+        if let Some(captured) = capture::record(stream)? {
+            *self.lock() = Some(Record::Captured(captured));
+            return Ok(());
+        }
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
         let node = stream.submit(&[], Work::Stamp(time.clone()), 0);
-        *record = Some(Record { node, time });
+        *record = Some(Record::Work { node, time });
         Ok(())
     }
 
@@ -136,6 +171,8 @@ impl Event {
 
     /// `cuEventQuery`: 600 while what it recorded is pending; an event never recorded is done.
     pub(crate) fn query(&self) -> Result<()> {
+        self.refuse_captured(true)?;
+        capture::check_unsafe()?;
         let done = self.is_done();
         observe_fault()?;
         if done { Ok(()) } else { Err(Error::NOT_READY) }
@@ -144,6 +181,8 @@ impl Event {
     /// `cuEventSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
+        self.refuse_captured(true)?;
+        capture::check_unsafe()?;
         if let Some(node) = self.node() {
             graph().wait(node);
         }

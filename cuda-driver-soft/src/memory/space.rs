@@ -103,8 +103,10 @@ pub struct Record {
     info: Allocation,
     /// Backing address minus device address, wrapping.
     delta: u64,
-    /// Bytes that may be accessed; 0 once freed.
+    /// Bytes that may be accessed; 0 once freed, and while the allocation is out of reach.
     length: AtomicU64,
+    /// What `length` is when it is not 0.
+    whole: u64,
     /// Memory that goes when the record goes; `None` for registered memory, which is the program's own.
     _backing: Option<Zeroed>,
 }
@@ -115,6 +117,7 @@ impl Record {
             info,
             delta: host.wrapping_sub(info.base),
             length: AtomicU64::new(length),
+            whole: length,
             _backing: backing,
         })
     }
@@ -353,7 +356,8 @@ impl AddressSpace {
             ..
         } = record.info;
         index.records.remove(&base);
-        let length = record.length.swap(0, Ordering::SeqCst);
+        record.length.store(0, Ordering::SeqCst);
+        let length = record.whole;
         self.pages.remove(base, length, Arc::as_ptr(record));
         index.refund(kind, owner, bytes);
         if !kind.is_host_accessible() {
@@ -420,9 +424,20 @@ impl AddressSpace {
         self.free_if(address as u64, |a| a.kind == Kind::Registered)
     }
 
-    /// The allocation that `address` lies in.
+    /// The allocation that `address` lies in, if it can be reached.
     pub fn find(&self, address: u64) -> Option<Allocation> {
-        self.index().containing(address).map(|r| r.info)
+        let index = self.index();
+        let found = index.containing(address).filter(|r| r.length() > 0);
+        found.map(|r| r.info)
+    }
+
+    /// Puts the allocation that starts at `address` out of reach, as if it were freed but for its address and its bytes,
+    /// or back into reach. Nothing happens if there is none.
+    pub fn set_reachable(&self, address: u64, reachable: bool) {
+        if let Some(record) = self.index().records.get(&address) {
+            let length = if reachable { record.whole } else { 0 };
+            record.length.store(length, Ordering::SeqCst);
+        }
     }
 
     /// The allocation that ends nearest below `address`, or contains it: for messages.
@@ -467,7 +482,8 @@ impl AddressSpace {
             });
         match record {
             Some(r)
-                if address - r.info.base <= r.info.bytes
+                if (r.length() > 0 || r.info.bytes == 0)
+                    && address - r.info.base <= r.info.bytes
                     && bytes <= r.info.bytes - (address - r.info.base) =>
             {
                 let host = address.wrapping_add(r.delta) as usize as *mut u8;
