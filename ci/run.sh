@@ -38,10 +38,10 @@ ended() {
 # for them, and shows what they wrote one after the other.
 aside=$root/target/ci-aside
 besides=()
+rm -rf "$aside" && mkdir -p "$aside"
 beside() {
     local name=$1 number=${#besides[@]}
     shift
-    mkdir -p "$aside"
     besides+=("$name")
     (
         start=$SECONDS code=0

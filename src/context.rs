@@ -129,13 +129,29 @@ impl Context {
     #[doc(alias = "cuCtxPushCurrent")]
     #[track_caller]
     pub fn push(&self) -> Result<Current> {
-        // SAFETY: the handle is live as long as the guard's reference.
-        unsafe { checked::ctx_push_current(self.inner.raw) }?;
-        Ok(Current {
+        let pushed = self.push_on_stack()?;
+        let current = Current {
             context: self.clone(),
             popped: false,
             thread: PhantomData,
-        })
+        };
+        mem::forget(pushed);
+        Ok(current)
+    }
+
+    #[inline]
+    #[track_caller]
+    fn push_on_stack(&self) -> Result<OnStack<'_>> {
+        // Made before the call: an interposer may panic when the context is on the stack already.
+        let pushed = OnStack(self);
+        // SAFETY: the handle is live, and `OnStack` does not let it end before it is popped.
+        match unsafe { checked::ctx_push_current(self.inner.raw) } {
+            Ok(()) => Ok(pushed),
+            Err(error) => {
+                mem::forget(pushed);
+                Err(error)
+            }
+        }
     }
 
     /// Whether the context is the calling thread's current one ([`cuCtxGetCurrent`](checked::ctx_get_current)).
@@ -183,12 +199,12 @@ impl Context {
     /// Makes the context current for one call of this crate, if it is not already.
     #[inline]
     #[track_caller]
-    pub(crate) fn enter(&self) -> Result<Entered> {
-        let pushed = Self::current_raw()? != self.inner.raw;
-        if pushed {
-            // SAFETY: the handle is live; it is popped before the call that needs it returns.
-            unsafe { checked::ctx_push_current(self.inner.raw) }?;
-        }
+    pub(crate) fn enter(&self) -> Result<Entered<'_>> {
+        let pushed = if Self::current_raw()? == self.inner.raw {
+            None
+        } else {
+            Some(self.push_on_stack()?)
+        };
         Ok(Entered {
             pushed,
             thread: PhantomData,
@@ -447,35 +463,38 @@ impl Current {
     #[track_caller]
     fn end(&mut self) -> Result<()> {
         self.popped = true;
-        let on_top = match Context::current_raw() {
-            Ok(raw) => raw == self.context.inner.raw,
-            Err(error) => {
-                self.keep();
-                return Err(error);
-            }
-        };
-        if !on_top {
-            self.keep();
+        let on_stack = OnStack(&self.context);
+        if Context::current_raw()? != self.context.inner.raw {
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_INVALID_CONTEXT,
                 Function::cuCtxPopCurrent,
                 Refusal::NotOnTop,
             ));
         }
-        // SAFETY: the current context is live.
-        match unsafe { checked::ctx_pop_current() } {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                self.keep();
-                Err(error)
-            }
-        }
+        on_stack.pop()
     }
+}
 
-    /// The context stays on the stack, so it must not end: a destroyed context that is current crashes the driver.
+/// A context that is on the thread's stack. If it is not taken off, since that failed or was not reached, it must not end any
+/// more: a destroyed context that is current crashes the driver.
+struct OnStack<'a>(&'a Context);
+
+impl OnStack<'_> {
+    /// Takes off the top of the stack, which is this context.
     #[inline]
-    fn keep(&self) {
-        mem::forget(self.context.clone());
+    #[track_caller]
+    fn pop(self) -> Result<()> {
+        // SAFETY: the current context is live.
+        unsafe { checked::ctx_pop_current() }?;
+        mem::forget(self);
+        Ok(())
+    }
+}
+
+impl Drop for OnStack<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        mem::forget(self.0.clone());
     }
 }
 
@@ -489,17 +508,18 @@ impl Drop for Current {
 }
 
 /// A context that is current for one call.
-pub(crate) struct Entered {
-    pushed: bool,
+pub(crate) struct Entered<'a> {
+    /// If it was pushed for that.
+    pushed: Option<OnStack<'a>>,
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.pushed {
-            // SAFETY: this pops what `enter` pushed; nothing in between pushes without popping.
-            dropping().done(unsafe { checked::ctx_pop_current() }.map(drop));
+        // What `enter` pushed is on top: nothing in between pushes without popping.
+        if let Some(pushed) = self.pushed.take() {
+            dropping().done(pushed.pop());
         }
     }
 }

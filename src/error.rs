@@ -307,7 +307,7 @@ pub(crate) struct Dropping {
     before: bool,
 }
 
-/// Calls from here on, until [`Dropping::done`], come from a `Drop`.
+/// Calls from here on, until what this returns is gone, come from a `Drop`.
 #[inline]
 pub(crate) fn dropping() -> Dropping {
     Dropping {
@@ -321,6 +321,13 @@ impl Dropping {
     #[inline]
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;
+    }
+}
+
+impl Drop for Dropping {
+    /// Also where an interposer panics in the call.
+    #[inline]
+    fn drop(&mut self) {
         DROPPING.set(self.before);
     }
 }

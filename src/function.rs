@@ -281,7 +281,7 @@ impl Function {
     /// Makes the module's context current for one call, if it is known.
     #[inline]
     #[track_caller]
-    fn enter(&self) -> Result<Option<Entered>> {
+    fn enter(&self) -> Result<Option<Entered<'_>>> {
         match self.module.as_ref().and_then(Module::context) {
             Some(context) => context.enter().map(Some),
             None => Ok(None),

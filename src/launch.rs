@@ -80,7 +80,7 @@ pub struct LaunchConfig {
 }
 
 /// Arguments are not what a kernel was compiled for; see [`Function::check_args`](crate::Function::check_args).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentError {
     /// The kernel has more parameters than were given.
@@ -138,6 +138,14 @@ impl fmt::Display for ArgumentError {
             ),
             Self::Driver(error) => fmt::Display::fmt(error, f),
         }
+    }
+}
+
+impl fmt::Debug for ArgumentError {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

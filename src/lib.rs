@@ -29,8 +29,9 @@
 //!
 //! # Rules
 //!
-//! - Objects may be dropped in any order and on any thread: each keeps alive what it needs. Dropping never panics, and
-//!   cannot report a failure; where that matters, `destroy` and its like can.
+//! - Objects may be dropped in any order and on any thread: each keeps alive what it needs. Dropping never panics
+//!   (but an interposer that does, in the call that it sees), and cannot report a failure; where that matters, `destroy` and
+//!   its like can.
 //! - Which context is current is the driver's business. An object makes its context current for those calls that need
 //!   one, and only for them; a launch asks nothing.
 //! - What the host must not touch while a device uses it is behind `unsafe`, or owned until an event gives it back. What
@@ -77,7 +78,8 @@
 //! # Features
 //!
 //! Both are [`sys`]'s, and for programs to choose: `link` adds [`sys`]`::Library::linked`, for programs that are to start
-//! with the driver; `bindgen` checks this machine's `cuda.h` against the bindings and adds what is newer.
+//! with the driver; `bindgen` checks this machine's `cuda.h` against the bindings and adds what is newer. `loader`, which
+//! finds the driver at run time, is always on: objects need a library behind them.
 
 pub use cuda_driver_sys as sys;
 

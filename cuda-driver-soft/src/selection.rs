@@ -31,7 +31,6 @@ pub struct Selection {
 }
 
 /// The driver that `CUDA_DRIVER` asks for cannot be used. `Display` is one line that names it.
-#[derive(Debug)]
 pub struct SelectionError {
     asked: String,
     error: LoadError,
@@ -48,6 +47,13 @@ impl fmt::Display for SelectionError {
         } else {
             write!(f, "{VARIABLE}={}: {error}", self.asked)
         }
+    }
+}
+
+impl fmt::Debug for SelectionError {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -75,6 +75,15 @@ pub(crate) fn write_merged(package: &Path, include: PathBuf, out: &Path) -> Resu
         place.display(),
         merge::version(&header)
     );
+    let left_out = merge::left_out(&committed, &registry, &header);
+    if !left_out.is_empty() {
+        println!(
+            "cargo::warning={} has functions that the bindings are left without, since only a header of a newer CUDA \
+             version than theirs adds any: {}",
+            place.display(),
+            left_out.join(", ")
+        );
+    }
     let (model, registry) = merge::merge(committed, registry, &header, &typedefs).map_err(|differences| {
         format!(
             "{} differs from the committed bindings. Please report this, and switch the feature `bindgen` off: \

@@ -73,6 +73,23 @@ pub(crate) fn merge(
     Ok((committed, registry))
 }
 
+/// The functions of a header that neither the registry has nor [`merge`] adds: a vendor's, in a header whose CUDA version
+/// is not above that of the committed bindings.
+#[cfg(any(feature = "bindgen", test))]
+pub(crate) fn left_out<'a>(
+    committed: &Model,
+    registry: &[Entry],
+    header: &'a Model,
+) -> Vec<&'a str> {
+    if version(header) > version(committed) {
+        return Vec::new();
+    }
+    let functions = header.functions.iter().map(|function| &*function.name);
+    functions
+        .filter(|name| registry.iter().all(|entry| entry.symbol != *name))
+        .collect()
+}
+
 /// The header's `CUDA_VERSION`.
 pub(crate) fn version(model: &Model) -> i128 {
     model

@@ -70,9 +70,10 @@
 //! - `link` adds `Library::linked`, for programs that are to start with the driver, as a C program does that is linked
 //!   with `-lcuda`. It needs no toolkit, but a linker that links dynamically, and changes nothing until `linked` is asked
 //!   for.
-//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer: functions
-//!   too, so that [`Function::COUNT`] and a function's [`index`](Function::index) depend on the header. What these bindings
-//!   know keeps its value: [`CUDA_VERSION`] stays theirs with a newer header. It needs libclang.
+//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer if the header's
+//!   CUDA version is above theirs: functions too, so that [`Function::COUNT`] and a function's [`index`](Function::index)
+//!   depend on the header. What these bindings know keeps its form: [`CUDA_VERSION`] stays theirs with a newer header, and a
+//!   union or structure of theirs has the members that it has here. It needs libclang.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]

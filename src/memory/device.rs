@@ -163,7 +163,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
 
     /// Makes the buffer's context current for one call.
     #[track_caller]
-    fn enter(&self) -> Result<Option<crate::context::Entered>> {
+    fn enter(&self) -> Result<Option<crate::context::Entered<'_>>> {
         match &self.context {
             Some(context) => context.enter().map(Some),
             None => Ok(None),

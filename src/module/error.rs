@@ -11,7 +11,7 @@ use crate::Error;
 /// cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218): the PTX does not compile for this device (src/main.rs:9)
 ///   ptxas application ptx input, line 6; error   : Unknown symbol '%r1'
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct JitError {
     error: Error,
     path: Option<PathBuf>,
@@ -94,6 +94,14 @@ impl fmt::Display for JitError {
             write!(f, "\n  {line}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for JitError {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

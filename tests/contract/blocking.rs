@@ -37,7 +37,7 @@ impl Gate {
 
 unsafe extern "system" fn wait_for_gate(data: *mut c_void) {
     // SAFETY: `behind_gate` keeps the gate until the stream is done.
-    unsafe { &*data.cast::<Gate>() }.wait(Duration::from_secs(20));
+    unsafe { &*data.cast::<Gate>() }.wait(Duration::from_secs(90));
 }
 
 /// Whether `call` waited for the work that was put into `stream` before it. A watchdog opens the gate after `patience`,
@@ -65,7 +65,8 @@ fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
 }
 
 const SHORT: Duration = Duration::from_millis(150);
-const LONG: Duration = Duration::from_secs(2);
+/// A call that does not wait needs none of this, however busy the machine is.
+const LONG: Duration = Duration::from_secs(60);
 
 fn stream(flags: u32) -> CUstream {
     let mut stream = ptr::null_mut();

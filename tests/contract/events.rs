@@ -72,8 +72,8 @@ fn elapsed_time_grows_with_the_work() {
     let mut s = ptr::null_mut();
     ok!(cuStreamCreate(&raw mut s, 0));
     let (start, end) = (event(0), event(0));
-    let mut times = [0.0_f32; 2];
-    for (time, rounds) in times.iter_mut().zip([1_000_u64, 1_000_000]) {
+    let mut time_of = |rounds: u64| {
+        let mut time = 0.0_f32;
         let mut arguments = arguments![out, 1_u64, rounds];
         let mut pointers = arguments.pointers();
         is!(c, 0, cuEventRecord(start, s));
@@ -96,7 +96,17 @@ fn elapsed_time_grows_with_the_work() {
         );
         is!(c, 0, cuEventRecord(end, s));
         is!(c, 0, cuEventSynchronize(end));
-        is!(c, 0, cuEventElapsedTime(&raw mut *time, start, end));
+        is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
+        time
+    };
+    // Other work and other programs make times longer, never shorter: the shortest of some is that of the kernel.
+    let long = time_of(1_000_000);
+    let mut times = [f32::INFINITY, long];
+    for _ in 0..1000 {
+        times[0] = times[0].min(time_of(1_000));
+        if times[1] > 3.0 * times[0] {
+            break;
+        }
     }
     c.that(times[0] > 0.0 && times[1] > 3.0 * times[0], || {
         format!("{times:?} ms for 1 : 1,000")

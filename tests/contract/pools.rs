@@ -7,7 +7,7 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::common::gpu::Gpu;
-use crate::{arguments, is, ok};
+use crate::{arguments, child, is, ok};
 
 type Attribute = CUmemPool_attribute;
 
@@ -112,6 +112,11 @@ fn memory_in_the_order_of_a_stream() {
 
 #[test]
 fn what_can_be_freed() {
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("what_can_be_freed", { what_can_be_freed_alone() });
+}
+
+fn what_can_be_freed_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();
@@ -143,6 +148,13 @@ fn what_can_be_freed() {
 
 #[test]
 fn what_is_freed_is_gone_at_once() {
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("what_is_freed_is_gone_at_once", {
+        what_is_freed_is_gone_at_once_alone()
+    });
+}
+
+fn what_is_freed_is_gone_at_once_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();

@@ -209,17 +209,24 @@ fn stores_that_a_barrier_is_told_of() {
     }
 }
 
-/// Between arriving at the cluster's barrier and waiting there, other barriers may be passed.
+/// Between arriving at the cluster's barrier and waiting there, other barriers may be passed. Who waits has to wait for the
+/// other warp, which is slow: first for the second one, then for the first one.
 #[test]
 fn a_barrier_in_two_parts() {
-    let text = ".visible .entry k(.param .u64 out) {
-        .reg .pred %p<2>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
-        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bra FIRST;
-        barrier.cluster.arrive.aligned; bar.sync 0; barrier.cluster.wait.aligned; bra END;
-    FIRST: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; bar.sync 0;
-    END: mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r1; ret; }";
+    let text = ".shared .align 8 .b32 box[2];
+    .visible .entry k(.param .u64 out) {
+        .reg .pred %p<4>; .reg .b32 %r<4>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0; setp.lt.u32 %p1, %r1, 32; @%p1 bra FIRST;
+    A:  add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 20000; @%p2 bra A;
+        st.shared.u32 [box], %r2;
+        barrier.cluster.arrive.aligned; bar.sync 0; barrier.cluster.wait.aligned;
+        barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared.u32 %r3, [box+4]; bra END;
+    FIRST: barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; ld.shared.u32 %r3, [box]; bar.sync 0;
+    B:  add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 20000; @%p2 bra B;
+        st.shared.u32 [box+4], %r2; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    END: mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r3; ret; }";
     if let Some(got) = run((7, 8, 90), text, 64, &[99u32; 64]) {
-        assert!(got.iter().copied().eq(0..64));
+        assert_eq!(got, [20_000; 64]);
     }
 }
 

@@ -232,6 +232,8 @@ fn problems(annotations: &Annotations, entries: &[Entry], names: &Names) -> Vec<
     for entry in entries {
         let symbol = &entry.symbol;
         match annotations.of(symbol) {
+            // A twin goes with its own.
+            None if split_stream(symbol).0 != symbol => {}
             None => found.push(format!("{symbol} has no annotation")),
             Some(annotation) => {
                 let entry = annotations.named_as_annotated(entry, entries);

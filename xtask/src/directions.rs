@@ -1,23 +1,44 @@
 //! `cargo xtask directions`: the directions of `annotations.toml` against NVIDIA's Python bindings.
 //!
-//! Those take what a function reads as arguments and return what it writes, for 470 functions, and say so in signatures
-//! and in the lists of what is returned. Where the two disagree, `cuda-driver-sys/api/python-differences.toml` says why,
+//! Those take what a function reads as arguments and return what it writes, for 513 functions, and say so in what Python's
+//! `help` shows: the signature, and the list of what is returned. Where the two disagree, `cuda-driver-sys/api/python-differences.toml` says why,
 //! or this fails.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
 use crate::annotations::{Annotations, counter, kinds, word};
 use crate::generate::registry::Entry;
 use crate::headers::{self, Package};
 use crate::{api, read, root};
 
-/// The last release whose package holds the source.
+/// The bindings, compiled for this machine's Python: they load without a driver. A new CUDA release has its own.
 const BINDINGS: Package = Package {
     name: "cuda-bindings",
-    version: "13.0.3",
-    holds: std::borrow::Cow::Borrowed("cuda/bindings/driver.pyx"),
-    sha256: Some("50f47b20cda57840e11b72f25df770e2826250a0e8f1f485b202a9b5ddb447d6"),
+    version: "13.5.0",
+    holds: std::borrow::Cow::Borrowed("cuda/bindings/driver.pxd"),
+    sha256: Some("261177cff8aab660dfda04f1b50ebc55fdedcffe58a3fe220726c0d5e573e9d0"),
 };
+
+/// What they import.
+const IMPORTED: Package = Package {
+    name: "cuda-pathfinder",
+    version: "1.9.0",
+    holds: std::borrow::Cow::Borrowed("cuda/pathfinder/__init__.py"),
+    sha256: Some("4ea26c3f6f3bb3c7d2dc725beabfd9cb375e11142ff9a477290eb9b226fd9543"),
+};
+
+/// Prints signature and description of every function, as their definitions in Python would stand in a file.
+const HELP: &str = r#"
+import cuda.bindings.driver as driver
+for name in dir(driver):
+    text = getattr(driver, name).__doc__ or ""
+    if name.startswith("cu") and text.startswith(name + "("):
+        signature, _, description = text.partition("\n")
+        print("def", signature)
+        for line in description.splitlines():
+            print("    " + line if line else "")
+"#;
 
 /// What parameters are called here, after the header, and what in the Python bindings, where that differs by more
 /// than the underscore behind a keyword.
@@ -48,7 +69,7 @@ fn is_of_another_header(name: &str) -> bool {
 
 /// Compares all of them.
 pub(crate) fn run() -> Result<(), String> {
-    let source = read(&headers::fetch(&BINDINGS)?)?;
+    let source = help()?;
     let entries = api::registry()?;
     let current = api::current()?;
     let annotations = Annotations::read()?;
@@ -92,6 +113,27 @@ pub(crate) fn run() -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{EXPLAINED}:\n  {}", wrong.join("\n  ")))
+}
+
+/// What Python says of all functions.
+fn help() -> Result<String, String> {
+    let folders = [headers::folder(&BINDINGS), headers::folder(&IMPORTED)];
+    headers::fetch(&BINDINGS)?;
+    headers::fetch(&IMPORTED)?;
+    let path = std::env::join_paths(&folders).map_err(|e| format!("PYTHONPATH: {e}"))?;
+    let output = Command::new("python3")
+        .args(["-c", HELP])
+        .env("PYTHONPATH", path)
+        .output()
+        .map_err(|e| format!("python3: {e}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "python3 cannot import what was fetched for it (after a change of python3, remove {}): {}",
+            folders[0].display(),
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    String::from_utf8(output.stdout).map_err(|e| format!("what python3 printed: {e}"))
 }
 
 /// One parameter on which the two do not agree.
@@ -213,12 +255,12 @@ fn functions(source: &str) -> Vec<Function> {
     found
 }
 
-/// The name in `size_t numNodes = 0`, `handle not None : CUipcMemHandle`, `devices : Optional[...]`.
+/// The name in `size_t numNodes=0`, `char *name`, `CUipcMemHandle handle: CUipcMemHandle`, `devices: Optional[...]`.
 fn parameter(text: &str) -> Option<String> {
     let text = text.split('=').next()?.split(':').next()?.trim();
     let text = text.strip_suffix(" not None").unwrap_or(text);
     // What stands in brackets was split at its commas.
-    let name = text.rsplit(' ').next()?;
+    let name = text.rsplit(' ').next()?.trim_start_matches('*');
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::generate::merge::{merge, version};
+use crate::generate::merge::{left_out, merge, version};
 use crate::generate::registry::Entry;
 use crate::generate::{self, Input, Model, committed, render};
 use crate::{headers, read, root};
@@ -73,6 +73,7 @@ fn headers_agree_and_an_older_one_adds_nothing() {
     let (ours, registry) = committed_bindings();
     for include in [input.include.clone(), frozen] {
         let (theirs, typedefs) = header(&input, &include);
+        assert_eq!(left_out(&ours, &registry, &theirs), [""; 0]);
         let merged = merge(ours.clone(), registry.clone(), &theirs, &typedefs);
         let (model, entries) =
             merged.unwrap_or_else(|differences| panic!("{}", differences.join("\n")));
@@ -82,6 +83,23 @@ fn headers_agree_and_an_older_one_adds_nothing() {
             version(&theirs)
         );
     }
+}
+
+#[test]
+fn functions_of_a_vendor_are_left_out_and_named() {
+    let Some((input, _)) = inputs() else {
+        return;
+    };
+    let (ours, registry) = committed_bindings();
+    let (mut theirs, _) = header(&input, &input.include);
+    let mut function = theirs.functions[0].clone();
+    function.name = "cuVendorInit".to_owned();
+    theirs.functions.push(function);
+    assert_eq!(left_out(&ours, &registry, &theirs), ["cuVendorInit"]);
+    let mut constants = theirs.constants.iter_mut();
+    let version = constants.find(|constant| constant.name == "CUDA_VERSION");
+    version.expect("a header has it").value += 10;
+    assert_eq!(left_out(&ours, &registry, &theirs), [""; 0]);
 }
 
 #[test]

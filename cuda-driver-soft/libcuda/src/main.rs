@@ -79,6 +79,8 @@ fn folder() -> Result<PathBuf, String> {
 fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
     let mut fresh = link.as_os_str().to_owned();
     fresh.push(format!(".{}", std::process::id()));
+    // An earlier process of this number may have come to a bad end here.
+    _ = std::fs::remove_file(&fresh);
     std::os::unix::fs::symlink(library, &fresh)?;
     std::fs::rename(&fresh, link)
 }

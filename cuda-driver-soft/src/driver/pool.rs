@@ -6,7 +6,8 @@
 //! somebody synchronises.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::capture;
@@ -122,7 +123,7 @@ impl Pool {
     fn give(&self, bytes: u64) {
         let mut state = self.state();
         state.held = state.held.saturating_sub(bytes);
-        UNSETTLED.store(true, Relaxed);
+        UNSETTLED.fetch_add(1, Release);
     }
 
     /// `cuMemPoolTrimTo`
@@ -168,7 +169,7 @@ impl Pool {
             4 => {
                 let value = bytes()?;
                 self.state().threshold = value;
-                UNSETTLED.store(true, Relaxed);
+                UNSETTLED.fetch_add(1, Release);
             }
             6 => {
                 nothing(bytes()?)?;
@@ -212,12 +213,15 @@ impl State {
     }
 }
 
-/// Some pool may reserve more than it is to keep.
-static UNSETTLED: AtomicBool = AtomicBool::new(false);
+/// How often a pool came to reserve more than it may have to keep, and up to which of these times pools were looked after.
+static UNSETTLED: AtomicU64 = AtomicU64::new(0);
+static SETTLED: AtomicU64 = AtomicU64::new(0);
 
-/// Somebody has synchronised: pools give back what is free, beyond what they are to keep.
+/// Somebody has synchronised: pools give back what is free, beyond what they are to keep. What was free before the call is
+/// given back when it returns, also if several threads synchronise at once.
 pub(crate) fn settle() {
-    if !UNSETTLED.swap(false, Relaxed) {
+    let unsettled = UNSETTLED.load(Acquire);
+    if SETTLED.load(Acquire) >= unsettled {
         return;
     }
     for pool in driver().map_or_else(|_| Vec::new(), |driver| driver.pools.all()) {
@@ -225,6 +229,7 @@ pub(crate) fn settle() {
         let keep = state.threshold;
         state.trim(keep);
     }
+    SETTLED.fetch_max(unsettled, AcqRel);
 }
 
 /// The pools of a device.

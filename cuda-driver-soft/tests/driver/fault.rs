@@ -134,7 +134,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
                 ));
                 expect(cuda.cuStreamSynchronize(null_mut()), 700);
                 // A callback behind a fault is told of it soon.
-                for _ in 0..100 {
+                for _ in 0..6000 {
                     if status.load(SeqCst) != 0 {
                         break;
                     }

@@ -49,7 +49,7 @@ pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadyS
 }
 
 /// The default library was chosen already.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AlreadySet {
     by: Beaten,
 }
@@ -91,6 +91,14 @@ impl fmt::Display for AlreadySet {
             }
             Beaten::Set { source, location } => write!(f, "set to {source} at {location}"),
         }
+    }
+}
+
+impl fmt::Debug for AlreadySet {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

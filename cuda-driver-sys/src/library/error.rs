@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::Function;
 
 /// No driver could be loaded: every place that was tried, and why it would not do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LoadError {
     kind: LoadErrorKind,
     attempts: Vec<Attempt>,
@@ -180,10 +180,18 @@ impl fmt::Display for LoadError {
     }
 }
 
+impl fmt::Debug for LoadError {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for LoadError {}
 
 /// The driver does not export a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingSymbol {
     /// The function that is missing.
@@ -228,6 +236,14 @@ impl fmt::Display for MissingSymbol {
             Some(library) => write!(f, " ({library})"),
             None => Ok(()),
         }
+    }
+}
+
+impl fmt::Debug for MissingSymbol {
+    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

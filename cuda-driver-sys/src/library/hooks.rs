@@ -40,7 +40,7 @@ mod hide;
 mod watch;
 
 pub use count::Counter;
-pub use fail::Fail;
+pub use fail::{Fail, FailInThread, Failing};
 pub use hide::{DriverVersion, Hide};
 pub use watch::{Observed, Watch};
 

@@ -4,7 +4,7 @@
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use super::super::give::{count, given, same_length, slice, slice_mut};
+use super::super::give::{count, given, same_length, slice_mut};
 use crate::sys::{self, Function};
 use crate::{Result, check};
 
@@ -64,23 +64,17 @@ pub unsafe fn ctx_get_dev_resource(
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// Handles and addresses in `resources` must be valid, or null where the driver allows it.
+/// It takes nothing that could be wrong, and is `unsafe` only as all calls here are.
 #[doc(alias = "cuDevResourceGenerateDesc")]
 #[inline]
 #[track_caller]
 pub unsafe fn dev_resource_generate_desc(
-    resources: &[sys::CUdevResource],
+    resources: &mut [sys::CUdevResource],
 ) -> Result<sys::CUdevResourceDesc> {
     let nb_resources: u32 = count(resources.len(), Function::cuDevResourceGenerateDesc)?;
     let mut desc = MaybeUninit::<sys::CUdevResourceDesc>::zeroed();
     // SAFETY: the caller keeps the contract; what is passed besides is our own.
-    let status = unsafe {
-        sys::cuDevResourceGenerateDesc(
-            desc.as_mut_ptr(),
-            slice(resources).cast_mut(),
-            nb_resources,
-        )
-    };
+    let status = unsafe { sys::cuDevResourceGenerateDesc(desc.as_mut_ptr(), slice_mut(resources), nb_resources) };
     // SAFETY: zeroed before the call, which gives a value where it succeeds.
     unsafe { given(desc, status, Function::cuDevResourceGenerateDesc) }
 }

@@ -1179,10 +1179,12 @@ fn cuDestroyExternalSemaphore(t: &mut Trial) {
 
 fn cuDevResourceGenerateDesc(t: &mut Trial) {
     t.writes::<sys::CUdevResourceDesc>(0, 1);
-    let resources: [sys::CUdevResource; 3] = t.value(1);
+    let mut resources: [sys::CUdevResource; 3] = t.value(1);
+    t.writes::<[sys::CUdevResource; 3]>(1, 1);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::dev_resource_generate_desc(&resources[..t.length(3, 0)]) };
+    let answer = unsafe { checked::dev_resource_generate_desc(&mut resources[..t.length(3, 0)]) };
     t.passed_slice(1, &resources, 0);
+    t.wrote_slice(1, &resources, 0);
     t.passed_count::<u32>(2, 3, 0);
     let Some(value) = t.settle(answer) else { return };
     t.gave(0, &value);
@@ -6093,26 +6095,30 @@ fn cuStreamAttachMemAsync(t: &mut Trial) {
 
 fn cuStreamBatchMemOp(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let param_array: [sys::CUstreamBatchMemOpParams; 3] = t.value(2);
+    let mut param_array: [sys::CUstreamBatchMemOpParams; 3] = t.value(2);
+    t.writes::<[sys::CUstreamBatchMemOpParams; 3]>(2, 1);
     let flags: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::legacy::stream_batch_mem_op(stream, &param_array[..t.length(3, 0)], flags) };
+    let answer = unsafe { checked::legacy::stream_batch_mem_op(stream, &mut param_array[..t.length(3, 0)], flags) };
     t.passed(0, &stream);
     t.passed_count::<u32>(1, 3, 0);
     t.passed_slice(2, &param_array, 0);
+    t.wrote_slice(2, &param_array, 0);
     t.passed(3, &flags);
     let _: Option<()> = t.settle(answer);
 }
 
 fn cuStreamBatchMemOp_v2(t: &mut Trial) {
     let stream: sys::CUstream = t.value(0);
-    let param_array: [sys::CUstreamBatchMemOpParams; 3] = t.value(2);
+    let mut param_array: [sys::CUstreamBatchMemOpParams; 3] = t.value(2);
+    t.writes::<[sys::CUstreamBatchMemOpParams; 3]>(2, 1);
     let flags: u32 = t.value(3);
     // SAFETY: the recorder follows no pointer but those that the trial names.
-    let answer = unsafe { checked::stream_batch_mem_op(stream, &param_array[..t.length(3, 0)], flags) };
+    let answer = unsafe { checked::stream_batch_mem_op(stream, &mut param_array[..t.length(3, 0)], flags) };
     t.passed(0, &stream);
     t.passed_count::<u32>(1, 3, 0);
     t.passed_slice(2, &param_array, 0);
+    t.wrote_slice(2, &param_array, 0);
     t.passed(3, &flags);
     let _: Option<()> = t.settle(answer);
 }

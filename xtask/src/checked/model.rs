@@ -521,41 +521,16 @@ pub(crate) fn version(since: u32) -> String {
     format!("{}.{}", since / 1000, since % 1000 / 10)
 }
 
-/// Whether a C type is that of handles.
+/// Whether a C type is that of handles: a pointer to a structure that nobody sees into, or one of the numbers below.
 pub(crate) fn is_handle(base: &str) -> bool {
-    const HANDLES: &[&str] = &[
-        "CUcontext",
-        "CUmodule",
-        "CUfunction",
-        "CUarray",
-        "CUmipmappedArray",
-        "CUtexref",
-        "CUsurfref",
-        "CUevent",
-        "CUstream",
-        "CUgraphicsResource",
+    const NUMBERS: &[&str] = &[
         "CUtexObject",
         "CUsurfObject",
-        "CUexternalMemory",
-        "CUexternalSemaphore",
-        "CUgraph",
-        "CUgraphNode",
-        "CUgraphExec",
-        "CUmemoryPool",
-        "CUuserObject",
-        "CUlinkState",
-        "CUlibrary",
-        "CUkernel",
-        "CUgreenCtx",
-        "CUdevResourceDesc",
-        "CUasyncCallbackHandle",
-        "CUlogsCallbackHandle",
-        "CUcoredumpCallbackHandle",
         "CUmemGenericAllocationHandle",
         "CUgraphConditionalHandle",
-        "CUcheckpointOperationHandle",
     ];
-    HANDLES.contains(&base)
+    const RECORDS: &str = include_str!("../../../cuda-driver-sys/src/generated/records.rs");
+    NUMBERS.contains(&base) || RECORDS.contains(&format!("\npub type {base} = *mut CU"))
 }
 
 impl Kind {

@@ -1,0 +1,155 @@
+//! What the tests of a program that is built on this crate can do: let any call fail, each test its own, on threads of one
+//! process. The hooks are part of the process's default library, so this is a program of its own.
+
+use core::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+use cuda_driver::sys::library::hooks::{Fail, FailInThread};
+use cuda_driver::sys::library::{Call, Faithful, Interposer, Options, Source, set_default_with};
+use cuda_driver::sys::{CUresult, Function};
+use cuda_driver::{Context, Device, DeviceBuffer, Error, Result, Stream};
+
+const OUT_OF_MEMORY: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+
+thread_local! {
+    /// The function in whose next call the hook panics, before or after it is made.
+    static PANICS: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
+}
+
+/// Panics where a test asks for it.
+struct Panics;
+
+impl Interposer for Panics {
+    fn call(&self, call: Call<'_>) -> CUresult {
+        match PANICS.get() {
+            Some((function, after)) if function == call.function() => {
+                PANICS.set(None);
+                if after {
+                    _ = call.forward();
+                }
+                panic!("asked for");
+            }
+            _ => call.forward(),
+        }
+    }
+}
+
+// SAFETY: what it answers is what the driver did.
+unsafe impl Faithful for Panics {}
+
+fn context() -> Context {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap();
+        println!("driver under test: {selection}");
+        let options = Options::new().hook(FailInThread).hook(Panics);
+        set_default_with(Source::library(selection.library()), options).unwrap();
+    });
+    cuda_driver::init().unwrap();
+    Context::create(Device::get(0).unwrap()).unwrap()
+}
+
+/// Two buffers; the second one is not what a caller gets if the first one fails.
+fn two_buffers(context: &Context) -> Result<[DeviceBuffer<u32>; 2]> {
+    Ok([
+        DeviceBuffer::from_slice(context, &[1, 2])?,
+        DeviceBuffer::from_slice(context, &[3, 4])?,
+    ])
+}
+
+#[test]
+fn the_first_allocation_fails() {
+    let context = context();
+    let first = Fail::nth(Function::cuMemAlloc, 1, OUT_OF_MEMORY);
+    let failing = first.in_this_thread();
+    let line = line!() + 1;
+    let error = DeviceBuffer::<u32>::from_slice(&context, &[1]).unwrap_err();
+    assert_eq!(
+        (error.code(), error.function()),
+        (OUT_OF_MEMORY, Function::cuMemAlloc)
+    );
+    assert_eq!(error.location().line(), line);
+    assert_eq!(first.failed(), 1);
+    // The second one does not.
+    two_buffers(&context).unwrap();
+    drop(failing);
+}
+
+#[test]
+fn the_second_allocation_fails() {
+    let context = context();
+    let second = Fail::nth(Function::cuMemAlloc, 2, OUT_OF_MEMORY);
+    {
+        let _failing = second.in_this_thread();
+        assert_eq!(two_buffers(&context).unwrap_err().code(), OUT_OF_MEMORY);
+        // Other threads see nothing of it.
+        let other = second.clone();
+        let context = context.clone();
+        std::thread::spawn(move || {
+            two_buffers(&context).unwrap();
+            assert_eq!(other.failed(), 1);
+        })
+        .join()
+        .unwrap();
+    }
+    let [_, second] = two_buffers(&context).unwrap();
+    assert_eq!(second.to_vec().unwrap(), [3, 4]);
+}
+
+#[test]
+fn failures_of_one_thread_are_independent() {
+    let context = context();
+    let outer = Fail::always(Function::cuMemAlloc, OUT_OF_MEMORY).in_this_thread();
+    let inner = Fail::always(Function::cuStreamCreate, CUresult::CUDA_ERROR_UNKNOWN);
+    let inner = inner.in_this_thread();
+    let code = |result: Result<()>| result.map_err(|error: Error| error.code());
+    let alloc = || code(two_buffers(&context).map(drop));
+    let create = || code(Stream::new(&context).map(drop));
+    assert_eq!(alloc(), Err(OUT_OF_MEMORY));
+    assert_eq!(create(), Err(CUresult::CUDA_ERROR_UNKNOWN));
+    // Not in the order in which they were asked for.
+    drop(outer);
+    assert_eq!(alloc(), Ok(()));
+    assert_eq!(create(), Err(CUresult::CUDA_ERROR_UNKNOWN));
+    drop(inner);
+    assert_eq!(create(), Ok(()));
+}
+
+/// A context that could not be popped is current still: it must not end while it is.
+#[test]
+fn a_context_that_stays_current_stays() {
+    for panics in [None, Some(false)] {
+        let context = context();
+        let buffer = DeviceBuffer::from_slice(&context, &[1, 2, 3]).unwrap();
+        let pop = Fail::nth(Function::cuCtxPopCurrent, 1, CUresult::CUDA_ERROR_UNKNOWN);
+        match panics {
+            None => {
+                let _failing = pop.in_this_thread();
+                assert_eq!(buffer.to_vec().unwrap(), [1, 2, 3]);
+                assert_eq!(pop.failed(), 1);
+            }
+            Some(after) => {
+                PANICS.set(Some((Function::cuCtxPopCurrent, after)));
+                catch_unwind(AssertUnwindSafe(|| buffer.to_vec())).expect_err("the hook's panic");
+            }
+        }
+        let raw = context.as_raw();
+        assert_eq!(Context::current_raw().unwrap(), raw);
+        // Nobody has it any more, and this thread does not know.
+        let ended = std::thread::spawn(move || drop((buffer, context)));
+        ended.join().unwrap();
+        Stream::null().synchronize().unwrap();
+    }
+}
+
+#[test]
+fn a_context_that_was_pushed_before_a_panic_stays() {
+    let context = context();
+    let raw = context.as_raw();
+    PANICS.set(Some((Function::cuCtxPushCurrent, true)));
+    catch_unwind(AssertUnwindSafe(|| context.push())).expect_err("the hook's panic");
+    assert_eq!(Context::current_raw().unwrap(), raw);
+    std::thread::spawn(move || drop(context)).join().unwrap();
+    Stream::null().synchronize().unwrap();
+}
