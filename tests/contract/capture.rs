@@ -121,8 +121,8 @@ unsafe extern "system" fn count(data: *mut c_void) {
 fn all_kinds_of_work() {
     let s = Steps::new();
     let mut c = Codes::new();
-    let mut source = vec![5_u32; 16];
-    let mut result = vec![0_u32; 16];
+    let mut source = [5_u32; 16];
+    let mut result = [0_u32; 16];
     let calls = AtomicU32::new(0);
     let counter = (&raw const calls).cast_mut().cast();
     let mut temporary = 0;
