@@ -19,8 +19,6 @@ use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::settings;
 
-/// Blocks that a cluster may have where nothing else was asked for.
-const MOST_BLOCKS_OF_A_CLUSTER: u64 = 8;
 /// Bytes of arguments that a launch may have, for any architecture.
 const MOST_PARAMS: usize = 32764;
 
@@ -97,15 +95,14 @@ fn launch(
     checked.submit(arguments)
 }
 
-/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative. Hints are taken and change
-/// nothing; what would change the result and cannot be done is refused.
+/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative, and blocks of a cluster. Hints are
+/// taken and change nothing; what would change the result and cannot be done is refused.
 fn attributes(
     c: Caller,
     list: *const CUlaunchAttribute,
     count: c_uint,
-    grid: [u32; 3],
-) -> Result<bool> {
-    let mut cooperative = false;
+) -> Result<(bool, Option<[u32; 3]>)> {
+    let (mut cooperative, mut clusters) = (false, None);
     for attribute in c.array(list, count as usize)? {
         use CUlaunchAttributeID as Id;
         // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
@@ -114,19 +111,7 @@ fn attributes(
             Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
             Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
                 let cluster = [cluster.x, cluster.y, cluster.z];
-                if cluster == [0; 3] || cluster == [1; 3] {
-                    continue;
-                }
-                let fits = cluster
-                    .iter()
-                    .zip(grid)
-                    .all(|(&n, all)| n > 0 && all % n == 0);
-                let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
-                if !fits || blocks > MOST_BLOCKS_OF_A_CLUSTER {
-                    return Err(Error::INVALID_CLUSTER_SIZE);
-                }
-                crate::log!("clusters of more than one block are not supported");
-                return Err(Error::NOT_SUPPORTED);
+                clusters = (cluster != [0; 3]).then_some(cluster);
             }
             Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
             | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
@@ -150,7 +135,19 @@ fn attributes(
             _ => return Err(Error::INVALID_VALUE),
         }
     }
-    Ok(cooperative)
+    Ok((cooperative, clusters))
+}
+
+/// The shape of a launch that is described by a structure.
+pub(super) fn shape(c: Caller, config: &CUlaunchConfig) -> Result<Shape> {
+    let (cooperative, cluster) = attributes(c, config.attrs, config.numAttrs)?;
+    Ok(Shape {
+        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+        shared: config.sharedMemBytes,
+        cooperative,
+        cluster,
+    })
 }
 
 fn launch_ex(
@@ -163,13 +160,7 @@ fn launch_ex(
 ) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
-    let grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
-    let shape = Shape {
-        grid,
-        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-        shared: config.sharedMemBytes,
-        cooperative: attributes(c, config.attrs, config.numAttrs, grid)?,
-    };
+    let shape = shape(c, &config)?;
     launch(c, function, shape, config.hStream, mode, params, extra)
 }
 
@@ -210,6 +201,7 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         block: old.block,
         shared: old.shared,
         cooperative: false,
+        cluster: None,
     };
     launch::check(function as usize, shape, &stream)?.submit(old.params)
 }
@@ -219,7 +211,7 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false };
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
         launch(c, function, shape, hstream, mode, params, extra)
     }
 
@@ -231,7 +223,7 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true };
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
         launch(c, function, shape, hstream, mode, params, std::ptr::null_mut())
     }
 

@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Kernel,
     Linker,
     Pool,
+    Generic,
 }
 
 /// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cluster;
 use super::device::Device;
 use super::error::{Error, Result};
 use super::function::{self, Function};
@@ -24,6 +25,8 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
     /// All blocks must be resident at once.
     pub(crate) cooperative: bool,
+    /// Blocks of a cluster, if the launch says that. A checked shape has what the kernel requires, too.
+    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 /// A launch whose function and shape are checked, waiting for its arguments.
@@ -135,15 +138,10 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
         );
         return Err(Error::NOT_SUPPORTED);
     }
-    let cluster = function.cluster();
-    if cluster.iter().zip(shape.grid).any(|(&n, all)| all % n != 0) {
-        crate::log!("a grid of {:?} has no clusters of {cluster:?}", shape.grid);
-        return Err(Error::INVALID_CLUSTER_SIZE);
-    }
-    if cluster != [1; 3] {
-        crate::log!("clusters of more than one block are not supported");
-        return Err(Error::NOT_SUPPORTED);
-    }
+    let shape = Shape {
+        cluster: cluster::of_launch(&function, device, shape.cluster, shape.grid)?,
+        ..shape
+    };
     if shape.cooperative {
         let resident = occupancy::blocks_per_multiprocessor(
             &function,
@@ -206,6 +204,7 @@ impl Checked {
             // By threads alone, so never fewer than on a GPU: registers are only estimated here.
             resident: per_multiprocessor.max(1) * limit(profile::MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
+            cluster: self.shape.cluster,
             workspace,
             ..self.stream.context.launch_options()
         };

@@ -5,6 +5,7 @@
 //! looked up ([`handle`]), never addresses that are followed.
 
 pub(crate) mod attribute;
+pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
@@ -13,6 +14,7 @@ pub(crate) mod event;
 pub(crate) mod function;
 pub(crate) mod handle;
 mod hash;
+pub(crate) mod ipc;
 pub(crate) mod jit;
 mod lanes;
 pub(crate) mod launch;
@@ -21,6 +23,7 @@ pub(crate) mod limits;
 pub(crate) mod link;
 pub(crate) mod managed;
 pub(crate) mod memory;
+pub(crate) mod memory_operation;
 pub(crate) mod module;
 pub(crate) mod occupancy;
 pub(crate) mod pool;
@@ -28,5 +31,7 @@ pub(crate) mod process;
 pub(crate) mod profile;
 pub(crate) mod rect;
 pub(crate) mod stream;
+pub(crate) mod tensor_map;
+pub(crate) mod virtual_memory;
 pub(crate) mod work;
 pub(crate) mod workers;

@@ -14,6 +14,7 @@ use super::link::Linker;
 use super::module::Module;
 use super::pool::Pool;
 use super::stream::Stream;
+use super::virtual_memory::Generic;
 use super::workers::{graph, in_host_function};
 
 /// Everything that `cuInit` makes.
@@ -28,6 +29,7 @@ pub(crate) struct Driver {
     pub(crate) kernels: Table<Kernel>,
     pub(crate) linkers: Table<Linker>,
     pub(crate) pools: Table<Pool>,
+    pub(crate) generics: Table<Generic>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -96,6 +98,7 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         kernels: Table::new(Kind::Kernel),
         linkers: Table::new(Kind::Linker),
         pools: Table::new(Kind::Pool),
+        generics: Table::new(Kind::Generic),
     };
     DRIVER.get_or_init(|| driver);
     Ok(())

@@ -1,5 +1,6 @@
 //! A launched kernel, driven by the host threads that call [`Execution::work`].
 
+use super::cluster::Cluster;
 use super::code::Code;
 use super::fault::{Fault, FaultKind};
 use super::isa::Isa;
@@ -53,6 +54,8 @@ pub struct Options {
     pub cooperative: bool,
     /// Where the blocks of a cooperative launch count who has arrived.
     pub workspace: Option<Arc<GridWorkspace>>,
+    /// Blocks of a cluster, if the launch is one of clusters; the grid is a multiple of it.
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl Default for Options {
@@ -70,6 +73,7 @@ impl Default for Options {
             resident: 4096,
             cooperative: false,
             workspace: None,
+            cluster: None,
         }
     }
 }
@@ -98,7 +102,7 @@ struct Queue {
     /// Blocks that have begun and are not over, in the hands of threads or put aside.
     begun: u64,
     /// Blocks that were put aside, the next one to go on first.
-    parked: VecDeque<Box<block::Block>>,
+    parked: VecDeque<Box<Cluster>>,
 }
 
 /// Instructions that a block runs before another one may begin: this one may be waiting for that.
@@ -121,6 +125,7 @@ pub struct Execution {
     /// By function: decoded code of those that may run.
     pub(super) codes: Vec<Option<Arc<Code>>>,
     pub(super) shape: block::Shape,
+    /// Clusters, of which each is mostly one block: what is said of blocks below is said of them.
     blocks: u64,
     queue: Mutex<Queue>,
     /// Threads that are at work on it.
@@ -190,8 +195,10 @@ impl Launch {
         }
         let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
         let shared_bytes = self.shared_bytes();
+        let cluster = self.options.cluster.unwrap_or([1; 3]).map(|n| n.max(1));
+        let clusters = std::array::from_fn(|i| self.grid[i] / cluster[i]);
         let blocks = if (1..=1024).contains(&count(self.block)) {
-            count(self.grid)
+            count(clusters)
         } else {
             0
         };
@@ -221,12 +228,14 @@ impl Launch {
         let block_bytes = count(self.block)
             .div_ceil(32)
             .saturating_mul(warp_bytes)
-            .saturating_add(shared_bytes);
+            .saturating_add(shared_bytes)
+            .saturating_mul(count(cluster));
         let by_memory = (ENOUGH_BEGUN / block_bytes.max(1)).max(LEAST_BEGUN);
+        let resident = self.options.resident / count(cluster);
         let most_begun = if self.options.cooperative {
-            self.options.resident
+            resident
         } else {
-            self.options.resident.min(by_memory)
+            resident.min(by_memory)
         };
         Arc::new(Execution {
             codes,
@@ -236,6 +245,7 @@ impl Launch {
                 shared_bytes,
                 function,
                 patience,
+                cluster,
             },
             blocks,
             queue: Mutex::new(Queue {
@@ -403,7 +413,7 @@ impl Execution {
     /// Puts a block aside that has had its share. After a fault in a later block it goes on: it might fault itself, and be
     /// the one to blame. One that can see what others do does so only while it is young: it might wait for what will never
     /// be.
-    pub(super) fn park(&self, block: Box<block::Block>) {
+    pub(super) fn park(&self, block: Box<Cluster>) {
         let old = self.sees_other_blocks && block.steps() >= self.shape.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
         if faulted && (old || !self.wants(block.number())) {
@@ -487,7 +497,7 @@ impl Execution {
 /// What [`Execution::take`] gives.
 pub(super) enum Taken {
     /// A block that was put aside.
-    Parked(Box<block::Block>),
+    Parked(Box<Cluster>),
     /// A block that has not begun, and whether no other may have begun.
     New(u64, bool),
 }

@@ -8,6 +8,7 @@ use super::program::Image;
 use super::registers::{RegFile, Slot};
 use super::semantics::affine::{self, Affine};
 use crate::ir::{FuncId, RegClass, Space, Special};
+use crate::memory::warp::RANK_SHIFT;
 use std::sync::Arc;
 
 /// Number of a frame in its warp.
@@ -146,7 +147,8 @@ impl<'e> Frames<'e> {
         self.fill(
             &mut frame,
             here,
-            if fresh {
+            // Another block of the cluster may have had it, whose shared memory is elsewhere.
+            if fresh || self.launch.options.cluster.is_some() {
                 Lifetime::Launch
             } else {
                 Lifetime::Warp
@@ -249,9 +251,11 @@ impl<'e> Frames<'e> {
                         .file
                         .set_all(*slot, *width, self.special(*special, here, 0));
                 }
-                constant => frame
-                    .file
-                    .set_all(*slot, *width, self.value(constant, local_base)),
+                constant => {
+                    frame
+                        .file
+                        .set_all(*slot, *width, self.value(here, constant, local_base))
+                }
             }
         }
     }
@@ -264,7 +268,7 @@ impl<'e> Frames<'e> {
                 (lane(0), lane(u32::from(differs(*special))))
             }
             constant => {
-                let value = self.value(constant, local_base);
+                let value = self.value(here, constant, local_base);
                 (value, value)
             }
         };
@@ -275,7 +279,7 @@ impl<'e> Frames<'e> {
         }
     }
 
-    fn value(&self, constant: &Constant, local_base: u64) -> u64 {
+    fn value(&self, here: Here, constant: &Constant, local_base: u64) -> u64 {
         match *constant {
             Constant::Bits(bits) => bits,
             Constant::Special(_) => 0,
@@ -302,7 +306,8 @@ impl<'e> Frames<'e> {
                     .map(|v| v.space)
                 {
                     Some(Space::Shared | Space::SharedCluster) => {
-                        u64::from(self.shared.offset(var).unwrap_or(0))
+                        let rank = self.special(Special::ClusterCtarank, here, 0);
+                        u64::from(self.shared.offset(var).unwrap_or(0)) | rank << RANK_SHIFT
                     }
                     _ => self.image.address(var).unwrap_or(0),
                 };
@@ -336,11 +341,20 @@ impl<'e> Frames<'e> {
             .shared
             .dynamic
             .saturating_add(self.launch.dynamic_shared);
+        let explicit = self.launch.options.cluster;
+        let cluster = explicit.unwrap_or([1; 3]).map(|n| n.max(1));
+        let [of_cluster, inside, clusters]: [[u32; 3]; 3] = [
+            std::array::from_fn(|i| here.block[i] / cluster[i]),
+            std::array::from_fn(|i| here.block[i] % cluster[i]),
+            std::array::from_fn(|i| grid[i] / cluster[i]),
+        ];
         u64::from(match special {
             Special::Tid(d) => part(&thread_of(*block, here.warp * 32 + lane), d),
             Special::Ntid(d) => part(block, d),
-            Special::Ctaid(d) | Special::Clusterid(d) => part(&here.block, d),
-            Special::Nctaid(d) | Special::Nclusterid(d) => part(grid, d),
+            Special::Ctaid(d) => part(&here.block, d),
+            Special::Nctaid(d) => part(grid, d),
+            Special::Clusterid(d) => part(&of_cluster, d),
+            Special::Nclusterid(d) => part(&clusters, d),
             Special::Laneid => lane,
             Special::Warpid => here.warp,
             Special::Nwarpid => WARPS,
@@ -348,8 +362,13 @@ impl<'e> Frames<'e> {
             Special::Smid => (here.number % u64::from(MULTIPROCESSORS)) as u32,
             Special::Nsmid => MULTIPROCESSORS,
             // Without clusters, each block is one.
-            Special::ClusterNctaid(_) | Special::ClusterNctarank => 1,
-            Special::ClusterCtaid(_) | Special::ClusterCtarank | Special::IsExplicitCluster => 0,
+            Special::ClusterNctaid(d) => part(&cluster, d),
+            Special::ClusterNctarank => cluster.iter().product(),
+            Special::ClusterCtaid(d) => part(&inside, d),
+            Special::ClusterCtarank => {
+                inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2])
+            }
+            Special::IsExplicitCluster => u32::from(explicit.is_some()),
             Special::LanemaskEq => 1 << lane,
             Special::LanemaskLt => (1 << lane) - 1,
             Special::LanemaskLe => u32::MAX >> (31 - lane),

@@ -37,6 +37,10 @@ pub(crate) struct Machine<'m> {
     pub(crate) owner: u64,
     /// Lanes of the running warp that have not exited.
     pub(crate) live: Mask,
+    /// The launch is one of clusters.
+    pub(crate) clusters: bool,
+    /// The running warp's number in its block.
+    pub(crate) warp: u32,
     /// Instructions of a warp that have been run, counted at branches.
     pub(crate) steps: u64,
     /// `steps` when the running block was last taken up, less what it had run before.
@@ -95,7 +99,8 @@ impl Machine<'_> {
                     available: self.spaces.shared.len() as u32,
                 }
             }
-            (Refused::Outside, _) => FaultKind::IllegalAddress {
+            (Refused::NoBlock, _) => FaultKind::NoBlock { address },
+            (Refused::Outside | Refused::OutsideOfBlock, _) => FaultKind::IllegalAddress {
                 address,
                 size,
                 write,

@@ -9,6 +9,7 @@ mod context;
 mod fault;
 mod launch;
 mod limits;
+mod linking;
 mod memory;
 mod module;
 mod pools;

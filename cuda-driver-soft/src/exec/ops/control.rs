@@ -47,6 +47,11 @@ pub(crate) fn fence() -> Handlers {
     Rare::compile::<Fence>()
 }
 
+/// Goes before instructions that only launches of clusters may use.
+pub(crate) fn wants_cluster() -> Handlers {
+    Rare::compile::<WantsCluster>()
+}
+
 /// What the scheduler does.
 pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
@@ -188,6 +193,24 @@ impl Body for Trap {
         mask: Mask,
     ) -> Flow {
         m.fault = Some((FaultKind::Trap, mask.trailing_zeros() as usize));
+        Flow::Fault
+    }
+}
+
+struct WantsCluster;
+
+impl Body for WantsCluster {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        if m.clusters || mask == 0 {
+            return Flow::Next;
+        }
+        m.fault = Some((FaultKind::NoCluster, mask.trailing_zeros() as usize));
         Flow::Fault
     }
 }

@@ -1,6 +1,7 @@
 //! The engine on PTX text, without a driver around it.
 
 mod bulk;
+mod cluster;
 mod converged;
 mod faults;
 mod kernels;
@@ -11,6 +12,7 @@ mod stack;
 mod together;
 mod video;
 mod waiting;
+mod wgmma;
 
 use super::{Execution, Isa, Launch, Options, Program, Progress};
 use crate::memory::{Kind, space};
@@ -34,8 +36,14 @@ enum Arg {
 
 impl Bench {
     fn text(ptx: &str, isa: Isa) -> Self {
+        // Code for one architecture only runs there.
+        let sm = if ptx.contains(".target sm_90a") {
+            90
+        } else {
+            120
+        };
         let limits = ptx::Limits {
-            sm: 120,
+            sm,
             ..ptx::Limits::default()
         };
         let loaded = ptx::load(ptx.as_bytes(), &limits).unwrap_or_else(|f| panic!("{}", f.log));

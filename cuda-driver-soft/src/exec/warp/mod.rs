@@ -232,7 +232,7 @@ impl Warp {
         let mut share = share;
         let mut in_turn = false;
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
-        m.live = self.live;
+        (m.live, m.warp) = (self.live, self.here.warp);
         loop {
             // In parts: a split that is put together from parts to be copied as a whole makes the CPU wait.
             let Some(Split {

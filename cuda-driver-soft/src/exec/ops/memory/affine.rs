@@ -70,9 +70,10 @@ fn range<const SHARED: bool>(
     align: u64,
 ) -> Option<*mut u8> {
     if SHARED {
-        let (_, length, host) = m.spaces.shared(0);
-        let fits = length >= span && address <= length - span && address & (align - 1) == 0;
-        fits.then(|| host.wrapping_add(address as usize))
+        let (start, length, host) = m.spaces.shared(0);
+        let offset = address.wrapping_sub(start);
+        let fits = length >= span && offset <= length - span && address & (align - 1) == 0;
+        fits.then(|| host.wrapping_add(offset as usize))
     } else {
         m.caches[inst.aux as usize].range(address, span, align)
     }
