@@ -78,7 +78,10 @@ struct Bytes {
 
 impl Bytes {
     fn copy(self, to: Side, from: Side) -> Result<()> {
-        let stream = stream::for_work(self.stream as usize, self.mode)?;
+        let stream = match self.waits {
+            Synchronous => stream::for_work(self.stream as usize, self.mode)?,
+            Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
+        };
         // Nothing is copied, but there must be something that it would be copied to and from.
         for side in [&to, &from] {
             if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {

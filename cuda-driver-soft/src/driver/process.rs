@@ -9,6 +9,8 @@ use super::device::{self, Device};
 use super::error::{Error, Result};
 use super::event::Event;
 use super::function::Function;
+use super::graph::exec::Exec;
+use super::graph::object::UserObject;
 use super::handle::{Kind, Table};
 use super::library::{Kernel, Library};
 use super::link::Linker;
@@ -35,6 +37,8 @@ pub(crate) struct Driver {
     pub(crate) mipmaps: Table<Mipmap>,
     pub(crate) references: Table<Reference>,
     pub(crate) generics: Table<Generic>,
+    pub(crate) graph_execs: Table<Exec>,
+    pub(crate) user_objects: Table<UserObject>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -107,6 +111,8 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         mipmaps: Table::new(Kind::Mipmap),
         references: Table::new(Kind::Reference),
         generics: Table::new(Kind::Generic),
+        graph_execs: Table::new(Kind::GraphExec),
+        user_objects: Table::new(Kind::UserObject),
     };
     DRIVER.get_or_init(|| driver);
     Ok(())
