@@ -7,12 +7,17 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod array;
 mod beside;
+mod capture;
 mod context;
 mod copy;
 mod device;
 mod event;
 mod function;
+mod graph;
+mod graph_exec;
+mod graph_nodes;
 mod image;
 mod ipc;
 mod launch;
@@ -23,14 +28,17 @@ mod memory;
 mod memory_operation;
 mod memset;
 mod module;
+mod node_params;
 mod occupancy;
 mod pool;
 mod process;
 mod real;
 mod rect;
+mod reference;
 mod stream;
 mod table;
 mod tensor_map;
+mod texture;
 mod virtual_memory;
 
 pub use real::REAL;

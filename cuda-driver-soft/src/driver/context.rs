@@ -334,6 +334,7 @@ impl Context {
     /// `cuCtxSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
+        super::capture::check_context(self.id())?;
         self.drain();
         pool::settle();
         observe_fault()
@@ -377,6 +378,8 @@ impl Context {
         self.drain();
         self.alive.store(false, Relaxed);
         super::module::unload_all_of(self);
+        super::texture::forget_all_of(self);
+        super::array::forget_all_of(self);
         super::memory::release_all_of(self);
     }
 }
