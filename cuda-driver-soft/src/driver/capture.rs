@@ -99,7 +99,7 @@ pub(crate) struct Info {
     /// It goes on, but can only end in an error.
     pub(crate) invalid: bool,
     pub(crate) graph: usize,
-    /// Addresses of the nodes, and of `CUgraphEdgeData`; valid until the next call about the stream.
+    /// Addresses of the nodes, and of `CUgraphEdgeData`, 0 if there are none; valid until the next call about the stream.
     pub(crate) nodes: usize,
     pub(crate) data: usize,
     pub(crate) count: usize,
@@ -269,13 +269,15 @@ pub(crate) fn info(stream: &StreamRef) -> Result<Option<Info>> {
         nodes: branch.after.iter().map(|edge| edge.node).collect(),
         data: data.collect(),
     };
+    let count = branch.after.len();
+    let address = |place: usize| if count == 0 { 0 } else { place };
     Ok(Some(Info {
         id,
         invalid,
         graph,
-        nodes: branch.told.nodes.as_ptr().addr(),
-        data: branch.told.data.as_ptr().addr(),
-        count: branch.after.len(),
+        nodes: address(branch.told.nodes.as_ptr().addr()),
+        data: address(branch.told.data.as_ptr().addr()),
+        count,
         lossy: branch.told.data.iter().any(|data| *data != [0; 8]),
     }))
 }
@@ -307,9 +309,11 @@ impl Branch {
     }
 }
 
-/// A wrong call on a stream: as recorded, some spoil the capture that the stream is in.
+/// A wrong call on a stream: as recorded, some spoil the capture that the stream is in, unless a handle was wrong.
 pub(crate) fn spoil<T>(stream: &StreamRef, result: Result<T>) -> Result<T> {
-    if let Err(error) = &result {
+    if let Err(error) = &result
+        && *error != Error::INVALID_HANDLE
+    {
         refuse(stream, *error)?;
     }
     result
@@ -418,6 +422,11 @@ pub(crate) fn check_valid(stream: &StreamRef) -> Result<()> {
         return Ok(());
     }
     Err(Error::STREAM_CAPTURE_INVALIDATED)
+}
+
+/// Whether the capture that an event was recorded in is over.
+pub(crate) fn is_over(event: &Captured) -> bool {
+    !world().captures.all.contains_key(&event.capture)
 }
 
 /// An event that was recorded in a capture was asked about, or waited for, by the host: the capture is spoiled, unless it is
