@@ -491,26 +491,31 @@ pub(crate) fn check_unsafe() -> Result<()> {
 }
 
 /// A stream is destroyed: the capture that it began is over.
-pub(crate) fn forget(context: u64, lane: Lane) -> Result<()> {
+pub(crate) fn forget(context: u64, lane: Lane) {
+    forget_where(|stream| *stream == (context, lane));
+}
+
+/// A context is destroyed, and its streams with it.
+pub(crate) fn forget_context(context: u64) {
+    forget_where(|stream| stream.0 == context);
+}
+
+fn forget_where(gone: impl Fn(&Key) -> bool) {
     if none() {
-        return Ok(());
+        return;
     }
     let mut world = world();
-    let key = (context, lane);
-    let Some(id) = world.captures.by_stream.remove(&key) else {
-        return Ok(());
-    };
-    let Some(capture) = world.captures.all.get_mut(&id) else {
-        return Ok(());
-    };
-    if capture.origin != key {
-        // Its part of the capture stays, and nobody can join it any more.
-        return Ok(());
+    let captures = &mut world.captures;
+    // What they joined keeps their part, with which nobody can join it any more.
+    captures.by_stream.retain(|stream, _| !gone(stream));
+    let over = captures.all.iter().filter(|(_, c)| gone(&c.origin));
+    let over: Vec<u64> = over.map(|(id, _)| *id).collect();
+    let graphs = over.into_iter().filter_map(|id| captures.take(id));
+    let graphs: Vec<usize> = graphs.map(|capture| capture.graph).collect();
+    let destroyed: Vec<_> = graphs.into_iter().map(|g| world.destroy(g)).collect();
+    drop(world);
+    for of_graph in destroyed.into_iter().flatten() {
+        // As in `cuGraphDestroy`; whoever destroys a stream is not told.
+        let _ = of_graph.end();
     }
-    if let Some(capture) = world.captures.take(id) {
-        let destroyed = world.destroy(capture.graph);
-        drop(world);
-        destroyed?.end()?;
-    }
-    Ok(())
 }

@@ -215,6 +215,9 @@ impl Checked {
 impl Ready {
     /// The work of one launch, and a guess of its duration in nanoseconds.
     pub(crate) fn work(&self) -> Result<(Work, u64)> {
+        if !self.context.is_alive() {
+            return Err(Error::CONTEXT_IS_DESTROYED);
+        }
         self.context.note_launch(&self.function.kernel);
         let device = self.context.device;
         let limit = |attribute| u64::from(device.limit(attribute));

@@ -160,7 +160,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         context::current()?;
     }
     let stream = created(handle)?;
-    capture::forget(stream.context_handle as u64, Lane::Stream(handle))?;
+    capture::forget(stream.context_handle as u64, Lane::Stream(handle));
     if let Some(context) = stream.context.upgrade() {
         context.lanes().remove(Lane::Stream(handle));
     }
