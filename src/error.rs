@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Result<u64>>() == 16);
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 
 /// The first fault that this process was told of, and whether it was told while it dropped an object. Faults stick to the
-/// process, so there is one at most.
+/// process, so there is one at most, unless it has several drivers.
 static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
 /// Turns the code of a raw call into a result. The code 0 is success; every other one is an error of `function`,
@@ -236,7 +236,9 @@ impl Error {
         if self.is_fault() {
             f.write_str("; raised by earlier work, first seen by ")?;
             match FIRST_FAULT.get() {
-                Some((first, dropping)) if *dropping || !first.is_same_call(self) => {
+                Some((first, dropping))
+                    if first.has_library_of(self) && (*dropping || !first.is_same_call(self)) =>
+                {
                     write!(f, "{}", first.function())?;
                     if *dropping {
                         // The line is one of this crate, which would tell nobody anything.
@@ -281,6 +283,11 @@ impl Error {
     #[inline]
     const fn library_number(&self) -> u16 {
         (self.what >> 48) as u16
+    }
+
+    #[inline]
+    fn has_library_of(&self, other: &Self) -> bool {
+        self.what >> 48 == other.what >> 48
     }
 
     #[inline]

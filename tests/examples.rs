@@ -76,6 +76,15 @@ fn vector_add_without_the_driver_it_is_told_to_use() {
     assert!(out.is_empty(), "{out}");
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("/no/such/file"), "{err}");
+    assert!(!err.contains("CUDA_DRIVER is"), "{err}");
+    // A word that was meant to be another one.
+    let output = run(&path, Some("sofware"), &[]);
+    let err = text(&output.stderr);
+    let advice = "; CUDA_DRIVER is `software`, `system` or a path\n";
+    assert!(err.contains("sofware") && err.ends_with(advice), "{err}");
+    // One that is empty says nothing.
+    let output = run(&path, Some(""), &[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -43,10 +43,15 @@ impl fmt::Display for SelectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = one_line(&self.error);
         if error.contains(&self.asked) {
-            write!(f, "{VARIABLE}: {error}")
+            write!(f, "{VARIABLE}: {error}")?;
         } else {
-            write!(f, "{VARIABLE}={}: {error}", self.asked)
+            write!(f, "{VARIABLE}={}: {error}", self.asked)?;
         }
+        let is_word = !self.asked.contains(std::path::MAIN_SEPARATOR);
+        if is_word && self.asked != "system" {
+            write!(f, "; {VARIABLE} is `software`, `system` or a path")?;
+        }
+        Ok(())
     }
 }
 

@@ -19,7 +19,12 @@ pub(crate) fn include_folder() -> Result<PathBuf, String> {
         let Some(toolkit) = std::env::var_os(variable).filter(|value| !value.is_empty()) else {
             continue;
         };
-        let folders = [Path::new(&toolkit).join("include"), PathBuf::from(&toolkit)];
+        let toolkit = Path::new(&toolkit);
+        let mut folders = vec![toolkit.join("include")];
+        // Toolkits for other processors, and conda's; the headers of all targets are the same.
+        let targets = ["x86_64-linux", "aarch64-linux", "sbsa-linux"];
+        folders.extend(targets.map(|target| toolkit.join("targets").join(target).join("include")));
+        folders.push(toolkit.to_owned());
         return holds_header(&folders, &mut tried).ok_or_else(|| {
             format!(
                 "{variable} is set, but there is no cuda.h in {}; set it to a toolkit's folder, or switch the feature `bindgen` \
@@ -74,17 +79,20 @@ fn usual() -> Vec<PathBuf> {
 }
 
 fn from_pip() -> Vec<PathBuf> {
-    const PROGRAM: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
-    let Some(site) = output("python3", &["-c", PROGRAM]) else {
+    // Without rights to the first folder, pip installs into the second one.
+    const PROGRAM: &str = "import site, sysconfig; print(sysconfig.get_path('purelib'), site.getusersitepackages(), sep='\\n')";
+    let Some(sites) = output("python3", &["-c", PROGRAM]) else {
         return Vec::new();
     };
-    ["nvidia/cu13/include", "nvidia/cuda_runtime/include"]
-        .iter()
-        .map(|folder| site.join(folder))
+    let sites = sites.to_string_lossy();
+    let places = ["nvidia/cu13/include", "nvidia/cuda_runtime/include"];
+    sites
+        .lines()
+        .flat_map(|site| places.map(|place| Path::new(site).join(place)))
         .collect()
 }
 
-/// The first line that a program prints, as a path; `None` if it fails or prints nothing.
+/// What a program prints, as a path; `None` if it fails or prints nothing.
 fn output(program: &str, arguments: &[&str]) -> Option<PathBuf> {
     let output = Command::new(program)
         .args(arguments)

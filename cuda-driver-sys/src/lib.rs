@@ -73,7 +73,9 @@
 //! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer if the header's
 //!   CUDA version is above theirs: functions too, so that [`Function::COUNT`] and a function's [`index`](Function::index)
 //!   depend on the header. What these bindings know keeps its form: [`CUDA_VERSION`] stays theirs with a newer header, and a
-//!   union or structure of theirs has the members that it has here. It needs libclang.
+//!   union or structure of theirs has the members that it has here. It needs libclang. It is built again when the header or
+//!   a variable that leads to it changes; cargo goes by times, so where a link such as `/usr/local/cuda` is set to another
+//!   toolkit, `cargo clean -p cuda-driver-sys` is what makes that count.
 //!
 //! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -105,5 +105,13 @@ impl fmt::Debug for JitError {
     }
 }
 
+/// The call that failed; the compiler's words are lost.
+impl From<JitError> for Error {
+    #[inline]
+    fn from(error: JitError) -> Self {
+        error.error
+    }
+}
+
 /// Without a source: the text begins with [`error`](JitError::error)'s, which would be printed twice.
 impl core::error::Error for JitError {}

@@ -13,7 +13,7 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use super::graph::edges_from;
-use super::launch::{check_attribute, ready, words};
+use super::launch::{Asked, check_attribute, ready, words};
 use super::node_params::{action_of, give_params};
 use super::pool::alloc_node;
 use super::rect::cuboid;
@@ -84,6 +84,7 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
         block: p.block,
         shared: p.shared,
         cooperative: false,
+        cluster: None,
     };
     // As recorded, more arguments than there are is a wrong argument here, not too much of something.
     let wrong = |error| match error {
@@ -541,7 +542,10 @@ exports! {
         if !can_be_set(id.0) {
             return Err(Error::INVALID_VALUE);
         }
-        check_attribute(&CUlaunchAttribute { id, value, ..CUlaunchAttribute::default() }, kernel.ready.shape.grid)?;
+        let asked = check_attribute(&CUlaunchAttribute { id, value, ..CUlaunchAttribute::default() })?;
+        if let Asked::Cluster(cluster) = asked {
+            kernel.ready.check_cluster(cluster)?;
+        }
         let mut attributes = kernel.attributes.clone();
         attributes.insert(id.0, words(&value));
         change(node, || Ok(Action::Kernel(Arc::new(kernel.with_attributes(attributes)))))

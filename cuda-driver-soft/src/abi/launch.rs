@@ -1,6 +1,7 @@
 //! Launches: with arguments by pointers, with a packed buffer, and in the manner of CUDA 2.0.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use cuda_driver_sys::{
     CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
@@ -9,8 +10,6 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use std::sync::Arc;
-
 use crate::driver::capture;
 use crate::driver::context::{self, Context};
 use crate::driver::error::{Error, Result};
@@ -22,8 +21,6 @@ use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::settings;
 
-/// Blocks that a cluster may have where nothing else was asked for.
-const MOST_BLOCKS_OF_A_CLUSTER: u64 = 8;
 /// Bytes of arguments that a launch may have, for any architecture.
 const MOST_PARAMS: usize = 32764;
 
@@ -118,21 +115,25 @@ fn launch(
     checked.with(arguments)?.submit(attributes, packed, &stream)
 }
 
-/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative. Hints are taken and change
-/// nothing; what would change the result and cannot be done is refused. All of them are kept for a node of a graph.
+/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative, and blocks of a cluster. Hints are
+/// taken and change nothing; what would change the result and cannot be done is refused. All of them are kept for a node of
+/// a graph.
 fn attributes(
     c: Caller,
     list: *const CUlaunchAttribute,
     count: c_uint,
-    grid: [u32; 3],
-) -> Result<(bool, Attributes)> {
-    let mut cooperative = false;
+) -> Result<(bool, Option<[u32; 3]>, Attributes)> {
+    let (mut cooperative, mut cluster) = (false, None);
     let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
         kept.insert(attribute.id.0, words(&attribute.value));
-        cooperative |= check_attribute(&attribute, grid)?;
+        match check_attribute(&attribute)? {
+            Asked::Cooperative(asked) => cooperative = asked,
+            Asked::Cluster(asked) => cluster = asked,
+            Asked::Nothing => {}
+        }
     }
-    Ok((cooperative, kept))
+    Ok((cooperative, cluster, kept))
 }
 
 /// The value of an attribute, whatever it is.
@@ -145,53 +146,60 @@ pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
     }
 }
 
-/// Checks an attribute of a launch; true if it asks for a cooperative one.
-pub(super) fn check_attribute(attribute: &CUlaunchAttribute, grid: [u32; 3]) -> Result<bool> {
-    {
-        use CUlaunchAttributeID as Id;
-        // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
-        let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
-        match attribute.id {
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(flag != 0),
-            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
-                let cluster = [cluster.x, cluster.y, cluster.z];
-                if cluster == [0; 3] || cluster == [1; 3] {
-                    return Ok(false);
-                }
-                let fits = cluster
-                    .iter()
-                    .zip(grid)
-                    .all(|(&n, all)| n > 0 && all % n == 0);
-                let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
-                if !fits || blocks > MOST_BLOCKS_OF_A_CLUSTER {
-                    return Err(Error::INVALID_CLUSTER_SIZE);
-                }
-                crate::log!("clusters of more than one block are not supported");
-                return Err(Error::NOT_SUPPORTED);
-            }
-            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-            | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
-                // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
-                let event = unsafe { attribute.value.programmaticEvent.event };
-                event::get(event as usize)?;
-                return Err(Error::NOT_SUPPORTED);
-            }
-            Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
-                return Err(Error::NOT_SUPPORTED);
-            }
-            // An attribute of streams, not of launches.
-            Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
-            Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
-            | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
-                if settings::version() < 13020 =>
-            {
-                return Err(Error::INVALID_VALUE);
-            }
-            known if known.name().is_some() => {}
-            _ => return Err(Error::INVALID_VALUE),
+/// What an attribute asks of a launch.
+pub(super) enum Asked {
+    Nothing,
+    Cooperative(bool),
+    /// Blocks of a cluster, if there are to be clusters.
+    Cluster(Option<[u32; 3]>),
+}
+
+/// Checks an attribute of a launch.
+pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
+    use CUlaunchAttributeID as Id;
+    // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
+    let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
+    match attribute.id {
+        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(Asked::Cooperative(flag != 0)),
+        Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+            let cluster = [cluster.x, cluster.y, cluster.z];
+            return Ok(Asked::Cluster((cluster != [0; 3]).then_some(cluster)));
         }
+        Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+        | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+            // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
+            let event = unsafe { attribute.value.programmaticEvent.event };
+            event::get(event as usize)?;
+            return Err(Error::NOT_SUPPORTED);
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+            return Err(Error::NOT_SUPPORTED);
+        }
+        // An attribute of streams, not of launches.
+        Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+        | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
+            if settings::version() < 13020 =>
+        {
+            return Err(Error::INVALID_VALUE);
+        }
+        known if known.name().is_some() => {}
+        _ => return Err(Error::INVALID_VALUE),
     }
-    Ok(false)
+    Ok(Asked::Nothing)
+}
+
+/// The shape of a launch that is described by a structure, and all its attributes.
+pub(super) fn shape(c: Caller, config: &CUlaunchConfig) -> Result<(Shape, Attributes)> {
+    let (cooperative, cluster, kept) = attributes(c, config.attrs, config.numAttrs)?;
+    let shape = Shape {
+        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+        shared: config.sharedMemBytes,
+        cooperative,
+        cluster,
+    };
+    Ok((shape, kept))
 }
 
 fn launch_ex(
@@ -204,14 +212,7 @@ fn launch_ex(
 ) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
-    let grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
-    let (cooperative, kept) = attributes(c, config.attrs, config.numAttrs, grid)?;
-    let shape = Shape {
-        grid,
-        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-        shared: config.sharedMemBytes,
-        cooperative,
-    };
+    let (shape, kept) = shape(c, &config)?;
     let stream = config.hStream;
     launch(c, function, shape, stream, mode, params, extra, kept)
 }
@@ -253,6 +254,7 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         block: old.block,
         shared: old.shared,
         cooperative: false,
+        cluster: None,
     };
     let checked = launch::check(function as usize, shape, &stream.context)?;
     checked
@@ -265,7 +267,7 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false };
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
         launch(c, function, shape, hstream, mode, params, extra, Attributes::new())
     }
 
@@ -277,7 +279,7 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true };
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
         let kept = Attributes::from([(COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0])]);
         launch(c, function, shape, hstream, mode, params, std::ptr::null_mut(), kept)
     }

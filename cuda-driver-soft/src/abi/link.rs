@@ -12,7 +12,7 @@ use super::image::Jit;
 use super::module::read_file;
 use crate::driver::context;
 use crate::driver::error::{Error, Result};
-use crate::driver::link;
+use crate::driver::link::{self, Kind};
 use crate::image::Image;
 
 /// The options of each linker, whose arrays the caller keeps until the linker is destroyed.
@@ -50,18 +50,14 @@ fn create(
     Ok(())
 }
 
-/// Whether the linker takes this kind of input.
-fn check_kind(kind: CUjitInputType) -> Result<()> {
+/// The kind of input, if the linker takes it.
+fn check_kind(kind: CUjitInputType) -> Result<Kind> {
     match kind {
         CUjitInputType::CU_JIT_INPUT_CUBIN
         | CUjitInputType::CU_JIT_INPUT_PTX
-        | CUjitInputType::CU_JIT_INPUT_FATBINARY => Ok(()),
-        CUjitInputType::CU_JIT_INPUT_OBJECT | CUjitInputType::CU_JIT_INPUT_LIBRARY => {
-            crate::log!(
-                "the linker takes PTX and fat binaries; host objects and libraries are not supported"
-            );
-            Err(Error::NOT_SUPPORTED)
-        }
+        | CUjitInputType::CU_JIT_INPUT_FATBINARY => Ok(Kind::Code),
+        CUjitInputType::CU_JIT_INPUT_OBJECT => Ok(Kind::Object),
+        CUjitInputType::CU_JIT_INPUT_LIBRARY => Ok(Kind::Library),
         CUjitInputType::CU_JIT_INPUT_NVVM => {
             crate::log!("the linker takes PTX; LTO code is not supported");
             Err(Error::NOT_SUPPORTED)
@@ -97,7 +93,7 @@ fn add_data(
     options: Options,
 ) -> Result<()> {
     let linker = link::get(state as usize)?;
-    check_kind(kind)?;
+    let kind = check_kind(kind)?;
     options.check(c)?;
     if data.is_null() || size == 0 {
         return Err(Error::INVALID_VALUE);
@@ -110,6 +106,7 @@ fn add_data(
     let added = linker.add(
         name.as_deref(),
         &Image::of(c.array(data.cast_const().cast::<u8>(), size)?),
+        kind,
     );
     report(c, state);
     added
@@ -124,9 +121,9 @@ fn add_file(
 ) -> Result<()> {
     let linker = link::get(state as usize)?;
     let image = read_file(c, path)?;
-    check_kind(kind)?;
+    let kind = check_kind(kind)?;
     options.check(c)?;
-    let added = linker.add(Some(&c.string(path)?), &image);
+    let added = linker.add(Some(&c.string(path)?), &image, kind);
     report(c, state);
     added
 }

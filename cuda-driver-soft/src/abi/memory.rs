@@ -11,7 +11,8 @@ use crate::driver::error::{Error, Result};
 use crate::driver::memory;
 use crate::driver::pool;
 use crate::driver::process::{driver, driver_without_fault};
-use crate::memory::{Allocation, Kind, space};
+use crate::driver::virtual_memory;
+use crate::memory::{Access, Allocation, Kind, space};
 use crate::settings;
 
 /// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
@@ -37,6 +38,15 @@ fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Res
     Ok(())
 }
 
+/// The range that memory is a part of, and its length: of a mapping, the whole reservation.
+fn range(allocation: &Allocation) -> (u64, u64) {
+    let own = (allocation.base, allocation.bytes);
+    match allocation.kind {
+        Kind::Mapped => virtual_memory::reservation(allocation.base).unwrap_or(own),
+        _ => own,
+    }
+}
+
 /// Writes one pointer attribute to `data`; `Err` where the attribute has no value for this memory.
 fn pointer_attribute(
     c: Caller,
@@ -49,7 +59,9 @@ fn pointer_attribute(
     let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
     match attribute {
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
-            c.out(data.cast::<u64>())?.set(known?.owner)
+            // As recorded: mappings are no context's.
+            let own = known.map(|a| if a.kind == Kind::Mapped { 0 } else { a.owner });
+            c.out(data.cast::<u64>())?.set(own?)
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => {
             let kind = if on_host(known?) {
@@ -60,8 +72,13 @@ fn pointer_attribute(
             c.out(data.cast::<c_uint>())?.set(kind.0);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER => {
-            known?;
-            c.out(data.cast::<u64>())?.set(address);
+            // As recorded: of what nobody may access there is none.
+            let usable = known?.access != Access::None;
+            c.out(data.cast::<u64>())?
+                .set(if usable { address } else { 0 });
+            if !usable {
+                return Err(Error::INVALID_VALUE);
+            }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
             let accessible = known?.kind.is_host_accessible();
@@ -91,18 +108,19 @@ fn pointer_attribute(
                 .set((known?.kind == Kind::Managed).into());
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => {
-            let context = driver()?
-                .contexts
-                .get(known?.owner as usize)
-                .map_err(|_| Error::INVALID_VALUE)?;
-            c.out(data.cast::<c_int>())?.set(context.device.ordinal);
+            let ordinal = memory::device_of(known?)?;
+            c.out(data.cast::<c_int>())?.set(ordinal);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
-        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => {
+            c.out(data.cast::<u64>())?.set(range(known?).0);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE => {
+            c.out(data.cast::<usize>())?.set(range(known?).1 as usize);
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => {
             c.out(data.cast::<u64>())?.set(known?.base);
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE
-        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE => {
             c.out(data.cast::<usize>())?.set(known?.bytes as usize);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MAPPED => {
@@ -111,12 +129,18 @@ fn pointer_attribute(
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
             known?;
-            c.out(data.cast::<u64>())?.set(0);
+            // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, of what can be exported.
+            let mapped = virtual_memory::mapped_at(address);
+            let types = mapped.is_some_and(|memory| memory.is_shareable).into();
+            c.out(data.cast::<u64>())?.set(types);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
-            const READ_WRITE: c_uint = 3;
-            known?;
-            c.out(data.cast::<c_uint>())?.set(READ_WRITE);
+            let flags = match known?.access {
+                Access::None => 0,
+                Access::Read => 1,
+                Access::ReadWrite => 3,
+            };
+            c.out(data.cast::<c_uint>())?.set(flags);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
             c.out(data.cast::<u64>())?.set(pool::pool_of(known?) as u64);

@@ -34,10 +34,10 @@ pub(crate) fn cost(bytes: u64) -> u64 {
 pub(crate) type Done = std::result::Result<(), BadRange>;
 
 /// Memory that is gone when a stream comes to work on it: the code is the one recorded for a copy.
-pub(crate) fn fault(gone: BadRange) -> Fault {
+pub(crate) fn gone(gone: BadRange) -> Fault {
     Fault {
         code: Error::LAUNCH_FAILED.0,
-        message: format!("a copy or fill, of memory that was freed before its turn: {gone}"),
+        message: format!("work of a stream, on memory that was freed before its turn: {gone}"),
         stderr: None,
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn run(
     wait: bool,
 ) -> Result<()> {
     if !wait {
-        let task = || task().map_err(fault);
+        let task = || task().map_err(gone);
         stream.submit(&[], Work::Task(Box::new(task)), cost);
         return Ok(());
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::capture::{self, Captured};
 use super::context::{self, Context};
 use super::error::{Error, Result};
+use super::ipc::{self, Counts};
 use super::pool;
 use super::process::{check_sticky, driver, driver_in_host_function, observe_fault};
 use super::stream::StreamRef;
@@ -24,6 +25,8 @@ pub(crate) struct Event {
     context: Weak<Context>,
     flags: u32,
     record: Mutex<Option<Record>>,
+    /// What other processes know of it, too.
+    shared: Option<Counts>,
 }
 
 /// The last `cuEventRecord`.
@@ -58,16 +61,32 @@ pub(crate) fn create(flags: u32) -> Result<usize> {
     if !known || flags & (INTERPROCESS | DISABLE_TIMING) == INTERPROCESS {
         return Err(Error::INVALID_VALUE);
     }
+    let shared = match flags & INTERPROCESS {
+        0 => None,
+        _ => Counts::new(),
+    };
+    keep(&context, flags, shared)
+}
+
+fn keep(context: &Arc<Context>, flags: u32, shared: Option<Counts>) -> Result<usize> {
     let mut created = 0;
     driver()?.events.insert_with(|handle| {
         created = handle;
         Event {
-            context: Arc::downgrade(&context),
+            context: Arc::downgrade(context),
             flags,
             record: Mutex::default(),
+            shared,
         }
     });
     Ok(created)
+}
+
+/// `cuIpcOpenEventHandle`: an event of another process.
+pub(crate) fn open(handle: &[u8; ipc::BYTES]) -> Result<usize> {
+    let context = context::current()?;
+    let counts = Counts::open(handle)?;
+    keep(&context, INTERPROCESS | DISABLE_TIMING, Some(counts))
 }
 
 /// `cuEventDestroy`: returns at once; those who wait for it go on waiting.
@@ -107,8 +126,26 @@ impl Event {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// `cuIpcGetEventHandle`
+    pub(crate) fn export(&self) -> Result<[u8; ipc::BYTES]> {
+        if self.flags & INTERPROCESS == 0 {
+            return Err(Error::INVALID_HANDLE);
+        }
+        let shared = self.shared.as_ref().ok_or(Error::NOT_SUPPORTED)?;
+        Ok(shared.export())
+    }
+
     /// The node that it last recorded.
     pub(crate) fn node(&self) -> Option<NodeId> {
+        if let Some(shared) = &self.shared {
+            // Another process may have been the last to record it.
+            return (!shared.are_done()).then(|| shared.node());
+        }
+        self.own_node()
+    }
+
+    /// The node that this process last recorded.
+    fn own_node(&self) -> Option<NodeId> {
         match *self.lock() {
             Some(Record::Work { node, .. }) => Some(node),
             _ => None,
@@ -159,13 +196,23 @@ impl Event {
         }
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
-        let node = stream.submit(&[], Work::Stamp(time.clone()), 0);
+        let work = match &self.shared {
+            Some(shared) => shared.record(),
+            None => Work::Stamp(time.clone()),
+        };
+        let node = stream.submit(&[], work, 0);
         *record = Some(Record::Work { node, time });
         Ok(())
     }
 
     /// Whether what it recorded is done.
     pub(crate) fn is_done(&self) -> bool {
+        if let Some(shared) = &self.shared {
+            // Asked first: somebody is to do what this process has recorded.
+            let own = self.own_node();
+            let own = own.is_none_or(|node| graph().are_done(&[node]));
+            return own && (shared.are_done() || graph().fault().is_some());
+        }
         self.node().is_none_or(|node| graph().are_done(&[node]))
     }
 

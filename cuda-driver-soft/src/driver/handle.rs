@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Kernel,
     Linker,
     Pool,
+    Generic,
     Graph,
     Node,
     GraphExec,

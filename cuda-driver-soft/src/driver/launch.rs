@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::capture;
+use super::cluster;
 use super::context::Context;
 use super::device::Device;
 use super::error::{Error, Result};
@@ -27,6 +28,8 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
     /// All blocks must be resident at once.
     pub(crate) cooperative: bool,
+    /// Blocks of a cluster, if the launch says that. A checked shape has what the kernel requires, too.
+    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 /// A launch whose function and shape are checked, waiting for its arguments.
@@ -44,6 +47,14 @@ pub(crate) struct Ready {
     pub(crate) shape: Shape,
     /// The parameters as the kernel sees them.
     pub(crate) params: Box<[u8]>,
+}
+
+impl Ready {
+    /// Checks clusters that the launch is to have.
+    pub(crate) fn check_cluster(&self, cluster: Option<[u32; 3]>) -> Result<()> {
+        let device = self.context.device;
+        cluster::of_launch(&self.function, device, cluster, self.shape.grid).map(drop)
+    }
 }
 
 impl Divisible for Execution {
@@ -148,15 +159,10 @@ pub(crate) fn check(function: usize, shape: Shape, context: &Arc<Context>) -> Re
         );
         return Err(Error::NOT_SUPPORTED);
     }
-    let cluster = function.cluster();
-    if cluster.iter().zip(shape.grid).any(|(&n, all)| all % n != 0) {
-        crate::log!("a grid of {:?} has no clusters of {cluster:?}", shape.grid);
-        return Err(Error::INVALID_CLUSTER_SIZE);
-    }
-    if cluster != [1; 3] {
-        crate::log!("clusters of more than one block are not supported");
-        return Err(Error::NOT_SUPPORTED);
-    }
+    let shape = Shape {
+        cluster: cluster::of_launch(&function, device, shape.cluster, shape.grid)?,
+        ..shape
+    };
     if shape.cooperative {
         let resident = occupancy::blocks_per_multiprocessor(
             &function,
@@ -234,6 +240,7 @@ impl Ready {
             // By threads alone, so never fewer than on a GPU: registers are only estimated here.
             resident: per_multiprocessor.max(1) * limit(profile::MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
+            cluster: self.shape.cluster,
             workspace,
             ..self.context.launch_options()
         };

@@ -9,7 +9,24 @@ use super::jit::{self, Log, Options};
 use super::process::driver_without_fault;
 use crate::image::Image;
 use crate::image::cubin::{self, Source};
+use crate::image::host;
 use crate::image::link::{self, Input};
+
+/// What a library is called whose functions the driver has itself, as that library carries machine code.
+const DEVICE_RUNTIME: &str = "cudadevrt";
+/// Those functions.
+const RUNTIME: &[u8] = include_bytes!("../image/device_runtime.ptx");
+
+/// What an input of a linker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// PTX, a fat binary, a linked image.
+    Code,
+    /// An object of the host's, with fat binaries in it.
+    Object,
+    /// A library of such objects.
+    Library,
+}
 
 /// A linker in use.
 pub(crate) struct Linker {
@@ -22,6 +39,10 @@ pub(crate) struct Linker {
 struct State {
     sources: Vec<Source>,
     inputs: Vec<Input>,
+    /// What libraries define: linked if it is asked for.
+    libraries: Vec<(Source, Input)>,
+    /// The library of the device runtime was added, of which there is our own.
+    device_runtime: bool,
     /// Inputs without a name of their own are numbered.
     added: usize,
     /// Two inputs define the same: nothing can be linked any more.
@@ -75,7 +96,7 @@ impl Linker {
     }
 
     /// `cuLinkAddData` and `cuLinkAddFile`: compiled at once; a name that is defined twice breaks the linker.
-    pub(crate) fn add(&self, name: Option<&str>, image: &Image) -> Result<()> {
+    pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: Kind) -> Result<()> {
         let mut guard = self.state();
         let state = &mut *guard;
         if state.completed.is_some() {
@@ -83,7 +104,39 @@ impl Linker {
         }
         state.added += 1;
         let name = name.map_or_else(|| format!("Input {}", state.added), str::to_owned);
-        let sources = jit::sources(&name, image, &self.options, self.device, &mut state.log)?;
+        if kind == Kind::Code {
+            let sources = jit::sources(&name, image, &self.options, self.device, &mut state.log)?;
+            return Self::take(state, sources);
+        }
+        let Some(binaries) = host::fat_binaries(image.bytes()) else {
+            crate::log!("{name} is neither an object nor a library of the host's");
+            return Err(Error::INVALID_IMAGE);
+        };
+        if kind == Kind::Library && name.contains(DEVICE_RUNTIME) {
+            state.device_runtime = true;
+            return Ok(());
+        }
+        for binary in binaries {
+            let image = Image::FatBinary(binary);
+            let mut log = Log::default();
+            let sources = jit::sources(&name, &image, &self.options, self.device, &mut log);
+            match sources {
+                // As a linker takes of a library only what it needs, it does not mind what it could not take.
+                Err(Error::NO_BINARY_FOR_GPU) if kind == Kind::Library => {
+                    crate::log!("{name}: a member has no PTX that this device can take");
+                }
+                Ok(sources) if kind == Kind::Library => state.libraries.extend(sources),
+                Ok(sources) => Self::take(state, sources)?,
+                Err(error) => {
+                    state.log.say(&log.error);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(state: &mut State, sources: Vec<(Source, Input)>) -> Result<()> {
         for (source, input) in sources {
             if let Some((twice, first)) = link::duplicate(&state.inputs, &input.module) {
                 state.log.say(&format!(
@@ -117,7 +170,30 @@ impl Linker {
         if state.broken {
             return Err(Error::INVALID_SOURCE);
         }
+        self.take_from_libraries(state)?;
         jit::link(&state.inputs, &mut state.log)?;
         Ok(cubin::write(&state.sources, self.options.target).into())
+    }
+
+    /// Takes of libraries what defines a name that is missing, as long as there is any.
+    fn take_from_libraries(&self, state: &mut State) -> Result<()> {
+        loop {
+            let missing = link::undefined(&state.inputs);
+            let defines = |(_, input): &(Source, Input)| {
+                link::defined(&input.module).any(|name| missing.contains(name))
+            };
+            let found = state.libraries.iter().position(defines);
+            let ours = missing.iter().any(|name| name.starts_with("cudaCG"));
+            let taken = match found {
+                Some(at) => vec![state.libraries.swap_remove(at)],
+                None if ours && std::mem::take(&mut state.device_runtime) => {
+                    let image = Image::Text(RUNTIME.to_vec());
+                    let name = "libcudadevrt.a";
+                    jit::sources(name, &image, &self.options, self.device, &mut state.log)?
+                }
+                None => return Ok(()),
+            };
+            Self::take(state, taken)?;
+        }
     }
 }

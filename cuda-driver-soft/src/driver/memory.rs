@@ -8,11 +8,12 @@ use super::context::{self, Context};
 use super::device::Device;
 use super::error::{Error, Result};
 use super::graph::{self, memory::GraphMemory};
+use super::ipc;
 use super::managed;
 use super::pool;
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
 use crate::memory::host::HostRange;
-use crate::memory::{Allocation, BadRange, Kind, Quota, space};
+use crate::memory::{Access, Allocation, BadRange, Kind, Quota, space};
 use crate::system::{self, Mapping};
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
@@ -46,13 +47,32 @@ fn is_for_calls(allocation: &Allocation) -> bool {
     allocation.kind != Kind::Heap && !pool::is_leaving(allocation)
 }
 
-/// The contexts of a device: those whose memory is the device's.
+/// Who owns memory of a device that is no context's. No context has this number.
+pub(crate) fn owner_of(device: &Device) -> u64 {
+    u64::MAX - device.ordinal as u64
+}
+
+/// The contexts of a device, and the device itself: those whose memory is the device's.
 pub(crate) fn owners_on(device: &Device) -> Result<Vec<u64>> {
     let contexts = driver()?.contexts.all();
     let on_device = contexts
         .iter()
         .filter(|c| c.device.ordinal == device.ordinal);
-    Ok(on_device.map(|c| c.id()).collect())
+    let contexts = on_device.map(|c| c.id());
+    Ok(contexts.chain([owner_of(device)]).collect())
+}
+
+/// The device that memory is of.
+pub(crate) fn device_of(allocation: &Allocation) -> Result<i32> {
+    let driver = driver()?;
+    if let Ok(context) = driver.contexts.get(allocation.owner as usize) {
+        return Ok(context.device.ordinal);
+    }
+    let own = driver.devices.iter();
+    let found = own
+        .map(|d| d.ordinal)
+        .find(|&n| u64::MAX - n as u64 == allocation.owner);
+    found.ok_or(Error::INVALID_VALUE)
 }
 
 /// What these contexts of a device may have together.
@@ -191,6 +211,7 @@ pub(crate) fn forget(freed: &Allocation) {
     }
     managed::forget(freed);
     pool::forget(freed);
+    ipc::forget(freed);
 }
 
 /// Freeing NULL: done without a context, but not under one that is destroyed.
@@ -320,7 +341,8 @@ pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
 /// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
 pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
     context::current()?;
-    let allocation = find(address).ok_or(Error::NOT_FOUND)?;
+    let found = find(address).filter(|a| a.access != Access::None);
+    let allocation = found.ok_or(Error::NOT_FOUND)?;
     Ok((allocation.base, allocation.bytes))
 }
 
@@ -350,7 +372,16 @@ impl Place {
     /// Device memory: checked against the allocation that the address lies in.
     pub(crate) fn device(address: u64, bytes: u64) -> Result<Place> {
         check_sticky()?;
-        let allocation = find(address).ok_or(Error::INVALID_VALUE)?;
+        let mut allocation = find(address).ok_or(Error::INVALID_VALUE)?;
+        if allocation.kind == Kind::Mapped {
+            // A range may lie in several mappings.
+            let mapped = space().mapped(address, bytes);
+            allocation = mapped.unwrap_or(allocation);
+            if allocation.access == Access::None {
+                crate::log!("nobody has access to the memory at {address:#x} (cuMemSetAccess)");
+                return Err(Error::INVALID_VALUE);
+            }
+        }
         let left = allocation.bytes - (address - allocation.base);
         if bytes > left {
             crate::log!(
@@ -365,11 +396,8 @@ impl Place {
     /// Refuses memory that was registered for reading only.
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self {
-            Place::Device(allocation, _) if allocation.read_only => {
-                crate::log!(
-                    "the memory at {:#x} was registered for reading only",
-                    allocation.base
-                );
+            Place::Device(allocation, _) if allocation.access != Access::ReadWrite => {
+                crate::log!("the memory at {:#x} is for reading only", allocation.base);
                 Err(Error::INVALID_VALUE)
             }
             _ => Ok(()),

@@ -16,6 +16,7 @@ use super::link::Linker;
 use super::module::Module;
 use super::pool::Pool;
 use super::stream::Stream;
+use super::virtual_memory::Generic;
 use super::workers::{graph, in_host_function};
 
 /// Everything that `cuInit` makes.
@@ -30,6 +31,7 @@ pub(crate) struct Driver {
     pub(crate) kernels: Table<Kernel>,
     pub(crate) linkers: Table<Linker>,
     pub(crate) pools: Table<Pool>,
+    pub(crate) generics: Table<Generic>,
     pub(crate) graph_execs: Table<Exec>,
     pub(crate) user_objects: Table<UserObject>,
 }
@@ -100,6 +102,7 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         kernels: Table::new(Kind::Kernel),
         linkers: Table::new(Kind::Linker),
         pools: Table::new(Kind::Pool),
+        generics: Table::new(Kind::Generic),
         graph_execs: Table::new(Kind::GraphExec),
         user_objects: Table::new(Kind::UserObject),
     };

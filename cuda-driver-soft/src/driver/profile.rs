@@ -2,9 +2,9 @@
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
 //! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
-//! virtual memory, interprocess handles, clusters, cooperative launches on several devices, stream memory operations, tensor
-//! maps, access policy windows and what they persist in L2, compression, sparse arrays, semaphores, RDMA, DMA buffers. Nor
-//! does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
+//! cooperative launches on several devices, tensor maps, access policy windows and what they persist in L2, compression,
+//! sparse arrays, semaphores, RDMA, DMA buffers. Nor does it claim to correct errors in memory (ECC) or to be a PCI device
+//! that NVIDIA made. A capability becomes 1 in the
 //! change that brings it.
 
 /// A kind of device.
@@ -197,6 +197,7 @@ impl Profile {
             MEMORY_CLOCK_RATE => self.memory_khz,
             GLOBAL_MEMORY_BUS_WIDTH => self.bus_bits,
             SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO => self.double_ratio,
+            CLUSTER_LAUNCH => i32::from(self.sm >= 90),
             COMPUTE_CAPABILITY_MAJOR => (self.sm / 10) as i32,
             COMPUTE_CAPABILITY_MINOR => (self.sm % 10) as i32,
             _ => return COMMON.iter().find(|c| c.0 == attribute).map(|c| c.1),
@@ -330,8 +331,8 @@ attributes! {
     HOST_REGISTER_SUPPORTED = 99 => 1;
     PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100 => 0;
     DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = 101 => 0;
-    VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102 => 0;
-    HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103 => 0;
+    VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102 => 1;
+    HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103 => cfg!(target_os = "linux") as i32;
     HANDLE_TYPE_WIN32_HANDLE_SUPPORTED = 104 => 0;
     HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED = 105 => 0;
     MAX_BLOCKS_PER_MULTIPROCESSOR = 106 => OWN;
@@ -348,12 +349,12 @@ attributes! {
     GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = 117 => 0;
     GPU_DIRECT_RDMA_WRITES_ORDERING = 118 => 0;
     MEMPOOL_SUPPORTED_HANDLE_TYPES = 119 => 0;
-    CLUSTER_LAUNCH = 120 => 0;
+    CLUSTER_LAUNCH = 120 => OWN;
     DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121 => 0;
-    CAN_USE_64_BIT_STREAM_MEM_OPS = 122 => 0;
-    CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 0;
+    CAN_USE_64_BIT_STREAM_MEM_OPS = 122 => 1;
+    CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 1;
     DMA_BUF_SUPPORTED = 124 => 0;
-    IPC_EVENT_SUPPORTED = 125 => 0;
+    IPC_EVENT_SUPPORTED = 125 => cfg!(target_os = "linux") as i32;
     MEM_SYNC_DOMAIN_COUNT = 126 => 4; // all alike here
     TENSOR_MAP_ACCESS_SUPPORTED = 127 => 0;
     HANDLE_TYPE_FABRIC_SUPPORTED = 128 => 0;

@@ -22,7 +22,7 @@ pub(crate) type NodeId = u64;
 pub(crate) trait Divisible: Send + Sync {
     /// Does a bounded piece; false if there was nothing to take.
     fn piece(&self) -> bool;
-    /// All of it is done, or it has failed; no thread is at work on it any more.
+    /// All of it is done, or it has failed; no thread is at work on it any more. Once it is, it stays so.
     fn finished(&self) -> bool;
     /// Its fault, once finished.
     fn fault(&self) -> Option<Fault>;
@@ -56,7 +56,12 @@ pub(crate) enum Work {
     Kernel(Box<dyn FnOnce() -> Arc<dyn Divisible> + Send>),
     /// A host function. It is told the code of the fault that happened before, 0 if none.
     Host(Box<dyn FnOnce(u32) + Send>),
+    /// Nothing, once a condition holds that the host, or any other work, may make true without a word.
+    Until(Condition),
 }
+
+/// What is asked until it says yes.
+pub(crate) type Condition = Box<dyn FnMut() -> Result<bool, Fault> + Send>;
 
 /// Work that takes longer than waking a sleeping thread, in nanoseconds.
 pub(crate) const WORTH_WAKING: u64 = 50_000;
@@ -70,7 +75,7 @@ struct Node {
     open: usize,
     successors: Vec<NodeId>,
     work: Option<Work>,
-    /// A host function, also when it was taken to be run.
+    /// A host function, also when it was taken to be run; or anything else that the host may hold up.
     host: bool,
     cost: u64,
 }
@@ -91,6 +96,8 @@ struct State {
     ready: BTreeMap<NodeId, Work>,
     /// Host functions that may start.
     host_ready: BTreeMap<NodeId, Work>,
+    /// What waits for a condition. While somebody asks, it is not here.
+    conditions: BTreeMap<NodeId, Condition>,
     /// Kernels that were started and are not finished: any thread may help, unless work has failed.
     running: VecDeque<Running>,
     /// A host function is being run.
@@ -186,7 +193,7 @@ impl Graph {
                 failed: false,
                 open,
                 successors: Vec::new(),
-                host: matches!(work, Work::Host(_)),
+                host: matches!(work, Work::Host(_) | Work::Until(_)),
                 work: Some(work),
                 cost,
             },
@@ -207,6 +214,11 @@ impl Graph {
     pub(crate) fn are_done(&self, ids: &[NodeId]) -> bool {
         let mut state = self.lock();
         if !state.are_done(ids) {
+            if !state.conditions.is_empty() {
+                drop(state);
+                self.ask_conditions();
+                state = self.lock();
+            }
             state = self.help(state);
         }
         let done = state.are_done(ids);
@@ -303,6 +315,14 @@ impl Graph {
                 idle_turns = if progress { 0 } else { idle_turns + 1 };
                 continue;
             }
+            if !state.conditions.is_empty() {
+                drop(state);
+                let held = self.ask_conditions();
+                state = self.lock();
+                if held || !state.nodes.contains_key(&id) {
+                    continue;
+                }
+            }
             state.waiting += 1;
             // The limit is for kernels that gave up a slice: their blocks can be taken again, which nobody announces.
             let (guard, _) = self
@@ -367,25 +387,29 @@ impl Graph {
                 }
                 drop(state);
                 let progress = kernel.piece();
-                self.leave(id, kernel) || progress
+                self.leave(id, kernel, progress) || progress
             }
-            Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_)) => {
+            Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_) | Work::Until(_)) => {
                 self.finish(id, None);
                 true
             }
             Piece::Some(id, kernel) => {
                 let progress = kernel.piece();
-                self.leave(id, kernel) || progress
+                self.leave(id, kernel, progress) || progress
             }
         }
     }
 
     /// The calling thread leaves a kernel that it did a piece of. The last one to leave finishes it, if it is done: before
     /// that, another thread may still have something to do for it. True if this thread has finished it.
-    fn leave(&self, id: NodeId, kernel: Arc<dyn Divisible>) -> bool {
+    fn leave(&self, id: NodeId, kernel: Arc<dyn Divisible>, progress: bool) -> bool {
         let mut state = self.lock();
         let inside = state.leave(id);
         let finished = inside.unwrap_or(0) == 0 && kernel.finished();
+        if !progress && inside.is_some() && !finished && state.fault.is_none() {
+            // There is nothing to tell. Those who wait would come, find as little, and wake one another.
+            return false;
+        }
         let ends = finished || inside.is_none() && state.fault.is_some();
         state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
         if finished {
@@ -426,7 +450,12 @@ impl Graph {
             wake = state.finish(id);
         }
         wake.add(state.give_up());
+        let conditions = !state.conditions.is_empty();
         self.unlock(state, wake);
+        if conditions {
+            // This work may be what they wait for.
+            self.ask_conditions();
+        }
     }
 
     /// Makes a fault the process's, and then says what it is: while nobody waits for this, and before anybody who waits
@@ -496,10 +525,12 @@ impl Graph {
     /// A worker's life: large work at once, small work when it has lain about for a while.
     pub(super) fn work_for_ever(&self, watchman: bool) {
         const NAP: Duration = Duration::from_micros(100);
+        const LONG_NAP: Duration = Duration::from_millis(1);
         const NAPS: u32 = 20;
         let mut state = self.lock();
         let mut naps = 0;
         let (mut idle_turns, mut neglected) = (0, false);
+        let mut asked = 0_u32;
         loop {
             let wanted = neglected || state.has_large_work();
             if wanted
@@ -512,16 +543,32 @@ impl Graph {
                 idle_turns = if progress { 0 } else { idle_turns + 1 };
                 continue;
             }
+            if watchman && !state.conditions.is_empty() {
+                drop(state);
+                let held = self.ask_conditions();
+                state = self.lock();
+                if held {
+                    asked = 0;
+                    continue;
+                }
+                asked += 1;
+            }
+            let conditions = !state.conditions.is_empty();
             let pending = !state.ready.is_empty() || !state.running.is_empty();
             idle_turns = 0;
             state.workers.sleeping += 1;
-            if watchman && (pending || naps < NAPS) {
+            if watchman && (pending || conditions || naps < NAPS) {
                 naps = if pending { 1 } else { naps + 1 };
                 let oldest = state.oldest();
                 state.workers.watching = true;
+                // What has not come for a while is asked for less often.
+                let nap = match conditions && !pending && asked > NAPS {
+                    true => LONG_NAP,
+                    false => NAP,
+                };
                 state = self
                     .work
-                    .wait_timeout(state, NAP)
+                    .wait_timeout(state, nap)
                     .unwrap_or_else(PoisonError::into_inner)
                     .0;
                 state.workers.watching = false;
@@ -590,7 +637,9 @@ impl State {
         if self.fault.is_some() {
             return None;
         }
-        let mut running = self.running.pop_front()?;
+        // Not one that is done: if threads went in and out of it, none of them would be the last to leave.
+        let at = self.running.iter().position(|r| !r.kernel.finished())?;
+        let mut running = self.running.remove(at)?;
         running.inside += 1;
         let piece = Piece::Some(running.id, running.kernel.clone());
         self.running.push_back(running);
@@ -611,15 +660,19 @@ impl State {
         self.printed.extend(text);
     }
 
-    /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside;
-    /// what waits is dropped when its turn comes.
+    /// After a fault the device is lost to this process: kernels that run are given up as soon as no thread is inside, and
+    /// conditions at once; what waits is dropped when its turn comes.
     fn give_up(&mut self) -> Wake {
         let mut wake = Wake::default();
         if self.fault.is_some() {
             let empty = self.running.iter().filter(|r| r.inside == 0);
-            for id in empty.map(|r| r.id).collect::<Vec<_>>() {
+            let given_up: Vec<NodeId> = empty.map(|r| r.id).collect();
+            let conditions = std::mem::take(&mut self.conditions);
+            for id in given_up.into_iter().chain(conditions.keys().copied()) {
                 wake.add(self.finish(id));
             }
+            let conditions = conditions.into_values().map(Work::Until);
+            self.unwanted.work.extend(conditions);
         }
         wake
     }
@@ -672,6 +725,15 @@ impl State {
                     ..Wake::default()
                 }
             }
+            Some(Work::Until(_)) if self.fault.is_some() => self.finish(id),
+            Some(Work::Until(condition)) => {
+                self.conditions.insert(id, condition);
+                // Somebody is to ask.
+                Wake {
+                    small: true,
+                    ..Wake::default()
+                }
+            }
             Some(work) => {
                 self.ready.insert(id, work);
                 Wake {
@@ -719,5 +781,6 @@ impl State {
     }
 }
 
+mod conditions;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@
 
 mod block;
 mod builtins;
+mod cluster;
 mod code;
 mod decode;
 mod execution;
@@ -25,6 +26,7 @@ mod rounding;
 mod run;
 pub mod semantics;
 pub(crate) mod stack;
+pub(crate) mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod warp;

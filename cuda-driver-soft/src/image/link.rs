@@ -1,6 +1,6 @@
 //! Linking: several modules become one, in which declarations are the definitions of other modules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::ir::{
@@ -59,6 +59,38 @@ pub(crate) fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a
             .filter_map(|v| Some((&*v.name, &*of_variable(&v.name)?.name)))
             .next()
     })
+}
+
+/// The names that inputs refer to and none of them defines.
+pub(crate) fn undefined(inputs: &[Input]) -> HashSet<&str> {
+    let defined: HashSet<&str> = inputs.iter().flat_map(|i| defined(&i.module)).collect();
+    let mut missing = HashSet::new();
+    for input in inputs {
+        let used = references(&input.module);
+        let functions = used.functions.iter().filter_map(|id| {
+            let function = input.module.functions.get(id.0 as usize)?;
+            let own = function.code.is_some() || BUILTIN.contains(&&*function.name);
+            (!own).then_some(&*function.name)
+        });
+        let variables = used.variables.iter().filter_map(|id| {
+            let variable = input.module.variables.get(id.0 as usize)?;
+            let own = is_defined(variable) || variable.space == Space::Shared;
+            (!own).then_some(&*variable.name)
+        });
+        let names = functions.chain(variables);
+        missing.extend(names.filter(|name| !defined.contains(name)));
+    }
+    missing
+}
+
+/// The names that a module defines for others.
+pub(crate) fn defined(module: &Module) -> impl Iterator<Item = &str> {
+    let functions = module.functions.iter();
+    let functions = functions.filter(|f| is_global(f.linkage) && f.code.is_some());
+    let variables = module.variables.iter();
+    let variables = variables.filter(|v| is_global(v.linkage) && is_defined(v));
+    let functions = functions.map(|f| &*f.name);
+    functions.chain(variables.map(|v| &*v.name))
 }
 
 /// Where the things of one input are in the linked module.

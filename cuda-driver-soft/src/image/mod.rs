@@ -2,6 +2,7 @@
 
 pub(crate) mod cubin;
 pub(crate) mod fatbin;
+pub(crate) mod host;
 pub(crate) mod link;
 
 /// A kernel image, by its first bytes.
@@ -29,6 +30,13 @@ impl Image {
             Some(&ELF_MAGIC) => Image::Elf(bytes),
             Some(&FATBIN_MAGIC) => Image::FatBinary(bytes),
             _ => Image::Text(bytes),
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Image::Text(bytes) | Image::FatBinary(bytes) | Image::Elf(bytes) => bytes,
         }
     }
 }

@@ -21,9 +21,12 @@ mod errors;
 pub(crate) mod host;
 mod pages;
 mod reserve;
+pub(crate) mod shared;
 mod space;
 pub(crate) mod warp;
 mod zeroed;
 
 pub use errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
-pub use space::{AddressSpace, Allocation, Freed, InFlight, Kind, Quota, Record, space};
+pub use space::{
+    Access, AddressSpace, Allocation, Freed, InFlight, Kind, Physical, Quota, Record, space,
+};

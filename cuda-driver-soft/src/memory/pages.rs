@@ -84,6 +84,14 @@ impl PageTable {
         true
     }
 
+    /// Puts another allocation on all pages of one that has them for itself. The caller holds the space's lock.
+    pub(super) fn replace(&self, start: u64, bytes: u64, record: *const Record) {
+        let end = start.saturating_add(bytes.max(1)) - 1;
+        self.each_page(start, end, |entry| {
+            entry.store(record.cast_mut(), Ordering::Release);
+        });
+    }
+
     /// Takes an allocation off all its pages. Mixed pages stay mixed: that is slower, never wrong.
     pub(super) fn remove(&self, start: u64, bytes: u64, record: *const Record) {
         let end = start.saturating_add(bytes.max(1)) - 1;

@@ -3,8 +3,8 @@
 use super::epochs::Epochs;
 use super::errors::{AlreadyRegistered, BadRange, NotAnAllocation, OutOfMemory};
 use super::pages::{PAGE, Page, PageTable};
+use super::reserve;
 use super::zeroed::Zeroed;
-use super::{access, reserve};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, Range};
@@ -33,6 +33,19 @@ pub enum Kind {
     Constant,
     /// What a kernel got from `malloc`.
     Heap,
+    /// A mapping of [`Physical`] memory.
+    Mapped,
+}
+
+/// What an allocation may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Nothing.
+    None,
+    /// To be read.
+    Read,
+    /// To be read and written.
+    ReadWrite,
 }
 
 impl Kind {
@@ -46,7 +59,8 @@ impl Kind {
         match self {
             Kind::Device | Kind::Managed | Kind::Global | Kind::Constant => Some(Pool::Device),
             Kind::Heap => Some(Pool::Heap),
-            Kind::Pinned | Kind::Registered => None,
+            // What is mapped was counted when it was made.
+            Kind::Pinned | Kind::Registered | Kind::Mapped => None,
         }
     }
 
@@ -90,8 +104,8 @@ pub struct Allocation {
     pub kind: Kind,
     /// The context that it belongs to, as given to [`AddressSpace::alloc`].
     pub owner: u64,
-    /// The program has memory here that must not be written.
-    pub read_only: bool,
+    /// What kernels and copies may do there.
+    pub access: Access,
 }
 
 /// An allocation that was freed.
@@ -105,21 +119,54 @@ pub struct Record {
     delta: u64,
     /// Bytes that may be accessed; 0 once freed, and while the allocation is out of reach.
     length: AtomicU64,
-    /// What `length` is when it is not 0.
+    /// What [`length`](Self::length) is when it is not 0.
     whole: u64,
-    /// Memory that goes when the record goes; `None` for registered memory, which is the program's own.
-    _backing: Option<Zeroed>,
+    backing: Backing,
+}
+
+/// Memory that goes when its record goes.
+#[derive(Debug)]
+enum Backing {
+    Own {
+        _memory: Zeroed,
+    },
+    /// That of other mappings, too.
+    Physical(Arc<Physical>),
+    /// Registered memory is the program's own.
+    Program,
 }
 
 impl Record {
-    fn new(info: Allocation, host: u64, length: u64, backing: Option<Zeroed>) -> Arc<Self> {
+    fn new(info: Allocation, host: u64, length: u64, backing: Backing) -> Arc<Self> {
         Arc::new(Record {
             info,
             delta: host.wrapping_sub(info.base),
             length: AtomicU64::new(length),
             whole: length,
-            _backing: backing,
+            backing,
         })
+    }
+
+    /// A mapping; what nobody may access has no bytes for them.
+    fn mapped(info: Allocation, host: u64, physical: &Arc<Physical>) -> Arc<Self> {
+        let backing = Backing::Physical(Arc::clone(physical));
+        let record = Self::new(info, host, info.bytes, backing);
+        if info.access == Access::None {
+            record.length.store(0, Ordering::Relaxed);
+        }
+        record
+    }
+
+    /// Whether it is as if it were freed; see [`AddressSpace::set_reachable`].
+    fn is_out_of_reach(&self) -> bool {
+        self.length() == 0 && self.whole > 0 && self.info.kind != Kind::Mapped
+    }
+
+    fn physical(&self) -> Option<&Arc<Physical>> {
+        match &self.backing {
+            Backing::Physical(physical) => Some(physical),
+            Backing::Own { .. } | Backing::Program => None,
+        }
     }
 
     /// What is known of the allocation.
@@ -142,7 +189,7 @@ impl Record {
     /// Whether kernels may write to it.
     #[inline]
     pub fn is_writable(&self) -> bool {
-        !self.info.read_only
+        self.info.access == Access::ReadWrite
     }
 
     /// What to add to an address of the allocation, wrapping, to get the address of its byte on the host.
@@ -288,7 +335,8 @@ impl AddressSpace {
             self.take_off(&mut index, record);
         }
         let info = index.describe(base, bytes, kind, owner);
-        let record = Record::new(info, host, length, Some(backing));
+        let backing = Backing::Own { _memory: backing };
+        let record = Record::new(info, host, length, backing);
         let known = self.pages.insert(base, length, Arc::as_ptr(&record));
         if known {
             index.records.insert(base, record);
@@ -360,7 +408,8 @@ impl AddressSpace {
         let length = record.whole;
         self.pages.remove(base, length, Arc::as_ptr(record));
         index.refund(kind, owner, bytes);
-        if !kind.is_host_accessible() {
+        // The addresses of mappings stay reserved.
+        if !kind.is_host_accessible() && kind != Kind::Mapped {
             index.give(base, length);
         }
     }
@@ -405,10 +454,14 @@ impl AddressSpace {
             return Err(refused);
         }
         let info = Allocation {
-            read_only,
+            access: if read_only {
+                Access::Read
+            } else {
+                Access::ReadWrite
+            },
             ..index.describe(base, bytes, Kind::Registered, owner)
         };
-        let record = Record::new(info, base, bytes, None);
+        let record = Record::new(info, base, bytes, Backing::Program);
         if !self.pages.insert(base, bytes, Arc::as_ptr(&record)) {
             return Err(refused);
         }
@@ -427,7 +480,8 @@ impl AddressSpace {
     /// The allocation that `address` lies in, if it can be reached.
     pub fn find(&self, address: u64) -> Option<Allocation> {
         let index = self.index();
-        let found = index.containing(address).filter(|r| r.length() > 0);
+        let found = index.containing(address);
+        let found = found.filter(|record| !record.is_out_of_reach());
         found.map(|r| r.info)
     }
 
@@ -461,142 +515,6 @@ impl AddressSpace {
             space: self,
             epoch: self.epochs.enter(),
         }
-    }
-
-    /// The host address of a range that one allocation holds. It may be accessed as long as the visit lasts.
-    fn resolve(&self, address: u64, bytes: u64) -> Result<(Visit<'_>, *mut u8), BadRange> {
-        // Before the look: whoever frees it later waits, or keeps it, for this.
-        let mut visit = Visit {
-            epochs: &self.epochs,
-            epoch: self.epochs.enter(),
-            record: None,
-        };
-        let index = self.index();
-        let record = index
-            .containing(address)
-            .or_else(|| index.records.get(&address))
-            .or_else(|| match bytes {
-                // Nothing, at the end of an allocation.
-                0 => index.containing(address.wrapping_sub(1)),
-                _ => None,
-            });
-        match record {
-            Some(r)
-                if (r.length() > 0 || r.info.bytes == 0)
-                    && address - r.info.base <= r.info.bytes
-                    && bytes <= r.info.bytes - (address - r.info.base) =>
-            {
-                let host = address.wrapping_add(r.delta) as usize as *mut u8;
-                visit.record = Some(Arc::clone(r));
-                drop(index);
-                Ok((visit, host))
-            }
-            other => Err(BadRange {
-                address,
-                bytes,
-                inside: other.map(|r| r.info),
-            }),
-        }
-    }
-
-    /// Copies device memory to the host.
-    ///
-    /// # Errors
-    /// The range does not lie in one allocation.
-    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, into.len() as u64)?;
-        // SAFETY: `host` is valid for the range, which `resolve` checked; `_alive` keeps the backing.
-        unsafe { access::copy(into.as_mut_ptr(), host, into.len()) };
-        Ok(())
-    }
-
-    /// Copies host memory to the device.
-    ///
-    /// # Errors
-    /// The range does not lie in one allocation.
-    pub fn write(&self, address: u64, from: &[u8]) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, from.len() as u64)?;
-        // SAFETY: as in `read`.
-        unsafe { access::copy(host, from.as_ptr(), from.len()) };
-        Ok(())
-    }
-
-    /// [`read`](Self::read) into memory of the host that may be uninitialised, or raced for.
-    ///
-    /// # Safety
-    /// `into` must be valid for writes of `bytes` bytes.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub unsafe fn read_to(&self, address: u64, into: *mut u8, bytes: u64) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, bytes)?;
-        // SAFETY: the source as in `read`, the destination as promised by the caller.
-        unsafe { access::copy(into, host, bytes as usize) };
-        Ok(())
-    }
-
-    /// [`write`](Self::write) from memory of the host that may be uninitialised, or raced for.
-    ///
-    /// # Safety
-    /// `from` must be valid for reads of `bytes` bytes.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub unsafe fn write_from(
-        &self,
-        address: u64,
-        from: *const u8,
-        bytes: u64,
-    ) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, bytes)?;
-        // SAFETY: the destination as in `read`, the source as promised by the caller.
-        unsafe { access::copy(host, from, bytes as usize) };
-        Ok(())
-    }
-
-    /// Copies `bytes` bytes from device memory to device memory; the ranges may overlap.
-    ///
-    /// # Errors
-    /// One of the ranges does not lie in one allocation.
-    pub fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), BadRange> {
-        let (_alive_from, source) = self.resolve(from, bytes)?;
-        let (_alive_to, target) = self.resolve(to, bytes)?;
-        // SAFETY: both are valid for the range, which `resolve` checked.
-        unsafe { access::copy(target, source, bytes as usize) };
-        Ok(())
-    }
-
-    /// Sets `count` bytes.
-    ///
-    /// # Errors
-    /// The range does not lie in one allocation.
-    pub fn fill8(&self, address: u64, value: u8, count: u64) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, count)?;
-        // SAFETY: `resolve` checked the range.
-        unsafe { access::fill8(host, value, count as usize) };
-        Ok(())
-    }
-
-    /// Sets `count` values of 16 bits. The address must be a multiple of 2, which the caller checks.
-    ///
-    /// # Errors
-    /// The range does not lie in one allocation.
-    pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, count.saturating_mul(2))?;
-        // SAFETY: `resolve` checked the range.
-        unsafe { access::fill16(host, value, count as usize) };
-        Ok(())
-    }
-
-    /// Sets `count` values of 32 bits. The address must be a multiple of 4, which the caller checks.
-    ///
-    /// # Errors
-    /// The range does not lie in one allocation.
-    pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), BadRange> {
-        let (_alive, host) = self.resolve(address, count.saturating_mul(4))?;
-        // SAFETY: `resolve` checked the range.
-        unsafe { access::fill32(host, value, count as usize) };
-        Ok(())
     }
 }
 
@@ -639,7 +557,7 @@ impl Index {
             id,
             kind,
             owner,
-            read_only: false,
+            access: Access::ReadWrite,
         }
     }
 
@@ -716,6 +634,25 @@ impl Index {
         Some(start)
     }
 
+    /// Takes these addresses, if all of them are free.
+    fn take_at(&mut self, start: u64, bytes: u64) -> bool {
+        let Some(end) = start.checked_add(bytes) else {
+            return false;
+        };
+        let around = self.free.range(..=start).next_back();
+        let Some((&first, &last)) = around.filter(|(_, last)| **last >= end) else {
+            return false;
+        };
+        self.free.remove(&first);
+        if first < start {
+            self.free.insert(first, start);
+        }
+        if end < last {
+            self.free.insert(end, last);
+        }
+        true
+    }
+
     /// Gives addresses back, joined with their free neighbours.
     fn give(&mut self, start: u64, bytes: u64) {
         let mut start = start;
@@ -740,19 +677,6 @@ fn counted(kind: Kind, bytes: u64) -> u64 {
             .checked_next_multiple_of(HEAP_ALIGN)
             .unwrap_or(u64::MAX),
         _ => bytes,
-    }
-}
-
-/// The host's access to an allocation. Meanwhile its backing stays, and the end of its registration waits.
-struct Visit<'s> {
-    epochs: &'s Epochs<Arc<Record>>,
-    epoch: u64,
-    record: Option<Arc<Record>>,
-}
-
-impl Drop for Visit<'_> {
-    fn drop(&mut self) {
-        self.epochs.leave(self.epoch);
     }
 }
 
@@ -796,6 +720,11 @@ impl fmt::Debug for InFlight {
             .finish_non_exhaustive()
     }
 }
+
+mod mapped;
+mod transfer;
+
+pub use mapped::Physical;
 
 #[cfg(test)]
 mod tests;

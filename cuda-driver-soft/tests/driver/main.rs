@@ -10,6 +10,7 @@ mod fault;
 mod graphs;
 mod launch;
 mod limits;
+mod linking;
 mod memory;
 mod module;
 mod pools;

@@ -96,7 +96,7 @@ fn images_and_their_codes() {
 }
 
 /// A fat binary with one entry of PTX text, as a compiler writes it.
-fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
+pub(crate) fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
     const HEADER: usize = 80;
     let padded = ptx.len().next_multiple_of(8);
     let mut entry = vec![0u8; HEADER + padded];

@@ -212,3 +212,41 @@ fn other_streams_go_on_beside_a_kernel_that_waits() {
     check(unsafe { cuda().cuStreamDestroy(stream) });
     assert_eq!(flags.get()[2], 7);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_stream_that_waits_for_a_value_burns_no_processor() {
+    fn processor_ms() -> u64 {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        // Behind the name, which may have anything in it: user and system time are fields 14 and 15, of 10 ms.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
+        10 * (fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap())
+    }
+    crate::common::in_child(
+        "waiting::a_stream_that_waits_for_a_value_burns_no_processor",
+        &[],
+        || {
+            let _context = Context::new();
+            let words = Words::new(1);
+            let mut stream = null_mut();
+            check(unsafe { cuda().cuStreamCreate(&mut stream, 1) });
+            let address = words.0 as CUdeviceptr;
+            check(unsafe { cuda().cuStreamWaitValue32_v2(stream, address, 1, 1) });
+            let before = processor_ms();
+            std::thread::sleep(Duration::from_millis(600));
+            let used = processor_ms() - before;
+            assert!(used < 150, "{used} ms of processor time in 600 ms");
+            assert_eq!(unsafe { cuda().cuStreamQuery(stream) }.0, 600);
+            // A thread that waits does not burn it either.
+            let waiting = stream as usize;
+            let before = processor_ms();
+            std::thread::scope(|scope| {
+                scope.spawn(|| check(unsafe { cuda().cuStreamSynchronize(waiting as CUstream) }));
+                std::thread::sleep(Duration::from_millis(600));
+                words.all()[0].store(1, SeqCst);
+            });
+            let used = processor_ms() - before;
+            assert!(used < 200, "{used} ms of processor time in 600 ms");
+        },
+    );
+}

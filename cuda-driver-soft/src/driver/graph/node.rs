@@ -67,6 +67,8 @@ pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
 pub(crate) const PRIORITY: u32 = 8;
 /// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`
 pub(crate) const COOPERATIVE: u32 = 2;
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`
+const CLUSTER: u32 = 4;
 
 /// A launch of a kernel.
 pub(crate) struct KernelNode {
@@ -139,6 +141,12 @@ impl KernelNode {
     pub(crate) fn new(mut ready: Ready, attributes: Attributes, packed: bool) -> Self {
         if let Some(value) = attributes.get(&COOPERATIVE) {
             ready.shape.cooperative = value[0] as u32 != 0;
+        }
+        if let Some(&[xy, z, ..]) = attributes.get(&CLUSTER) {
+            let cluster = [xy as u32, (xy >> 32) as u32, z as u32];
+            if cluster != [0; 3] {
+                ready.shape.cluster = Some(cluster);
+            }
         }
         KernelNode {
             arguments: Arc::new(Arguments::of(&ready, packed)),
@@ -289,7 +297,7 @@ pub(crate) fn work(action: &Action) -> Result<Option<(Work, u64)>> {
         Action::Kernel(kernel) => kernel.ready.work()?,
         Action::Copy(node) => {
             let (cost, node) = (copy::cost(node.extent.bytes()), node.clone());
-            let task = move || node.run().map_err(copy::fault);
+            let task = move || node.run().map_err(copy::gone);
             (Work::Task(Box::new(task)), cost)
         }
         Action::Fill(fill) => {
@@ -299,7 +307,7 @@ pub(crate) fn work(action: &Action) -> Result<Option<(Work, u64)>> {
                 let place = fill.place().map_err(|_| gone(fill.address, reach))?;
                 fill.run(&place)
             };
-            let task = move || run().map_err(copy::fault);
+            let task = move || run().map_err(copy::gone);
             (Work::Task(Box::new(task)), cost)
         }
         Action::Host(host) => {

@@ -267,7 +267,7 @@ fn the_end_of_a_registration_waits_for_copies() {
     let at = memory.as_mut_ptr() as usize;
     // SAFETY: `memory` outlives the registration.
     unsafe { space.register_host(at as *mut u8, 4096, 1, false) }.unwrap();
-    let (visit, _) = space.resolve(at as u64 + 10, 100).ok().unwrap();
+    let visit = space.visit(at as u64 + 10, 100, false).ok().unwrap();
     let ended = std::thread::spawn(move || space.unregister(at as *mut u8).map(|_| ()));
     while space.find(at as u64).is_some() {
         std::thread::yield_now();
@@ -338,4 +338,69 @@ fn what_is_out_of_reach_keeps_its_address_and_its_bytes() {
     assert_eq!(space.device_bytes(&[1]), 100);
     space.set_reachable(a, true);
     assert_eq!(space.find(a), None);
+}
+
+const EVERYTHING: Quota<'_> = Quota {
+    owners: &[1],
+    most: 1 << 30,
+};
+
+#[test]
+fn mappings_share_bytes_and_give_what_access_says() {
+    const PART: u64 = 1 << 17;
+    let space = leak(0);
+    let one = space.create(PART, 1, EVERYTHING, None).unwrap();
+    let two = space.create(PART, 1, EVERYTHING, None).unwrap();
+    assert_eq!(space.device_bytes(&[1]), 2 * PART);
+    let base = space.reserve_addresses(3 * PART, 1 << 21, 0).unwrap();
+    assert_eq!(base % (1 << 21), 0);
+    for (n, memory) in [(0, &one), (1, &two), (2, &one)] {
+        assert!(space.map(base + n * PART, PART, memory, 7, Access::None));
+    }
+    let mut byte = [0];
+    assert!(space.read(base, &mut byte).is_err(), "no access yet");
+    let work = space.enter();
+    assert_eq!(work.lookup(base).map(Record::length), Some(0));
+    for n in 0..3 {
+        space.set_access(base + n * PART, Access::ReadWrite);
+    }
+    assert_eq!(work.lookup(base).map(Record::length), Some(PART));
+    // Over both borders at once, overlapping.
+    let pattern: Vec<u8> = (0..PART + 20).map(|i| (i * 7 + i / 256) as u8).collect();
+    space.write(base + PART - 10, &pattern).unwrap();
+    let mut back = vec![0; pattern.len()];
+    space.read(base + PART - 10, &mut back).unwrap();
+    // The last ten bytes lie in the first memory again, behind its start.
+    assert_eq!(back, pattern);
+    space.read(base, &mut back[..10]).unwrap();
+    assert_eq!(back[..10], pattern[PART as usize + 10..]);
+    space.fill16(base + PART - 2, 0xABCD, 3).unwrap();
+    space.read(base + PART - 4, &mut back[..10]).unwrap();
+    assert_eq!(back[2..8], [0xCD, 0xAB, 0xCD, 0xAB, 0xCD, 0xAB]);
+
+    space.set_access(base + PART, Access::Read);
+    assert!(space.read(base + PART, &mut byte).is_ok());
+    assert!(space.write(base + PART, &byte).is_err());
+    assert!(space.fill8(base, 1, PART + 1).is_err());
+    assert!(work.lookup(base + PART).is_some_and(|r| !r.is_writable()));
+    let all = space.mapped(base + 5, 2 * PART).unwrap();
+    assert_eq!(
+        (all.base, all.bytes, all.access),
+        (base, 3 * PART, Access::Read)
+    );
+
+    drop(work);
+    drop(one);
+    space.free(base).unwrap();
+    assert_eq!(space.device_bytes(&[1]), 2 * PART, "mapped once more");
+    space.free(base + 2 * PART).unwrap();
+    assert_eq!(space.device_bytes(&[1]), PART);
+    space.free(base + PART).unwrap();
+    drop(two);
+    assert_eq!(space.device_bytes(&[1]), 0);
+    let again = space.reserve_addresses(PART, PAGE, base + PART);
+    assert_ne!(again, Some(base + PART), "the addresses are reserved still");
+    space.release_addresses(base, 3 * PART);
+    let again = space.reserve_addresses(PART, PAGE, base + PART);
+    assert_eq!(again, Some(base + PART));
 }

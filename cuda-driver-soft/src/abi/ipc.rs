@@ -1,0 +1,68 @@
+//! Memory and events of other processes.
+
+use std::ffi::c_uint;
+
+use cuda_driver_sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle};
+
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::ipc::{self, BYTES};
+use crate::driver::process::driver_without_fault;
+use crate::driver::{context, event};
+
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, which the call asks for
+const LAZY_PEER_ACCESS: c_uint = 1;
+
+/// The bytes of a handle.
+fn bytes(reserved: [std::ffi::c_char; BYTES]) -> [u8; BYTES] {
+    reserved.map(|byte| byte as u8)
+}
+
+fn linux() -> Result<()> {
+    if cfg!(target_os = "linux") {
+        Ok(())
+    } else {
+        crate::log!("processes share no memory on this system");
+        Err(Error::NOT_SUPPORTED)
+    }
+}
+
+exports! {
+    fn cuIpcGetMemHandle [c] (out: *mut CUipcMemHandle, address: CUdeviceptr) {
+        linux()?;
+        let out = c.out(out.cast::<[u8; BYTES]>())?;
+        out.set(ipc::export(address)?);
+        Ok(())
+    }
+
+    fn cuIpcOpenMemHandle_v2 = cuIpcOpenMemHandle [c] (out: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) {
+        linux()?;
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        if flags != LAZY_PEER_ACCESS {
+            return Err(Error::INVALID_VALUE);
+        }
+        out.set(ipc::open(&bytes(handle.reserved))?);
+        Ok(())
+    }
+
+    fn cuIpcCloseMemHandle [_c] (address: CUdeviceptr) {
+        linux()?;
+        ipc::close(address)
+    }
+
+    fn cuIpcGetEventHandle [c] (out: *mut CUipcEventHandle, hevent: CUevent) {
+        linux()?;
+        let out = c.out(out.cast::<[u8; BYTES]>())?;
+        out.set(event::get(hevent as usize)?.export()?);
+        Ok(())
+    }
+
+    fn cuIpcOpenEventHandle [c] (out: *mut CUevent, handle: CUipcEventHandle) {
+        linux()?;
+        context::current()?;
+        let out = c.out(out)?;
+        out.set(event::open(&bytes(handle.reserved))? as CUevent);
+        Ok(())
+    }
+}

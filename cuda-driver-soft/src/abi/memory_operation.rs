@@ -1,0 +1,81 @@
+//! Stream memory operations.
+//!
+//! Their first versions (CUDA 8 to 11) answer `CUDA_ERROR_NOT_SUPPORTED` on a driver of CUDA 13, and so they do here.
+
+use std::ffi::c_uint;
+
+use cuda_driver_sys::{
+    CUdeviceptr, CUstream, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, cuuint32_t, cuuint64_t,
+};
+
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::memory_operation::{self as operation, Operation};
+use crate::driver::stream;
+
+/// One of a batch.
+fn read(params: &CUstreamBatchMemOpParams) -> Result<Operation> {
+    type Kind = CUstreamBatchMemOpType;
+    // SAFETY: every member of the union begins with the operation.
+    let kind = unsafe { params.operation };
+    // SAFETY: all members are integers, of which any bits are a value; the operation says which one was written.
+    unsafe {
+        let (wait, write) = (&params.waitValue, &params.writeValue);
+        match kind {
+            Kind::CU_STREAM_MEM_OP_WAIT_VALUE_32 => {
+                operation::wait(wait.address, wait.anonymous1.value.into(), 4, wait.flags)
+            }
+            Kind::CU_STREAM_MEM_OP_WAIT_VALUE_64 => {
+                operation::wait(wait.address, wait.anonymous1.value64, 8, wait.flags)
+            }
+            Kind::CU_STREAM_MEM_OP_WRITE_VALUE_32 => {
+                operation::write(write.address, write.anonymous1.value.into(), 4, write.flags)
+            }
+            Kind::CU_STREAM_MEM_OP_WRITE_VALUE_64 => {
+                operation::write(write.address, write.anonymous1.value64, 8, write.flags)
+            }
+            Kind::CU_STREAM_MEM_OP_BARRIER => operation::barrier(params.memoryBarrier.flags),
+            Kind::CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES => Err(Error::NOT_SUPPORTED),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+}
+
+exports! {
+    fn cuStreamWaitValue32_v2 | cuStreamWaitValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        operation::submit(vec![operation::wait(address, value.into(), 4, flags)?], &stream);
+        Ok(())
+    }
+
+    fn cuStreamWaitValue64_v2 | cuStreamWaitValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        operation::submit(vec![operation::wait(address, value, 8, flags)?], &stream);
+        Ok(())
+    }
+
+    fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        operation::submit(vec![operation::write(address, value.into(), 4, flags)?], &stream);
+        Ok(())
+    }
+
+    fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        operation::submit(vec![operation::write(address, value, 8, flags)?], &stream);
+        Ok(())
+    }
+
+    fn cuStreamBatchMemOp_v2 | cuStreamBatchMemOp_v2_ptsz [c, mode] (hstream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams, flags: c_uint) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        operation::check_count(count as usize)?;
+        if flags != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        // All or none.
+        let all = c.array(params.cast_const(), count as usize)?;
+        let all = all.iter().map(read).collect::<Result<Vec<_>>>()?;
+        operation::submit(all, &stream);
+        Ok(())
+    }
+}

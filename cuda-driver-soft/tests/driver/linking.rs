@@ -1,0 +1,209 @@
+//! Linking with files of the host's compiler: objects and libraries that carry fat binaries.
+
+use crate::common::{Context, check, cuda, expect};
+use crate::module::fat_binary;
+use cuda_driver_sys::*;
+use std::ffi::{CStr, CString, c_void};
+use std::ptr::null_mut;
+
+const HEAD: &str = ".version 6.4\n.target sm_52\n.address_size 64\n";
+
+/// An ELF object of the host's with a fat binary of this PTX.
+fn object(ptx: &str, sm: u32) -> Vec<u8> {
+    let content = fat_binary(ptx.as_bytes(), sm, false);
+    let names = b"\0.nv_fatbin\0.shstrtab\0";
+    let mut elf = vec![0; 64];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    let contents_at = elf.len();
+    elf.extend(&content);
+    let names_at = elf.len();
+    elf.extend(names);
+    let table = elf.len() as u64;
+    elf[18..20].copy_from_slice(&62u16.to_le_bytes());
+    elf[40..48].copy_from_slice(&table.to_le_bytes());
+    for (at, value) in [(58, 64u16), (60, 3), (62, 2)] {
+        elf[at..at + 2].copy_from_slice(&value.to_le_bytes());
+    }
+    elf.extend([0; 64]);
+    for (name, at, size) in [
+        (1u32, contents_at, content.len()),
+        (12, names_at, names.len()),
+    ] {
+        let mut header = [0; 64];
+        header[..4].copy_from_slice(&name.to_le_bytes());
+        header[24..32].copy_from_slice(&(at as u64).to_le_bytes());
+        header[32..40].copy_from_slice(&(size as u64).to_le_bytes());
+        elf.extend(header);
+    }
+    elf
+}
+
+fn library(objects: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = b"!<arch>\n".to_vec();
+    for object in objects {
+        bytes.extend(format!("{:48}{:<10}`\n", "o/", object.len()).bytes());
+        bytes.extend(object);
+        bytes.resize(bytes.len().next_multiple_of(2), b'\n');
+    }
+    bytes
+}
+
+type Kind = CUjitInputType;
+
+/// Links these inputs: the image, or the code of the call that failed.
+fn link(inputs: &[(Kind, &CStr, Vec<u8>)]) -> Result<Vec<u8>, CUresult> {
+    let cuda = cuda();
+    let mut state = null_mut();
+    check(unsafe { cuda.cuLinkCreate(0, null_mut(), null_mut(), &mut state) });
+    let linked = (|| {
+        for (kind, name, bytes) in inputs {
+            let mut bytes = bytes.clone();
+            bytes.push(0);
+            let (data, size) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
+            let (name, none) = (name.as_ptr(), null_mut());
+            match unsafe { cuda.cuLinkAddData(state, *kind, data, size, name, 0, none, null_mut()) }
+            {
+                CUresult::CUDA_SUCCESS => {}
+                failed => return Err(failed),
+            }
+        }
+        let (mut image, mut size) = (null_mut(), 0);
+        match unsafe { cuda.cuLinkComplete(state, &mut image, &mut size) } {
+            CUresult::CUDA_SUCCESS => {
+                let image = unsafe { std::slice::from_raw_parts(image.cast::<u8>(), size) };
+                Ok(image.to_vec())
+            }
+            failed => Err(failed),
+        }
+    })();
+    check(unsafe { cuda.cuLinkDestroy(state) });
+    linked
+}
+
+/// Runs the kernel `k(p)` of an image on zeroed words, and gives them.
+fn run(image: &[u8], words: usize, (grid, block): (u32, u32)) -> Vec<u32> {
+    let cuda = cuda();
+    let (mut module, mut function, mut memory) = (null_mut(), null_mut(), 0);
+    let mut out = vec![0u32; words];
+    unsafe {
+        check(cuda.cuModuleLoadData(&mut module, image.as_ptr().cast()));
+        check(cuda.cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
+        check(cuda.cuMemAlloc(&mut memory, words * 4));
+        check(cuda.cuMemsetD32(memory, 0, words));
+        let mut params = [(&raw mut memory).cast::<c_void>()];
+        let params = params.as_mut_ptr();
+        check(cuda.cuLaunchCooperativeKernel(
+            function,
+            grid,
+            1,
+            1,
+            block,
+            1,
+            1,
+            0,
+            null_mut(),
+            params,
+        ));
+        check(cuda.cuMemcpyDtoH(out.as_mut_ptr().cast(), memory, words * 4));
+        check(cuda.cuMemFree(memory));
+        check(cuda.cuModuleUnload(module));
+    }
+    out
+}
+
+/// `.func (r) name(a)`: the argument plus `n`.
+fn adds(name: &str, n: u32) -> String {
+    format!(
+        "{HEAD}.visible .func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<3>;\nld.param.b32 %r1,[a];\n\
+        add.s32 %r2,%r1,{n};\nst.param.b32 [r],%r2;\nret;\n}}\n"
+    )
+}
+
+/// A kernel that stores what `name` gives for 5.
+fn caller(name: &str) -> Vec<u8> {
+    format!(
+        "{HEAD}.extern .func (.param .b32 r) {name}(.param .b32 a);\n.visible .entry k(.param .u64 p)\n{{\n\
+        .reg .b32 %r<3>; .reg .b64 %rd<2>;\nld.param.u64 %rd1,[p];\nmov.b32 %r1,5;\n{{\n.param .b32 x;\n.param .b32 y;\n\
+        st.param.b32 [x],%r1;\ncall.uni (y),{name},(x);\nld.param.b32 %r2,[y];\n}}\nst.global.u32 [%rd1],%r2;\nret;\n}}\n"
+    )
+    .into_bytes()
+}
+
+#[test]
+fn objects_and_libraries_are_linked() {
+    let _context = Context::new();
+    let ptx = (Kind::CU_JIT_INPUT_PTX, c"main.ptx", caller("two"));
+    let one = object(&adds("one", 1), 52);
+    let two = object(&adds("two", 2), 52);
+    let newer = object(&adds("three", 3), 120);
+    let as_object = |bytes: &[u8]| (Kind::CU_JIT_INPUT_OBJECT, c"a.o", bytes.to_vec());
+    let as_library = |objects: &[Vec<u8>]| (Kind::CU_JIT_INPUT_LIBRARY, c"a.a", library(objects));
+    for second in [
+        as_object(&two),
+        as_library(&[one.clone(), newer.clone(), two.clone()]),
+    ] {
+        let image = link(&[ptx.clone(), second]).unwrap();
+        assert_eq!(run(&image, 1, (1, 1)), [7]);
+    }
+    // Of a library only what is asked for is taken: what is defined already is no second definition.
+    let defined = (
+        Kind::CU_JIT_INPUT_PTX,
+        c"two.ptx",
+        adds("two", 20).into_bytes(),
+    );
+    let image = link(&[
+        ptx.clone(),
+        as_library(&[one.clone(), two.clone()]),
+        defined.clone(),
+    ]);
+    assert_eq!(run(&image.unwrap(), 1, (1, 1)), [25]);
+    expect(link(&[defined, as_object(&two)]).unwrap_err(), 300);
+    expect(link(&[ptx.clone(), as_library(&[one])]).unwrap_err(), 300);
+    // An object of code for other devices alone has nothing to link.
+    expect(link(&[as_object(&newer)]).unwrap_err(), 209);
+    let text = (
+        Kind::CU_JIT_INPUT_OBJECT,
+        c"a.o",
+        adds("two", 2).into_bytes(),
+    );
+    expect(link(&[text]).unwrap_err(), 200);
+}
+
+#[test]
+fn the_device_runtime_lets_blocks_wait_for_one_another() {
+    let _context = Context::new();
+    // Each block counts itself in; behind the barrier of the grid all are counted.
+    let kernel = format!(
+        "{HEAD}.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n\
+        .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);\n\
+        .visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<8>; .reg .b64 %rd<6>; .reg .pred %p<3>;\n\
+        ld.param.u64 %rd1,[p];\nmov.u32 %r1,%tid.x;\nmov.u32 %r2,%ctaid.x;\nmov.b32 %r3,1;\n\
+        {{\n.param .b32 x;\n.param .b64 y;\nst.param.b32 [x],%r3;\ncall.uni (y),cudaCGGetIntrinsicHandle,(x);\n\
+        ld.param.b64 %rd2,[y];\n}}\nmov.b32 %r7,0;\n\
+        ROUND:\nadd.s32 %r7,%r7,1;\natom.global.add.u32 %r4,[%rd1],1;\n\
+        {{\n.param .b64 x;\n.param .b32 f;\n.param .b32 y;\nst.param.b64 [x],%rd2;\nmov.b32 %r5,0;\nst.param.b32 [f],%r5;\n\
+        call.uni (y),cudaCGSynchronize,(x,f);\nld.param.b32 %r6,[y];\n}}\n\
+        ld.volatile.global.u32 %r5,[%rd1];\n\
+        {{\n.param .b64 x;\n.param .b32 f;\n.param .b32 y;\nst.param.b64 [x],%rd2;\nst.param.b32 [f],%r6;\n\
+        call.uni (y),cudaCGSynchronize,(x,f);\nld.param.b32 %r6,[y];\n}}\n\
+        setp.lt.s32 %p1,%r7,3;\n@%p1 bra ROUND;\n\
+        mad.lo.s32 %r4,%r2,64,%r1;\nmul.wide.u32 %rd3,%r4,4;\nadd.s64 %rd3,%rd1,%rd3;\nst.global.u32 [%rd3+4],%r5;\nret;\n}}\n"
+    );
+    let kernel = CString::new(kernel).unwrap();
+    let ptx = (
+        Kind::CU_JIT_INPUT_PTX,
+        c"main.ptx",
+        kernel.as_bytes().to_vec(),
+    );
+    // The library's own code is for other devices, as that of the toolkit is.
+    let code = vec![object(&adds("unused", 1), 121)];
+    let runtime = (
+        Kind::CU_JIT_INPUT_LIBRARY,
+        c"/usr/lib/libcudadevrt.a",
+        library(&code),
+    );
+    let image = link(&[runtime, ptx.clone()]).unwrap();
+    let words = run(&image, 1 + 7 * 64, (7, 64));
+    assert!(words.iter().all(|word| *word == 3 * 7 * 64), "{words:?}");
+    expect(link(&[ptx]).unwrap_err(), 300);
+}

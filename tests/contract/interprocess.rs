@@ -1,0 +1,193 @@
+//! Memory and events that another process opens.
+#![cfg(target_os = "linux")]
+
+use std::env;
+use std::ffi::c_void;
+use std::fmt::Write;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use cuda_driver::sys::*;
+
+use crate::common::gpu::Gpu;
+use crate::common::{CHILD, Codes, in_child};
+use crate::{call, is, ok, test_path};
+
+/// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`
+const SHARED_EVENT: u32 = 6;
+const LAZY: u32 = 1;
+
+fn stream() -> CUstream {
+    let mut stream = ptr::null_mut();
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    stream
+}
+
+fn shared_event() -> CUevent {
+    let mut event = ptr::null_mut();
+    ok!(cuEventCreate(&raw mut event, SHARED_EVENT));
+    event
+}
+
+/// The bytes of a handle as text, for the environment of a process.
+fn text<T: Copy>(handle: &T) -> String {
+    assert_eq!(size_of::<T>(), 64);
+    // SAFETY: handles are 64 bytes.
+    let bytes = unsafe { &*ptr::from_ref(handle).cast::<[u8; 64]>() };
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The handle in a variable of the environment.
+fn handle<T: Copy>(variable: &str) -> T {
+    assert_eq!(size_of::<T>(), 64);
+    let text = env::var(variable).unwrap_or_default();
+    let byte = |i: usize| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap_or(0);
+    let bytes: [u8; 64] = std::array::from_fn(byte);
+    // SAFETY: handles are 64 bytes, of which any are a value.
+    unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
+}
+
+#[test]
+fn what_has_a_handle() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let mut handle = CUipcMemHandle::default();
+    let out = &raw mut handle;
+    let memory = gpu.upload(&[1_u32; 4096]);
+    is!(c, 0, cuIpcGetMemHandle(out, memory));
+    is!(c, 0, cuIpcGetMemHandle(out, memory + 4096));
+    assert_eq!(gpu.read::<u32>(memory, 4096), [1; 4096]);
+    is!(c, 1, cuIpcGetMemHandle(ptr::null_mut(), memory));
+    is!(c, 1, cuIpcGetMemHandle(out, 0));
+    let (mut managed, mut pooled, mut host) = (0, 0, ptr::null_mut());
+    ok!(cuMemAllocManaged(&raw mut managed, 4096, 1));
+    ok!(cuMemAllocAsync(&raw mut pooled, 4096, ptr::null_mut()));
+    ok!(cuMemHostAlloc(&raw mut host, 4096, 0));
+    for address in [managed, pooled, host as CUdeviceptr] {
+        is!(c, 1, cuIpcGetMemHandle(out, address));
+    }
+    // The process that made it does not open it.
+    let mut opened = 0;
+    ok!(cuIpcGetMemHandle(out, memory));
+    is!(c, 201, cuIpcOpenMemHandle(&raw mut opened, handle, LAZY));
+    for flags in [0, 2] {
+        is!(c, 1, cuIpcOpenMemHandle(&raw mut opened, handle, flags));
+    }
+    is!(c, 1, cuIpcOpenMemHandle(ptr::null_mut(), handle, LAZY));
+    let junk = CUipcMemHandle::default();
+    is!(c, 1, cuIpcOpenMemHandle(&raw mut opened, junk, LAZY));
+    for address in [0, 0x1000, memory] {
+        is!(c, 1, cuIpcCloseMemHandle(address));
+    }
+    let (mut event, mut plain) = (ptr::null_mut(), ptr::null_mut());
+    is!(c, 1, cuEventCreate(&raw mut event, 4));
+    ok!(cuEventCreate(&raw mut plain, 2));
+    let event = shared_event();
+    let mut handle = CUipcEventHandle::default();
+    let out = &raw mut handle;
+    is!(c, 400, cuIpcGetEventHandle(out, plain));
+    is!(c, 1, cuIpcGetEventHandle(ptr::null_mut(), event));
+    is!(c, 0, cuIpcGetEventHandle(out, event));
+    let mut opened = ptr::null_mut();
+    is!(c, 201, cuIpcOpenEventHandle(&raw mut opened, handle));
+    let junk = CUipcEventHandle::default();
+    is!(c, 205, cuIpcOpenEventHandle(&raw mut opened, junk));
+    ok!(cuEventDestroy(event));
+    ok!(cuEventDestroy(plain));
+    ok!(cuMemFree(managed));
+    ok!(cuMemFree(pooled));
+    ok!(cuMemFreeHost(host));
+}
+
+/// What the other process does.
+fn other_process() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (memory_handle, event_handle) = (handle("TEST_MEMORY"), handle("TEST_EVENT"));
+    let (mut memory, mut again, mut event) = (0, 0, ptr::null_mut());
+    ok!(cuIpcOpenMemHandle(&raw mut memory, memory_handle, LAZY));
+    ok!(cuIpcOpenMemHandle(&raw mut again, memory_handle, LAZY));
+    assert_eq!(memory, again);
+    ok!(cuIpcOpenEventHandle(&raw mut event, event_handle));
+    // A stream waits for what the first process has yet to do.
+    let stream = stream();
+    ok!(cuStreamWaitEvent(stream, event, 0));
+    let mut copy = 0_u32;
+    let to = (&raw mut copy).cast::<c_void>();
+    let begin = Instant::now();
+    ok!(cuMemcpyDtoHAsync(to, memory + 4096, 4, stream));
+    ok!(cuEventSynchronize(event));
+    ok!(cuStreamSynchronize(stream));
+    assert_eq!(copy, 77, "after {:?}", begin.elapsed());
+    let (mut base, mut size) = (0, 0);
+    ok!(cuMemGetAddressRange(
+        &raw mut base,
+        &raw mut size,
+        memory + 99
+    ));
+    assert_eq!((base, size), (memory, 1 << 20));
+    is!(c, 1, cuMemFree(memory));
+    let mut exported = CUipcMemHandle::default();
+    is!(c, 1, cuIpcGetMemHandle(&raw mut exported, memory));
+    gpu.write(memory + 4096, &[78_u32]);
+    ok!(cuEventRecord(event, stream));
+    ok!(cuEventSynchronize(event));
+    is!(c, 0, cuEventDestroy(event));
+    is!(c, 0, cuIpcCloseMemHandle(memory));
+    assert_eq!(gpu.read::<u32>(memory + 4096, 1), [78]);
+    is!(c, 0, cuIpcCloseMemHandle(memory));
+    is!(c, 1, cuIpcCloseMemHandle(memory));
+    is!(c, 1, cuMemcpyDtoH(to, memory, 4));
+}
+
+#[test]
+fn another_process_opens_memory_and_events() {
+    let name = test_path!("another_process_opens_memory_and_events");
+    if env::var(CHILD).as_deref() == Ok(&*name) {
+        in_child(&name, &[], other_process);
+        return;
+    }
+    let gpu = Gpu::new();
+    let memory = gpu.upload(&vec![0_u8; 1 << 20]);
+    gpu.write(memory + 4096, &[76_u32]);
+    let mut memory_handle = CUipcMemHandle::default();
+    ok!(cuIpcGetMemHandle(&raw mut memory_handle, memory));
+    let event = shared_event();
+    let mut event_handle = CUipcEventHandle::default();
+    ok!(cuIpcGetEventHandle(&raw mut event_handle, event));
+    // Work that is done while the other process waits for it.
+    let (stream, mut flag) = (stream(), ptr::null_mut());
+    ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
+    let flag = flag.cast::<u32>();
+    // SAFETY: page-locked memory of this test.
+    unsafe { flag.write_volatile(0) };
+    ok!(cuStreamWaitValue32(stream, flag as CUdeviceptr, 1, 1));
+    ok!(cuMemsetD32Async(memory + 4096, 77, 1, stream));
+    ok!(cuEventRecord(event, stream));
+    assert_eq!(call!(cuEventQuery(event)).0, 600);
+    let address = flag as usize;
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(400));
+            // SAFETY: as above; only the device reads it meanwhile.
+            unsafe { (address as *mut u32).write_volatile(1) };
+        });
+        in_child(
+            &name,
+            &[
+                ("TEST_MEMORY", &text(&memory_handle)),
+                ("TEST_EVENT", &text(&event_handle)),
+            ],
+            other_process,
+        );
+    });
+    assert_eq!(gpu.read::<u32>(memory + 4096, 1), [78]);
+    ok!(cuEventSynchronize(event));
+    ok!(cuEventDestroy(event));
+    ok!(cuStreamDestroy(stream));
+    ok!(cuMemFree(memory));
+    ok!(cuMemFreeHost(flag.cast()));
+}

@@ -1,0 +1,514 @@
+//! Virtual memory: reserved addresses, memory without addresses, and mappings.
+
+use std::ffi::c_void;
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::common::gpu::Gpu;
+use crate::{arguments, child, is, ok};
+
+const MIB2: usize = 2 << 20;
+type Location = CUmemLocationType;
+
+fn on_device(ordinal: i32) -> CUmemLocation {
+    let mut location = CUmemLocation {
+        type_: Location::CU_MEM_LOCATION_TYPE_DEVICE,
+        ..Default::default()
+    };
+    location.anonymous1.id = ordinal;
+    location
+}
+
+fn props() -> CUmemAllocationProp {
+    CUmemAllocationProp {
+        type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+        location: on_device(0),
+        ..Default::default()
+    }
+}
+
+fn shareable() -> CUmemAllocationProp {
+    CUmemAllocationProp {
+        requestedHandleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        ..props()
+    }
+}
+
+fn access(flags: u32) -> CUmemAccessDesc {
+    CUmemAccessDesc {
+        location: on_device(0),
+        flags: CUmemAccess_flags(flags),
+    }
+}
+
+fn create(bytes: usize) -> u64 {
+    let (mut handle, props) = (0, props());
+    ok!(cuMemCreate(&raw mut handle, bytes, &raw const props, 0));
+    handle
+}
+
+fn reserve(bytes: usize) -> CUdeviceptr {
+    let mut base = 0;
+    ok!(cuMemAddressReserve(&raw mut base, bytes, 0, 0, 0));
+    assert_eq!(base % MIB2 as u64, 0);
+    base
+}
+
+/// Gives all devices of this test that access.
+fn set_access(base: CUdeviceptr, bytes: usize, flags: u32) {
+    let wish = access(flags);
+    ok!(cuMemSetAccess(base, bytes, &raw const wish, 1));
+}
+
+fn used() -> usize {
+    let (mut free, mut total) = (0, 0);
+    ok!(cuMemGetInfo(&raw mut free, &raw mut total));
+    total - free
+}
+
+#[test]
+fn addresses_are_reserved() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let mut base = 0;
+    for bytes in [0, 4096, 65536, MIB2 + 4096] {
+        is!(c, 1, cuMemAddressReserve(&raw mut base, bytes, 0, 0, 0));
+    }
+    is!(
+        c,
+        1,
+        cuMemAddressReserve(&raw mut base, MIB2, 3 * MIB2, 0, 0)
+    );
+    is!(c, 1, cuMemAddressReserve(&raw mut base, MIB2, 0, 0, 1));
+    is!(c, 2, cuMemAddressReserve(&raw mut base, 1 << 48, 0, 0, 0));
+    is!(
+        c,
+        1,
+        cuMemAddressReserve(std::ptr::null_mut(), MIB2, 0, 0, 0)
+    );
+    for align in [0, 1, 4096, MIB2, 2 * MIB2, 1 << 30] {
+        ok!(cuMemAddressReserve(&raw mut base, MIB2, align, 0, 0));
+        assert_eq!(base % align.max(MIB2) as u64, 0);
+        is!(c, 0, cuMemAddressFree(base, MIB2));
+    }
+    let base = reserve(4 * MIB2);
+    is!(c, 1, cuMemAddressFree(base, MIB2));
+    is!(c, 1, cuMemAddressFree(base + MIB2 as u64, MIB2));
+    is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
+    is!(c, 1, cuMemAddressFree(base, 4 * MIB2));
+    // A wish is followed where it can be.
+    let (mut there, mut elsewhere) = (0, 0);
+    ok!(cuMemAddressReserve(&raw mut there, 2 * MIB2, 0, base, 0));
+    assert_eq!(there, base);
+    ok!(cuMemAddressReserve(
+        &raw mut elsewhere,
+        2 * MIB2,
+        0,
+        base,
+        0
+    ));
+    assert_ne!(elsewhere, base);
+    is!(
+        c,
+        1,
+        cuMemAddressReserve(&raw mut there, MIB2, 0, base + 4096, 0)
+    );
+    is!(c, 0, cuMemAddressFree(base, 2 * MIB2));
+    is!(c, 0, cuMemAddressFree(elsewhere, 2 * MIB2));
+}
+
+#[test]
+fn memory_is_made_without_an_address() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (props, mut handle, mut granule) = (props(), 0, 7);
+    let options = CUmemAllocationGranularity_flags;
+    for option in 0..2 {
+        ok!(cuMemGetAllocationGranularity(
+            &raw mut granule,
+            &raw const props,
+            options(option)
+        ));
+        assert_eq!(granule, MIB2);
+    }
+    is!(
+        c,
+        1,
+        cuMemGetAllocationGranularity(&raw mut granule, &raw const props, options(2))
+    );
+    for bytes in [0, 1, 65536, MIB2 - 1, MIB2 + 65536] {
+        is!(
+            c,
+            1,
+            cuMemCreate(&raw mut handle, bytes, &raw const props, 0)
+        );
+    }
+    is!(
+        c,
+        2,
+        cuMemCreate(&raw mut handle, 1 << 40, &raw const props, 0)
+    );
+    is!(
+        c,
+        1,
+        cuMemCreate(&raw mut handle, MIB2, &raw const props, 1)
+    );
+    is!(
+        c,
+        1,
+        cuMemCreate(std::ptr::null_mut(), MIB2, &raw const props, 0)
+    );
+    is!(
+        c,
+        1,
+        cuMemCreate(&raw mut handle, MIB2, std::ptr::null(), 0)
+    );
+    let mut other = props;
+    other.location = on_device(99);
+    is!(
+        c,
+        101,
+        cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
+    );
+    other = props;
+    other.location.type_ = Location::CU_MEM_LOCATION_TYPE_INVALID;
+    is!(
+        c,
+        1,
+        cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
+    );
+    other = props;
+    other.type_ = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_INVALID;
+    is!(
+        c,
+        1,
+        cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
+    );
+
+    // It is the device's memory from then on.
+    let before = used();
+    let handle = create(32 * MIB2);
+    let with = used();
+    is!(c, 0, cuMemRelease(handle));
+    // Other tests allocate meanwhile: at least that much, and no longer.
+    c.that(with >= before + 16 * MIB2, || {
+        format!("{before} bytes in use, with 64 MiB more {with}")
+    });
+    is!(c, 1, cuMemRelease(handle));
+    is!(c, 1, cuMemRelease(0));
+}
+
+#[test]
+fn mappings_of_one_memory_are_one_memory() {
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let write = gpu.kernel("faults.ptx", "fault_write");
+    let base = reserve(16 * MIB2);
+    let (first, second) = (create(4 * MIB2), create(4 * MIB2));
+    let at = |n: usize| base + (n * MIB2) as u64;
+    ok!(cuMemMap(base, 4 * MIB2, 0, first, 0));
+    is!(c, 1, cuMemMap(base, 4 * MIB2, 0, second, 0));
+    is!(c, 1, cuMemMap(at(2), 4 * MIB2, 0, second, 0));
+    is!(c, 1, cuMemMap(at(4) + 65536, 4 * MIB2, 0, second, 0));
+    for (bytes, offset) in [(2 * MIB2, 0), (2 * MIB2, 2 * MIB2), (8 * MIB2, 0)] {
+        is!(c, 801, cuMemMap(at(4), bytes, offset, second, 0));
+    }
+    is!(c, 1, cuMemMap(at(4), 0, 0, second, 0));
+    is!(c, 1, cuMemMap(at(4), 4 * MIB2, 0, second, 1));
+    is!(c, 1, cuMemMap(at(4), 4 * MIB2, 0, 0, 0));
+    ok!(cuMemMap(at(4), 4 * MIB2, 0, second, 0));
+    ok!(cuMemMap(at(8), 4 * MIB2, 0, first, 0));
+    let wish = access(3);
+    is!(c, 1, cuMemSetAccess(base, 16 * MIB2, &raw const wish, 1));
+    is!(c, 1, cuMemSetAccess(at(12), 4 * MIB2, &raw const wish, 1));
+    is!(c, 1, cuMemSetAccess(base, 0, &raw const wish, 1));
+    set_access(base, 12 * MIB2, 3);
+
+    // What a kernel writes through one address is there under the other.
+    gpu.launch(
+        write,
+        [1; 3],
+        [1; 3],
+        0,
+        &mut arguments![at(1) + 8, 4711_u32],
+    );
+    assert_eq!(gpu.read::<u32>(at(9) + 8, 1), [4711]);
+    assert_eq!(gpu.read::<u32>(at(5) + 8, 1), [0]);
+    // Copies and fills go over from one mapping to the next.
+    let pattern: Vec<u32> = (0..2 * MIB2 as u32 / 4)
+        .map(|i| i.wrapping_mul(77))
+        .collect();
+    gpu.write(at(3), &pattern);
+    assert_eq!(gpu.read::<u32>(at(3), pattern.len()), pattern);
+    assert_eq!(gpu.read::<u32>(at(11), MIB2 / 4), pattern[..MIB2 / 4]);
+    ok!(cuMemcpyDtoD(at(6), at(3), 2 * MIB2));
+    assert_eq!(gpu.read::<u32>(at(6), pattern.len()), pattern);
+    ok!(cuMemsetD32(at(3), 0x1234_5678, 2 * MIB2 / 4));
+    assert_eq!(gpu.read::<u32>(at(11) + 4, 1), [0x1234_5678]);
+    assert_eq!(gpu.read::<u32>(at(5) - 4, 1), [0x1234_5678]);
+    assert_eq!(gpu.read::<u32>(at(5), 1), [0]);
+    let mut word = 0_u32;
+    let to = (&raw mut word).cast::<c_void>();
+    is!(c, 1, cuMemcpyDtoH(to, at(13), 4));
+    is!(c, 1, cuMemcpyDtoH(to, at(12) - 2, 4));
+    is!(c, 1, cuMemFree(base));
+
+    // A handle is not needed by what is mapped.
+    let mut again = 0;
+    ok!(cuMemRetainAllocationHandle(
+        &raw mut again,
+        (at(9) + 12345) as *mut c_void
+    ));
+    assert_eq!(again, first);
+    for handle in [first, again, second] {
+        is!(c, 0, cuMemRelease(handle));
+    }
+    gpu.launch(write, [1; 3], [1; 3], 0, &mut arguments![at(8), 99_u32]);
+    assert_eq!(gpu.read::<u32>(base, 1), [99]);
+    is!(c, 1, cuMemAddressFree(base, 16 * MIB2));
+    is!(c, 1, cuMemUnmap(base, 2 * MIB2));
+    is!(c, 0, cuMemUnmap(base, 4 * MIB2));
+    is!(c, 1, cuMemcpyDtoH(to, base, 4));
+    assert_eq!(gpu.read::<u32>(at(8), 1), [99]);
+    is!(c, 0, cuMemUnmap(at(4), 8 * MIB2));
+    is!(c, 0, cuMemAddressFree(base, 16 * MIB2));
+}
+
+#[test]
+fn access_is_given_and_asked_for() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (base, handle) = (reserve(4 * MIB2), create(2 * MIB2));
+    ok!(cuMemMap(base, 2 * MIB2, 0, handle, 0));
+    let (location, mut flags) = (on_device(0), 9);
+    is!(
+        c,
+        0,
+        cuMemGetAccess(&raw mut flags, &raw const location, base)
+    );
+    assert_eq!(flags, 0);
+    let mut word = 5_u32;
+    let host = (&raw mut word).cast::<c_void>();
+    is!(c, 1, cuMemcpyHtoD(base, host, 4));
+    is!(c, 1, cuMemsetD32(base, 5, 1));
+    let wish = access(3);
+    is!(c, 1, cuMemSetAccess(base, 2 * MIB2, &raw const wish, 0));
+    is!(c, 1, cuMemSetAccess(base, 2 * MIB2, std::ptr::null(), 1));
+    for flags in [2, 7] {
+        let wish = access(flags);
+        is!(c, 1, cuMemSetAccess(base, 2 * MIB2, &raw const wish, 1));
+    }
+    set_access(base, 2 * MIB2, 3);
+    ok!(cuMemGetAccess(
+        &raw mut flags,
+        &raw const location,
+        base + 5
+    ));
+    assert_eq!(flags, 3);
+    is!(c, 0, cuMemcpyHtoD(base + 4, host, 4));
+    set_access(base, 2 * MIB2, 1);
+    ok!(cuMemGetAccess(&raw mut flags, &raw const location, base));
+    assert_eq!(flags, 1);
+    word = 0;
+    is!(c, 0, cuMemcpyDtoH(host, base + 4, 4));
+    assert_eq!(word, 5);
+    is!(c, 0, cuMemUnmap(base, 2 * MIB2));
+    // A new mapping has no access.
+    ok!(cuMemMap(base, 2 * MIB2, 0, handle, 0));
+    is!(
+        c,
+        0,
+        cuMemGetAccess(&raw mut flags, &raw const location, base)
+    );
+    assert_eq!(flags, 0);
+    is!(c, 0, cuMemUnmap(base, 2 * MIB2));
+    is!(c, 0, cuMemRelease(handle));
+    is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
+}
+
+/// Writes with a kernel to memory with that access, `offset` bytes behind it.
+fn kernel_writes(access: u32, offset: usize, code: u32) {
+    let mut gpu = Gpu::new();
+    let write = gpu.kernel("faults.ptx", "fault_write");
+    let (base, handle) = (reserve(2 * MIB2), create(MIB2));
+    ok!(cuMemMap(base, MIB2, 0, handle, 0));
+    if access != 0 {
+        set_access(base, MIB2, access);
+    }
+    let mut arguments = arguments![base + offset as u64, 1_u32];
+    let mut pointers = arguments.pointers();
+    ok!(cuLaunchKernel(
+        write,
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        0,
+        std::ptr::null_mut(),
+        pointers.as_mut_ptr(),
+        std::ptr::null_mut()
+    ));
+    let mut c = Codes::new();
+    is!(c, code, cuCtxSynchronize());
+}
+
+#[test]
+fn kernel_without_access() {
+    child!("kernel_without_access", { kernel_writes(0, 0, 700) });
+}
+
+#[test]
+fn kernel_that_writes_what_is_for_reading() {
+    child!("kernel_that_writes_what_is_for_reading", {
+        kernel_writes(1, 0, 700)
+    });
+}
+
+#[test]
+fn kernel_behind_what_is_mapped() {
+    child!("kernel_behind_what_is_mapped", {
+        kernel_writes(3, MIB2, 700)
+    });
+}
+
+#[test]
+fn kernel_reads_what_is_for_reading() {
+    let mut gpu = Gpu::new();
+    let read = gpu.kernel("faults.ptx", "fault_read");
+    let (base, handle, out) = (reserve(MIB2), create(MIB2), gpu.alloc(4));
+    ok!(cuMemMap(base, MIB2, 0, handle, 0));
+    set_access(base, MIB2, 3);
+    gpu.write(base + 64, &[1234_u32]);
+    set_access(base, MIB2, 1);
+    gpu.launch(read, [1; 3], [1; 3], 0, &mut arguments![base + 64, out]);
+    assert_eq!(gpu.read::<u32>(out, 1), [1234]);
+    ok!(cuMemUnmap(base, MIB2));
+    ok!(cuMemRelease(handle));
+    ok!(cuMemAddressFree(base, MIB2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_exported_and_imported() {
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let descriptor = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    let (props, mut handle, mut fd) = (shareable(), 0, -1_i32);
+    ok!(cuMemCreate(&raw mut handle, MIB2, &raw const props, 0));
+    let out = (&raw mut fd).cast::<c_void>();
+    ok!(cuMemExportToShareableHandle(out, handle, descriptor, 0));
+    assert!(fd >= 0);
+    // SAFETY: the descriptor is the caller's.
+    let exported = unsafe { OwnedFd::from_raw_fd(fd) };
+    is!(
+        c,
+        1,
+        cuMemExportToShareableHandle(out, handle, descriptor, 1)
+    );
+    let none = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
+    is!(c, 1, cuMemExportToShareableHandle(out, handle, none, 0));
+    let plain = create(MIB2);
+    is!(
+        c,
+        1,
+        cuMemExportToShareableHandle(out, plain, descriptor, 0)
+    );
+    let mut imported = 0;
+    let number = fd as usize as *mut c_void;
+    ok!(cuMemImportFromShareableHandle(
+        &raw mut imported,
+        number,
+        descriptor
+    ));
+    drop(exported);
+    let base = reserve(2 * MIB2);
+    ok!(cuMemMap(base, MIB2, 0, handle, 0));
+    ok!(cuMemMap(base + MIB2 as u64, MIB2, 0, imported, 0));
+    set_access(base, 2 * MIB2, 3);
+    gpu.write(base + 4, &[0xCAFE_u32]);
+    assert_eq!(gpu.read::<u32>(base + MIB2 as u64 + 4, 1), [0xCAFE]);
+    ok!(cuMemUnmap(base, 2 * MIB2));
+    for handle in [handle, imported, plain] {
+        ok!(cuMemRelease(handle));
+    }
+    ok!(cuMemAddressFree(base, 2 * MIB2));
+}
+
+#[test]
+fn what_is_said_of_mapped_addresses() {
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let base = reserve(4 * MIB2);
+    let at = base + MIB2 as u64 + 4096;
+    let ask = |attribute: CUpointer_attribute| {
+        let mut value = 0_u64;
+        let to = (&raw mut value).cast::<c_void>();
+        // SAFETY: no attribute that is asked for here is longer.
+        (unsafe { cuPointerGetAttribute(to, attribute, at) }.0, value)
+    };
+    type Attribute = CUpointer_attribute;
+    let context = Attribute::CU_POINTER_ATTRIBUTE_CONTEXT;
+    let mut range = (0, 0);
+    assert_eq!(ask(context).0, 1, "nothing is mapped");
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at)
+    );
+    let handle = create(2 * MIB2);
+    ok!(cuMemMap(base + MIB2 as u64, 2 * MIB2, 0, handle, 0));
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at)
+    );
+    assert_eq!(ask(Attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER), (1, 0));
+    set_access(base + MIB2 as u64, 2 * MIB2, 3);
+    ok!(cuMemGetAddressRange(&raw mut range.0, &raw mut range.1, at));
+    assert_eq!(range, (base + MIB2 as u64, 2 * MIB2));
+    for (attribute, value) in [
+        (context, 0),
+        (Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2),
+        (Attribute::CU_POINTER_ATTRIBUTE_DEVICE_POINTER, at),
+        (Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED, 0),
+        (Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 0),
+        (Attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, base),
+        (Attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE, 4 * MIB2 as u64),
+        (Attribute::CU_POINTER_ATTRIBUTE_MAPPED, 1),
+        (Attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, 3),
+        (
+            Attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+            2 * MIB2 as u64,
+        ),
+        (
+            Attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+            base + MIB2 as u64,
+        ),
+    ] {
+        let got = ask(attribute);
+        c.that(got == (0, value), || {
+            format!("{attribute:?}: {got:x?}, expected {value:x}")
+        });
+    }
+    let mut props = CUmemAllocationProp::default();
+    ok!(cuMemGetAllocationPropertiesFromHandle(
+        &raw mut props,
+        handle
+    ));
+    assert_eq!(props.location.type_, Location::CU_MEM_LOCATION_TYPE_DEVICE);
+    ok!(cuMemRelease(handle));
+    // The memory lives on, and is not to be mapped by this handle again.
+    is!(
+        c,
+        0,
+        cuMemGetAllocationPropertiesFromHandle(&raw mut props, handle)
+    );
+    is!(c, 1, cuMemMap(base, 2 * MIB2, 0, handle, 0));
+    ok!(cuMemUnmap(base + MIB2 as u64, 2 * MIB2));
+    ok!(cuMemAddressFree(base, 4 * MIB2));
+}
