@@ -1,20 +1,22 @@
 //! Launches: with arguments by pointers, with a packed buffer, and in the manner of CUDA 2.0.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream, CUtexref,
+    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
+    CUstream, CUtexref,
 };
 
 use super::args::Caller;
 use super::exports;
-use std::sync::Arc;
-
-use crate::driver::context;
+use crate::driver::capture;
+use crate::driver::context::{self, Context};
 use crate::driver::error::{Error, Result};
 use crate::driver::event;
 use crate::driver::function::{self, Function};
-use crate::driver::launch::{self, Checked, Shape};
+use crate::driver::graph::node::{Attributes, COOPERATIVE};
+use crate::driver::launch::{self, Checked, Ready, Shape};
 use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::settings;
@@ -80,6 +82,21 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// A launch with its arguments: an array of pointers, or a packed buffer.
+pub(super) fn ready(
+    c: Caller,
+    function: CUfunction,
+    shape: Shape,
+    context: &Arc<Context>,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Ready> {
+    let checked = launch::check(function as usize, shape, context)?;
+    let arguments = arguments(c, &checked, params, extra)?;
+    checked.with(arguments)
+}
+
+#[allow(clippy::too_many_arguments)] // as many as the exports have
 fn launch(
     c: Caller,
     function: CUfunction,
@@ -88,66 +105,101 @@ fn launch(
     mode: Mode,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
+    attributes: Attributes,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
-    let checked = launch::check(function as usize, shape, &stream)?;
+    let stream = stream::for_capture(hstream as usize, mode)?;
+    let checked = launch::check(function as usize, shape, &stream.context);
+    let checked = capture::spoil(&stream, checked)?;
     let arguments = arguments(c, &checked, params, extra)?;
-    checked.submit(arguments)
+    let packed = params.is_null() && !extra.is_null();
+    checked.with(arguments)?.submit(attributes, packed, &stream)
 }
 
 /// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative, and blocks of a cluster. Hints are
-/// taken and change nothing; what would change the result and cannot be done is refused.
+/// taken and change nothing; what would change the result and cannot be done is refused. All of them are kept for a node of
+/// a graph.
 fn attributes(
     c: Caller,
     list: *const CUlaunchAttribute,
     count: c_uint,
-) -> Result<(bool, Option<[u32; 3]>)> {
-    let (mut cooperative, mut clusters) = (false, None);
+) -> Result<(bool, Option<[u32; 3]>, Attributes)> {
+    let (mut cooperative, mut cluster) = (false, None);
+    let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
-        use CUlaunchAttributeID as Id;
-        // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
-        let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
-        match attribute.id {
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
-            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
-                let cluster = [cluster.x, cluster.y, cluster.z];
-                clusters = (cluster != [0; 3]).then_some(cluster);
-            }
-            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-            | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
-                // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
-                let event = unsafe { attribute.value.programmaticEvent.event };
-                event::get(event as usize)?;
-                return Err(Error::NOT_SUPPORTED);
-            }
-            Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
-                return Err(Error::NOT_SUPPORTED);
-            }
-            // An attribute of streams, not of launches.
-            Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
-            Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
-            | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
-                if settings::version() < 13020 =>
-            {
-                return Err(Error::INVALID_VALUE);
-            }
-            known if known.name().is_some() => {}
-            _ => return Err(Error::INVALID_VALUE),
+        kept.insert(attribute.id.0, words(&attribute.value));
+        match check_attribute(&attribute)? {
+            Asked::Cooperative(asked) => cooperative = asked,
+            Asked::Cluster(asked) => cluster = asked,
+            Asked::Nothing => {}
         }
     }
-    Ok((cooperative, clusters))
+    Ok((cooperative, cluster, kept))
 }
 
-/// The shape of a launch that is described by a structure.
-pub(super) fn shape(c: Caller, config: &CUlaunchConfig) -> Result<Shape> {
-    let (cooperative, cluster) = attributes(c, config.attrs, config.numAttrs)?;
-    Ok(Shape {
+/// The value of an attribute, whatever it is.
+pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
+    // SAFETY: the union is made of plain data and of this size; the callers' values have all bytes set, as they come from C.
+    unsafe {
+        std::ptr::from_ref(value)
+            .cast::<[u64; 8]>()
+            .read_unaligned()
+    }
+}
+
+/// What an attribute asks of a launch.
+pub(super) enum Asked {
+    Nothing,
+    Cooperative(bool),
+    /// Blocks of a cluster, if there are to be clusters.
+    Cluster(Option<[u32; 3]>),
+}
+
+/// Checks an attribute of a launch.
+pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
+    use CUlaunchAttributeID as Id;
+    // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
+    let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
+    match attribute.id {
+        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(Asked::Cooperative(flag != 0)),
+        Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+            let cluster = [cluster.x, cluster.y, cluster.z];
+            return Ok(Asked::Cluster((cluster != [0; 3]).then_some(cluster)));
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+        | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+            // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
+            let event = unsafe { attribute.value.programmaticEvent.event };
+            event::get(event as usize)?;
+            return Err(Error::NOT_SUPPORTED);
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+            return Err(Error::NOT_SUPPORTED);
+        }
+        // An attribute of streams, not of launches.
+        Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+        | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
+            if settings::version() < 13020 =>
+        {
+            return Err(Error::INVALID_VALUE);
+        }
+        known if known.name().is_some() => {}
+        _ => return Err(Error::INVALID_VALUE),
+    }
+    Ok(Asked::Nothing)
+}
+
+/// The shape of a launch that is described by a structure, and all its attributes.
+pub(super) fn shape(c: Caller, config: &CUlaunchConfig) -> Result<(Shape, Attributes)> {
+    let (cooperative, cluster, kept) = attributes(c, config.attrs, config.numAttrs)?;
+    let shape = Shape {
         grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
         cooperative,
         cluster,
-    })
+    };
+    Ok((shape, kept))
 }
 
 fn launch_ex(
@@ -160,8 +212,9 @@ fn launch_ex(
 ) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
-    let shape = shape(c, &config)?;
-    launch(c, function, shape, config.hStream, mode, params, extra)
+    let (shape, kept) = shape(c, &config)?;
+    let stream = config.hStream;
+    launch(c, function, shape, stream, mode, params, extra, kept)
 }
 
 /// The function that a call of CUDA 2.0 names: those need a context.
@@ -192,7 +245,7 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
 
 /// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, Mode::Legacy)?;
+    let stream = stream::for_capture(hstream as usize, Mode::Legacy)?;
     let mut old = function::get(function as usize)?.old().clone();
     old.params.resize(old.size, 0);
     let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
@@ -203,7 +256,10 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         cooperative: false,
         cluster: None,
     };
-    launch::check(function as usize, shape, &stream)?.submit(old.params)
+    let checked = launch::check(function as usize, shape, &stream.context)?;
+    checked
+        .with(old.params)?
+        .submit(Attributes::new(), false, &stream)
 }
 
 exports! {
@@ -212,7 +268,7 @@ exports! {
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
         let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
-        launch(c, function, shape, hstream, mode, params, extra)
+        launch(c, function, shape, hstream, mode, params, extra, Attributes::new())
     }
 
     fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [c, mode] (config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) {
@@ -224,7 +280,8 @@ exports! {
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
     ) {
         let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
-        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut())
+        let kept = Attributes::from([(COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0])]);
+        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut(), kept)
     }
 
     fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {

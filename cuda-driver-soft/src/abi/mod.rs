@@ -8,11 +8,15 @@
 
 mod args;
 mod beside;
+mod capture;
 mod context;
 mod copy;
 mod device;
 mod event;
 mod function;
+mod graph;
+mod graph_exec;
+mod graph_nodes;
 mod image;
 mod ipc;
 mod launch;
@@ -23,6 +27,7 @@ mod memory;
 mod memory_operation;
 mod memset;
 mod module;
+mod node_params;
 mod occupancy;
 mod pool;
 mod process;

@@ -3,14 +3,19 @@
 use std::ffi::{c_int, c_void};
 
 use cuda_driver_sys::{
-    CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType,
-    CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps,
-    CUmemoryPool, CUstream,
+    CUDA_MEM_ALLOC_NODE_PARAMS, CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc,
+    CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUstream,
 };
 
 use super::args::Caller;
 use super::exports;
+use crate::driver::capture;
+use crate::driver::context;
+use crate::driver::device;
 use crate::driver::error::{Error, Result};
+use crate::driver::graph::memory::GraphMemory;
+use crate::driver::graph::node::AllocNode;
 use crate::driver::pool::{self, Value};
 use crate::driver::process::{driver, driver_without_fault};
 use crate::driver::stream::{self, Mode};
@@ -23,7 +28,7 @@ fn alloc(
     hstream: CUstream,
     mode: Mode,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
+    let stream = stream::for_capture(hstream as usize, mode)?;
     let out = c.out(out)?;
     out.set(pool::alloc(
         bytes as u64,
@@ -54,6 +59,40 @@ fn check_type(kind: CUmemAllocationType) -> Result<()> {
     }
 }
 
+/// Memory that a node of a graph is to allocate.
+pub(super) fn alloc_node(
+    c: Caller,
+    props: &CUmemPoolProps,
+    access: *const CUmemAccessDesc,
+    count: usize,
+    bytes: usize,
+) -> Result<AllocNode> {
+    driver_without_fault()?;
+    check_type(props.allocType)?;
+    let ordinal = ordinal(&props.location)?;
+    device::get(ordinal)?;
+    // What other devices may do with it changes nothing, since all memory is in one address space.
+    for wish in c.array(access, count)? {
+        device::get(self::ordinal(&wish.location)?)?;
+    }
+    let context = context::current()?;
+    Ok(AllocNode {
+        memory: GraphMemory::new(&context, bytes as u64)?,
+        ordinal,
+    })
+}
+
+/// What a node is asked to allocate.
+pub(super) fn alloc_params(node: &AllocNode) -> CUDA_MEM_ALLOC_NODE_PARAMS {
+    let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
+    params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    params.poolProps.location.anonymous1.id = node.ordinal;
+    params.bytesize = node.memory.bytes as usize;
+    params.dptr = node.memory.address;
+    params
+}
+
 exports! {
     fn cuMemAllocAsync | cuMemAllocAsync_ptsz [c, mode] (out: *mut CUdeviceptr, bytes: usize, hstream: CUstream) {
         alloc(c, out, bytes, None, hstream, mode)
@@ -64,7 +103,7 @@ exports! {
     }
 
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz [_c, mode] (address: CUdeviceptr, hstream: CUstream) {
-        pool::free(address, &stream::for_work(hstream as usize, mode)?)
+        pool::free(address, &stream::for_capture(hstream as usize, mode)?)
     }
 
     fn cuDeviceGetDefaultMemPool [c] (out: *mut CUmemoryPool, device: CUdevice) {
@@ -105,6 +144,7 @@ exports! {
 
     fn cuMemPoolCreate [c] (out: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         driver_without_fault()?;
+        capture::check_unsafe()?;
         let (out, props) = (c.out(out)?, c.read(props)?);
         check_type(props.allocType)?;
         if props.handleTypes != CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE {
@@ -116,10 +156,12 @@ exports! {
     }
 
     fn cuMemPoolDestroy [_c] (pool: CUmemoryPool) {
+        capture::check_unsafe()?;
         pool::destroy(pool as usize)
     }
 
     fn cuMemPoolTrimTo [_c] (pool: CUmemoryPool, keep: usize) {
+        capture::check_unsafe()?;
         pool::get(pool as usize)?.trim(keep as u64);
         Ok(())
     }

@@ -90,6 +90,19 @@ pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Fu
     Ok(function)
 }
 
+/// The context that a node of a graph launches a function in: its own; of a `CUkernel` the one that is given, or the current.
+pub(crate) fn context_for_node(handle: usize, given: usize) -> Result<Arc<Context>> {
+    let driver = driver_without_fault()?;
+    if driver.kernels.get(handle).is_ok() {
+        return if given == 0 {
+            context::current()
+        } else {
+            context::by_handle(given)
+        };
+    }
+    context::by_handle(get(handle)?.context_id as usize)
+}
+
 impl Function {
     pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<exec::Kernel>) -> Function {
         Function {

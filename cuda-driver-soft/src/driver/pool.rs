@@ -10,9 +10,12 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::capture;
 use super::context::Context;
 use super::device::{self, Device};
 use super::error::{Error, Result};
+use super::graph::memory::{self as graph_memory, GraphMemory};
+use super::graph::node::{Action, AllocNode};
 use super::memory;
 use super::process::{driver, driver_without_fault};
 use super::stream::StreamRef;
@@ -345,8 +348,22 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         Some(handle) => get(handle)?,
         None => get(of_device(context.device)?.current)?,
     };
+    let capturing = stream.is_capturing();
+    if !capturing {
+        capture::check_unsafe()?;
+    }
     if bytes == 0 {
         return Ok(0);
+    }
+    if capturing {
+        let memory = GraphMemory::new(context, bytes)?;
+        let address = memory.address;
+        let node = AllocNode {
+            memory,
+            ordinal: context.device.ordinal,
+        };
+        capture::add(stream, Action::Alloc(node))?;
+        return Ok(address);
     }
     let address = memory::allocate(context, Kind::Device, bytes).or_else(|error| match error {
         Error::OUT_OF_MEMORY => alloc_after_frees(context, bytes),
@@ -400,8 +417,20 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
 
 /// `cuMemFreeAsync`, of what `cuMemFree` frees, too; but as recorded not of managed memory. Freeing NULL does nothing.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
+    let capturing = stream.is_capturing();
+    if !capturing {
+        capture::check_unsafe()?;
+    }
     if address == 0 {
         return Ok(());
+    }
+    let of_graph = graph_memory::at(address);
+    if capturing {
+        let memory = of_graph.ok_or(Error::INVALID_VALUE)?;
+        return capture::add(stream, Action::Free(memory));
+    }
+    if let Some(memory) = of_graph {
+        return graph_memory::free_async(memory, stream);
     }
     let allocation = begin_free(address)?;
     let task = move || {
