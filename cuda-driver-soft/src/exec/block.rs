@@ -263,11 +263,23 @@ impl Block {
             return Ok(());
         };
         let id = id as usize;
+        let plain = arrival.op == BarOp::Sync && arrival.count.is_none();
         let Some(barrier) = self.barriers[..BARRIERS].get_mut(id) else {
             return Err(format!(
                 "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
             ));
         };
+        if plain && barrier.count.is_none() {
+            // The most usual one.
+            barrier.arrived += 32;
+            self.in_use |= 1 << id;
+            self.states[w] = State::Waiting(id);
+            self.waiting_for[w] = BarOp::Sync;
+            if barrier.arrived >= self.left as u32 * 32 {
+                self.complete(frames, id);
+            }
+            return Ok(());
+        }
         match arrival.count {
             Some(count) if count == 0 || !count.is_multiple_of(32) => {
                 return Err(format!(

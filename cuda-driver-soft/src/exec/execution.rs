@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::code::Code;
 use super::fault::{Fault, FaultKind};
+use super::frame::lane_rows;
 use super::isa::Isa;
 use super::kernel::Kernel;
 use super::worker::Worker;
@@ -40,6 +41,8 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
+    /// Warps whose lanes go the same way may run the code that is made for such; results are the same without it.
+    pub converged: bool,
     /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
     /// functions, or through pointers. What is known comes on top; both together are at most what a thread can have.
     pub stack_limit: u64,
@@ -67,6 +70,7 @@ impl Default for Options {
         Options {
             budget: None,
             isa: Isa::best(),
+            converged: true,
             stack_limit: 128 << 10,
             heap_limit: 8 << 20,
             parallel: *PARALLEL.get_or_init(from_environment),
@@ -182,10 +186,11 @@ impl Launch {
             Isa::Baseline
         };
         let image = self.kernel.image();
+        let grid = lane_rows(self.block).is_some_and(|rows| rows.count() > 1);
         let mut codes = vec![None; image.module.functions.len()];
         let mut refused = None;
         for id in self.kernel.reachable() {
-            match image.code(*id, isa) {
+            match image.code(*id, isa, grid) {
                 Some(Ok(code)) => codes[id.0 as usize] = Some(Arc::clone(code)),
                 Some(Err(cannot)) => {
                     refused.get_or_insert((cannot.opcode.clone(), cannot.line));

@@ -4,8 +4,9 @@ use super::block::Outcome;
 use super::cluster::Cluster;
 use super::execution::{Execution, Taken};
 use super::fault::{Fault, FaultKind};
-use super::frame::Frames;
+use super::frame::{Frames, lane_rows};
 use super::machine::Machine;
+use super::semantics::affine::Rows;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
@@ -53,6 +54,7 @@ impl<'e> Worker<'e> {
             output: Vec::new(),
             owner: kernel.image().owner,
             live: 0,
+            rows: lane_rows(launch.block).unwrap_or(Rows::ONE),
             warp: 0,
             clusters: launch.options.cluster.is_some(),
             steps: 0,

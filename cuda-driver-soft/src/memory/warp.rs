@@ -58,6 +58,8 @@ pub(crate) struct AccessCache<'m> {
     base: u64,
     /// What leads from its addresses to the host's.
     to_host: u64,
+    /// How often the addresses had another pattern.
+    misses: u32,
 }
 
 /// Where the lanes of an access are on the host. Each place is valid for the access, and aligned.
@@ -109,6 +111,7 @@ impl Default for AccessCache<'_> {
             record: None,
             base: 0,
             to_host: 0,
+            misses: 0,
         }
     }
 }
@@ -184,6 +187,52 @@ impl<'m> AccessCache<'m> {
         let fits = length >= self.span && offset <= length - self.span;
         let aligned = offset & (bytes - 1) == 0;
         (fits && aligned).then(|| host.wrapping_add(offset as usize))
+    }
+
+    /// Where the lanes are whose addresses have no pattern, if all are in the allocation of the last access: what leads from
+    /// addresses to the host's. Now and then nothing is said, so that a new pattern is learned.
+    #[inline(always)]
+    pub(crate) fn scattered(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+    ) -> Option<u64> {
+        let length = self.record?.length();
+        self.inside(addresses, mask, bytes, (self.base, length))?;
+        Some(self.to_host)
+    }
+
+    /// The same for memory that starts at address `start` in its space and has `length` bytes from `host` on.
+    #[inline(always)]
+    pub(crate) fn scattered_in(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+        (start, length, host): (u64, u64, *mut u8),
+    ) -> Option<u64> {
+        self.inside(addresses, mask, bytes, (start, length))?;
+        Some((host as u64).wrapping_sub(start))
+    }
+
+    #[inline(always)]
+    fn inside(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+        (start, length): (u64, u64),
+    ) -> Option<()> {
+        let last = length.checked_sub(bytes)?;
+        let (mut fits, mut bits) = (true, 0);
+        for i in lanes::iter(mask) {
+            fits &= addresses[i].wrapping_sub(start) <= last;
+            bits |= addresses[i];
+        }
+        let aligned = bits & (bytes - 1) == 0;
+        self.misses = self.misses.wrapping_add(1);
+        (fits && aligned && !self.misses.is_power_of_two()).then_some(())
     }
 
     /// Remembers the pattern of these addresses. False if they are too far apart to be one.

@@ -57,6 +57,16 @@ pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
 }
 
+/// The same, at a barrier for all threads of the block: `mods` is its number.
+pub(crate) fn barrier() -> Handlers {
+    Rare::compile::<Barrier>()
+}
+
+/// The same, at the end of a kernel.
+pub(crate) fn end() -> Handlers {
+    Rare::compile::<End>()
+}
+
 struct Jump;
 
 impl Body for Jump {
@@ -226,6 +236,35 @@ impl Body for Act {
         _mask: Mask,
     ) -> Flow {
         Flow::Act
+    }
+}
+
+struct Barrier;
+
+impl Body for Barrier {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        m.target = inst.mods;
+        Flow::Barrier
+    }
+}
+
+struct End;
+
+impl Body for End {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::End
     }
 }
 

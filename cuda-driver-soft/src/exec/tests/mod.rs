@@ -10,6 +10,7 @@ mod operands;
 mod scheduling;
 mod stack;
 mod together;
+mod typical;
 mod video;
 mod waiting;
 mod wgmma;
@@ -27,6 +28,7 @@ struct Bench {
 }
 
 /// Arguments of a launch, laid out as the kernel wants them.
+#[derive(Clone, Copy)]
 enum Arg {
     U32(u32),
     U64(u64),
