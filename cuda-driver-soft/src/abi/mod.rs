@@ -7,6 +7,7 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod batch;
 mod beside;
 mod context;
 mod copy;
@@ -29,6 +30,7 @@ mod process;
 mod real;
 mod rect;
 mod stream;
+mod stream_attribute;
 mod table;
 mod tensor_map;
 mod virtual_memory;

@@ -30,6 +30,7 @@ pub(crate) mod process;
 pub(crate) mod profile;
 pub(crate) mod rect;
 pub(crate) mod stream;
+pub(crate) mod stream_attribute;
 pub(crate) mod tensor_map;
 pub(crate) mod virtual_memory;
 pub(crate) mod work;
