@@ -44,6 +44,7 @@ mod no_context;
 mod occupancy;
 mod order;
 mod parameters;
+mod pool_kinds;
 mod pools;
 mod primary_context;
 mod printing;
