@@ -26,6 +26,7 @@ mod heap;
 mod integer_arithmetic;
 mod interprocess;
 mod jit;
+mod launch_attributes;
 mod launch_objects;
 mod launches;
 mod libraries;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::driver::context;
 use crate::driver::error::{Error, Result};
-use crate::driver::event;
+use crate::driver::event::{self, Event};
 use crate::driver::function::{self, Function};
 use crate::driver::launch::{self, Checked, Shape};
 use crate::driver::process::driver_without_fault;
@@ -97,21 +97,28 @@ fn launch(
     checked.submit(arguments)
 }
 
-/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative. Hints are taken and change
-/// nothing; what would change the result and cannot be done is refused.
+/// What the attributes of `cuLaunchKernelEx` ask for.
+#[derive(Default)]
+struct Asked {
+    cooperative: bool,
+    /// Events that the launch records when its blocks say so, or have begun: at the latest when it is done, as here.
+    events: Vec<Arc<Event>>,
+}
+
+/// Reads attributes. Hints are taken and change nothing; what would change the result and cannot be done is refused.
 fn attributes(
     c: Caller,
     list: *const CUlaunchAttribute,
     count: c_uint,
     grid: [u32; 3],
-) -> Result<bool> {
-    let mut cooperative = false;
+) -> Result<Asked> {
+    let mut asked = Asked::default();
     for attribute in c.array(list, count as usize)? {
         use CUlaunchAttributeID as Id;
         // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
         let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
         match attribute.id {
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = flag != 0,
+            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => asked.cooperative = flag != 0,
             Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
                 let cluster = [cluster.x, cluster.y, cluster.z];
                 if cluster == [0; 3] || cluster == [1; 3] {
@@ -132,8 +139,21 @@ fn attributes(
             | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
                 // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
                 let event = unsafe { attribute.value.programmaticEvent.event };
-                event::get(event as usize)?;
-                return Err(Error::NOT_SUPPORTED);
+                asked.events.push(event::get(event as usize)?);
+            }
+            // As recorded: a hint of nothing in one dimension is no cluster.
+            Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+                let cluster = [cluster.x, cluster.y, cluster.z];
+                if cluster != [0; 3] && cluster.contains(&0) {
+                    return Err(Error::INVALID_CLUSTER_SIZE);
+                }
+            }
+            // As recorded: switches with two settings.
+            Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+            | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+                if !matches!(flag, 0 | 1) =>
+            {
+                return Err(Error::INVALID_VALUE);
             }
             Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
                 return Err(Error::NOT_SUPPORTED);
@@ -150,7 +170,7 @@ fn attributes(
             _ => return Err(Error::INVALID_VALUE),
         }
     }
-    Ok(cooperative)
+    Ok(asked)
 }
 
 fn launch_ex(
@@ -164,13 +184,17 @@ fn launch_ex(
     driver_without_fault()?;
     let config = c.read(config)?;
     let grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
+    let asked = attributes(c, config.attrs, config.numAttrs, grid)?;
     let shape = Shape {
         grid,
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
-        cooperative: attributes(c, config.attrs, config.numAttrs, grid)?,
+        cooperative: asked.cooperative,
     };
-    launch(c, function, shape, config.hStream, mode, params, extra)
+    launch(c, function, shape, config.hStream, mode, params, extra)?;
+    let stream = stream::for_work(config.hStream as usize, mode)?;
+    let mut events = asked.events.into_iter();
+    events.try_for_each(|event| event.record(&stream))
 }
 
 /// The function that a call of CUDA 2.0 names: those need a context.

@@ -128,6 +128,7 @@ pub const REAL: &[&str] = &[
     "cuLibraryGetGlobal",
     "cuLibraryGetKernel",
     "cuLibraryGetKernelCount",
+    "cuLibraryGetManaged",
     "cuLibraryGetModule",
     "cuLibraryLoadData",
     "cuLibraryLoadFromFile",
