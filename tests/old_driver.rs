@@ -11,8 +11,8 @@ use std::sync::OnceLock;
 use cuda_driver::sys::library::hooks::DriverVersion;
 use cuda_driver::sys::library::{Options, Source, set_default_with};
 use cuda_driver::sys::{
-    CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, CUresult,
-    Function, Library,
+    CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, Function,
+    Library,
 };
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream, checked};
 
@@ -140,12 +140,7 @@ fn graphs_are_as_the_newer_exports_make_them() {
     let driver = install();
     let context = Context::create(Device::first().expect("a device")).expect("a context");
     // SAFETY: it takes nothing but flags.
-    let graph = match unsafe { checked::graph_create(0) } {
-        Err(error) if error.code() == CUresult::CUDA_ERROR_NOT_SUPPORTED => {
-            return common::needs("a driver with graphs, which the software driver is not");
-        }
-        graph => graph.expect("a graph"),
-    };
+    let graph = unsafe { checked::graph_create(0) }.expect("a graph");
     assert!(!has_newer(), "the newer exports are hidden");
     // The driver crashes where a kernel's node is added and no context is current.
     let _current = context.push().expect("it is current");

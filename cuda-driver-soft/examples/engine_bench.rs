@@ -1,6 +1,9 @@
 //! What the engine costs: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft [-- baseline] [KERNEL]`
+//! `cargo run --release --example engine_bench -p cuda-driver-soft [-- baseline] [plain] [short] [KERNEL]`
+//!
+//! `baseline`: with the instructions that every CPU has. `plain`: also without the code for converged warps, and how many
+//! times as long that takes. `short`: a fifth of a second each, not two.
 
 use cuda_driver_soft::exec::{Isa, Launch, Options, Program, Progress};
 use cuda_driver_soft::memory::{Kind, space};
@@ -44,16 +47,28 @@ fn processor_time() -> Duration {
     }
 }
 
-/// Runs a launch until two seconds are over and prints the best time, unless the command line names another kernel.
-fn time(isa: Isa, name: &str, kernel: &str, grid: [u32; 3], block: [u32; 3], args: &[&[u8]]) {
-    let mut asked = std::env::args()
-        .skip(1)
-        .filter(|a| a != "baseline")
-        .peekable();
-    if asked.peek().is_some() && asked.all(|a| a != kernel) {
+/// A launch to be timed.
+struct Case<'a> {
+    module: &'a str,
+    kernel: &'a str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    args: &'a [&'a [u8]],
+}
+
+/// Runs launches in turn, with and without the code for converged warps, and prints the best times.
+fn time(asked: &Asked, case: &Case<'_>) {
+    let Case {
+        module,
+        kernel,
+        grid,
+        block,
+        args,
+    } = *case;
+    if !asked.kernels.is_empty() && asked.kernels.iter().all(|k| k != kernel) {
         return;
     }
-    let program = program(name);
+    let program = program(module);
     let kernel = program
         .kernel(kernel)
         .unwrap_or_else(|| panic!("no kernel {kernel}"));
@@ -62,49 +77,75 @@ fn time(isa: Isa, name: &str, kernel: &str, grid: [u32; 3], block: [u32; 3], arg
         params[offset as usize..(offset + size) as usize].copy_from_slice(arg);
     }
     let threads: u64 = grid.iter().chain(&block).map(|n| u64::from(*n)).product();
-    let mut best = Duration::MAX;
+    let mut best = [Duration::MAX; 2];
     let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(2) {
-        let launch = Launch {
-            kernel: Arc::clone(&kernel),
-            grid,
-            block,
-            dynamic_shared: 0,
-            params: params.clone().into(),
-            options: Options {
-                isa,
-                ..Options::default()
-            },
-        };
-        let start = processor_time();
-        let execution = launch.start();
-        let progress = execution.work(u64::MAX);
-        best = best.min(processor_time() - start);
-        assert_eq!(progress, Progress::Finished);
-        if let Some(fault) = execution.fault() {
-            panic!("{fault}");
+    while begin.elapsed() < asked.long {
+        for (converged, best) in [true, false].into_iter().zip(&mut best) {
+            if !converged && !asked.plain {
+                continue;
+            }
+            let launch = Launch {
+                kernel: Arc::clone(&kernel),
+                grid,
+                block,
+                dynamic_shared: 0,
+                params: params.clone().into(),
+                options: Options {
+                    isa: asked.isa,
+                    converged,
+                    ..Options::default()
+                },
+            };
+            let start = processor_time();
+            let execution = launch.start();
+            let progress = execution.work(u64::MAX);
+            *best = (processor_time() - start).min(*best);
+            assert_eq!(progress, Progress::Finished);
+            if let Some(fault) = execution.fault() {
+                panic!("{fault}");
+            }
         }
     }
-    println!(
-        "{:16} {:8.2} ns a thread",
-        kernel.name(),
-        best.as_nanos() as f64 / threads as f64
-    );
+    let each = |time: Duration| time.as_nanos() as f64 / threads as f64;
+    let [x, y, _] = block;
+    let block = format!("{x} x {y}");
+    print!("{:16} {block:8} {:8.2}", kernel.name(), each(best[0]));
+    if asked.plain {
+        print!(
+            " {:8.2} {:5.2}",
+            each(best[1]),
+            each(best[1]) / each(best[0])
+        );
+    }
+    println!();
+}
+
+/// What the command line asks for.
+struct Asked {
+    isa: Isa,
+    plain: bool,
+    long: Duration,
+    kernels: Vec<String>,
 }
 
 fn main() {
-    let isa = if std::env::args().any(|a| a == "baseline") {
-        Isa::Baseline
-    } else {
-        Isa::best()
+    let mut asked = Asked {
+        isa: Isa::best(),
+        plain: false,
+        long: Duration::from_secs(2),
+        kernels: Vec::new(),
     };
-    println!("{isa:?}");
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "baseline" => asked.isa = Isa::Baseline,
+            "plain" => asked.plain = true,
+            "short" => asked.long = Duration::from_millis(200),
+            _ => asked.kernels.push(argument),
+        }
+    }
+    println!("{:?}; nanoseconds a thread", asked.isa);
     let n: u32 = 1 << 20;
-    let (a, b, c) = (
-        alloc(4 * u64::from(n)),
-        alloc(4 * u64::from(n)),
-        alloc(4 * u64::from(n)),
-    );
+    let [a, b, c] = [(); 3].map(|()| alloc(4 * u64::from(n)));
     let values: Vec<u8> = (0..n)
         .flat_map(|i| (i as f32 / 7.0).to_le_bytes())
         .collect();
@@ -114,42 +155,66 @@ fn main() {
             .unwrap_or_else(|e| panic!("{e}"));
     }
     let [a, b, c] = [a, b, c].map(u64::to_le_bytes);
-    let (count, long) = (n.to_le_bytes(), u64::from(n).to_le_bytes());
+    let time = |module, kernel, grid: (u32, u32), block: (u32, u32), args: &[&[u8]]| {
+        let case = Case {
+            module,
+            kernel,
+            grid: [grid.0, grid.1, 1],
+            block: [block.0, block.1, 1],
+            args,
+        };
+        time(&asked, &case);
+    };
+    let number = u32::to_le_bytes;
+    let (count, long) = (number(n), u64::from(n).to_le_bytes());
+    let blocks = (n / 256, 1);
+    let row = (256, 1);
     time(
-        isa,
         "vector_add",
         "vector_add",
-        [n / 256, 1, 1],
-        [256, 1, 1],
+        blocks,
+        row,
         &[&a, &b, &c, &count],
     );
     let factor = 1.5f32.to_le_bytes();
+    time("saxpy", "saxpy", blocks, row, &[&factor, &a, &b, &long]);
+    time("reduce", "reduce_sum_f32", blocks, row, &[&a, &b, &count]);
+    let side = number(64);
+    let product: [&[u8]; 6] = [&a, &b, &c, &side, &side, &side];
+    time("matmul", "matmul_f32", (4, 4), (16, 16), &product);
+
+    let side = number(1024);
+    let picture: [&[u8]; 4] = [&a, &b, &side, &side];
+    time("typical", "stencil", (64, 64), (16, 16), &picture);
+    time("typical", "stencil", (32, 128), (32, 8), &picture);
+    time("typical", "transpose", (64, 64), (16, 16), &picture);
+    time("typical", "transpose_rows", (32, 32), (32, 8), &picture);
+    time("typical", "blur", (64, 64), (16, 16), &picture);
+    time("typical", "blur", (32, 128), (32, 8), &picture);
+    time("typical", "grey", blocks, row, &[&a, &b, &count]);
     time(
-        isa,
-        "saxpy",
-        "saxpy",
-        [n / 256, 1, 1],
-        [256, 1, 1],
-        &[&factor, &a, &b, &long],
+        "typical",
+        "scale_four",
+        (256, 1),
+        row,
+        &[&a, &b, &number(n / 4)],
     );
+    time("typical", "histogram", (64, 1), row, &[&a, &c, &count]);
+    time("typical", "scan", blocks, row, &[&a, &b]);
+    time("typical", "softmax", (256, 1), row, &[&a, &b, &side]);
     time(
-        isa,
-        "reduce",
-        "reduce_sum_f32",
-        [n / 256, 1, 1],
-        [256, 1, 1],
-        &[&a, &b, &count],
+        "typical",
+        "bodies",
+        (4, 1),
+        (128, 1),
+        &[&a, &b, &number(512)],
     );
-    let side = 64u32.to_le_bytes();
-    time(
-        isa,
-        "matmul",
-        "matmul_f32",
-        [4, 4, 1],
-        [16, 16, 1],
-        &[&a, &b, &c, &side, &side, &side],
-    );
-    let small = (1u32 << 14).to_le_bytes();
+    time("typical", "hash", (64, 1), row, &[&b, &number(64)]);
+    let side = number(128);
+    let product: [&[u8]; 6] = [&a, &b, &c, &side, &side, &side];
+    time("typical.sm_80", "gemm_half", (8, 4), (64, 1), &product);
+
+    let small = number(1 << 14);
     let numbers: Vec<u8> = (0..1u32 << 14)
         .flat_map(|i| (i + 1).to_le_bytes())
         .collect();
@@ -157,13 +222,6 @@ fn main() {
         .write(u64::from_le_bytes(a), &numbers)
         .unwrap_or_else(|e| panic!("{e}"));
     for kernel in ["collatz", "nested", "loops"] {
-        time(
-            isa,
-            "divergent",
-            kernel,
-            [64, 1, 1],
-            [256, 1, 1],
-            &[&a, &b, &small],
-        );
+        time("divergent", kernel, (64, 1), row, &[&a, &b, &small]);
     }
 }

@@ -23,7 +23,7 @@ fn main() -> std::process::ExitCode {
             && !s.opcode.contains(".sync")
     };
     let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);
-    let chunks = new.chunks(CHUNK).map(|chunk| ("9.5", "sm_90", chunk));
+    let chunks = new.chunks(CHUNK).map(|chunk| ("9.5", "sm_90a", chunk));
     for (version, target, chunk) in chunks.chain([("6.0", "sm_60", old.as_slice())]) {
         let unsupported = unsupported(version, target, chunk, &mut wrong);
         for (i, sample) in chunk.iter().enumerate() {

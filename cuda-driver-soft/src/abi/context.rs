@@ -9,6 +9,7 @@ use cuda_driver_sys::{
 
 use super::args::{Caller, set};
 use super::exports;
+use crate::driver::capture;
 use crate::driver::context::{self, Context};
 use crate::driver::error::{Error, Result};
 use crate::driver::process::{driver, driver_without_fault};
@@ -171,7 +172,9 @@ exports! {
     }
 
     fn cuCtxSetLimit [c] (limit: CUlimit, value: usize) {
-        context::current()?.options().limits.set(limit.0, value as u64)
+        let context = context::current()?;
+        capture::check_unsafe()?;
+        context.options().limits.set(limit.0, value as u64)
     }
 
     fn cuCtxGetCacheConfig [c] (out: *mut CUfunc_cache) {

@@ -7,14 +7,22 @@ use cuda_driver_sys::{CUcontext, CUevent, CUstream};
 use super::args::Caller;
 use super::exports;
 use crate::driver::error::{Error, Result};
+use crate::driver::graph::node::{Action, EventNode};
 use crate::driver::stream::Mode;
 use crate::driver::workers::in_host_function;
-use crate::driver::{context, event, stream};
+use crate::driver::{capture, context, event, stream};
 
 fn record(hevent: CUevent, hstream: CUstream, mode: Mode, flags: c_uint) -> Result<()> {
     let stream = stream::named(hstream as usize, mode)?;
     let event = event::get(hevent as usize)?;
-    stream::check_external(flags)?;
+    if stream::is_external(flags, &stream)? {
+        let node = EventNode {
+            handle: hevent as usize,
+            event,
+        };
+        return capture::add(&stream, Action::Record(node));
+    }
+    capture::check_legacy(&stream)?;
     event.record(&stream)
 }
 

@@ -1,26 +1,26 @@
 //! Launches: with arguments by pointers, with a packed buffer, and in the manner of CUDA 2.0.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchConfig, CUstream, CUtexref,
+    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
+    CUstream, CUtexref,
 };
 
 use super::args::Caller;
 use super::exports;
-use std::sync::Arc;
-
-use crate::driver::context;
+use crate::driver::capture;
+use crate::driver::context::{self, Context};
 use crate::driver::error::{Error, Result};
 use crate::driver::event::{self, Event};
 use crate::driver::function::{self, Function};
-use crate::driver::launch::{self, Checked, Shape};
+use crate::driver::graph::node::{Attributes, COOPERATIVE};
+use crate::driver::launch::{self, Checked, Ready, Shape};
 use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::settings;
 
-/// Blocks that a cluster may have where nothing else was asked for.
-const MOST_BLOCKS_OF_A_CLUSTER: u64 = 8;
 /// Bytes of arguments that a launch may have, for any architecture.
 const MOST_PARAMS: usize = 32764;
 
@@ -82,6 +82,21 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
     }
 }
 
+/// A launch with its arguments: an array of pointers, or a packed buffer.
+pub(super) fn ready(
+    c: Caller,
+    function: CUfunction,
+    shape: Shape,
+    context: &Arc<Context>,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Ready> {
+    let checked = launch::check(function as usize, shape, context)?;
+    let arguments = arguments(c, &checked, params, extra)?;
+    checked.with(arguments)
+}
+
+#[allow(clippy::too_many_arguments)] // as many as the exports have
 fn launch(
     c: Caller,
     function: CUfunction,
@@ -90,87 +105,129 @@ fn launch(
     mode: Mode,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
+    attributes: Attributes,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
-    let checked = launch::check(function as usize, shape, &stream)?;
+    let stream = stream::for_capture(hstream as usize, mode)?;
+    let checked = launch::check(function as usize, shape, &stream.context);
+    let checked = capture::spoil(&stream, checked)?;
     let arguments = arguments(c, &checked, params, extra)?;
-    checked.submit(arguments)
+    let packed = params.is_null() && !extra.is_null();
+    checked.with(arguments)?.submit(attributes, packed, &stream)
 }
 
-/// What the attributes of `cuLaunchKernelEx` ask for.
-#[derive(Default)]
-struct Asked {
+/// What the attributes of a launch ask for.
+struct Described {
     cooperative: bool,
-    /// Events that the launch records when its blocks say so, or have begun: at the latest when it is done, as here.
+    cluster: Option<[u32; 3]>,
+    kept: Attributes,
     events: Vec<Arc<Event>>,
 }
 
-/// Reads attributes. Hints are taken and change nothing; what would change the result and cannot be done is refused.
-fn attributes(
-    c: Caller,
-    list: *const CUlaunchAttribute,
-    count: c_uint,
-    grid: [u32; 3],
-) -> Result<Asked> {
-    let mut asked = Asked::default();
+/// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative, and blocks of a cluster. Hints are
+/// taken and change nothing; what would change the result and cannot be done is refused. All of them are kept for a node of
+/// a graph.
+fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<Described> {
+    let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
+    let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
-        use CUlaunchAttributeID as Id;
-        // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
-        let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
-        match attribute.id {
-            Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => asked.cooperative = flag != 0,
-            Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
-                let cluster = [cluster.x, cluster.y, cluster.z];
-                if cluster == [0; 3] || cluster == [1; 3] {
-                    continue;
-                }
-                let fits = cluster
-                    .iter()
-                    .zip(grid)
-                    .all(|(&n, all)| n > 0 && all % n == 0);
-                let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();
-                if !fits || blocks > MOST_BLOCKS_OF_A_CLUSTER {
-                    return Err(Error::INVALID_CLUSTER_SIZE);
-                }
-                crate::log!("clusters of more than one block are not supported");
-                return Err(Error::NOT_SUPPORTED);
-            }
-            Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
-            | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
-                // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
-                let event = unsafe { attribute.value.programmaticEvent.event };
-                asked.events.push(event::get(event as usize)?);
-            }
-            // As recorded: a hint of nothing in one dimension is no cluster.
-            Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
-                let cluster = [cluster.x, cluster.y, cluster.z];
-                if cluster != [0; 3] && cluster.contains(&0) {
-                    return Err(Error::INVALID_CLUSTER_SIZE);
-                }
-            }
-            // As recorded: switches with two settings.
-            Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
-            | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
-                if !matches!(flag, 0 | 1) =>
-            {
-                return Err(Error::INVALID_VALUE);
-            }
-            Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
-                return Err(Error::NOT_SUPPORTED);
-            }
-            // An attribute of streams, not of launches.
-            Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
-            Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
-            | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
-                if settings::version() < 13020 =>
-            {
-                return Err(Error::INVALID_VALUE);
-            }
-            known if known.name().is_some() => {}
-            _ => return Err(Error::INVALID_VALUE),
+        kept.insert(attribute.id.0, words(&attribute.value));
+        match check_attribute(&attribute)? {
+            Asked::Cooperative(asked) => cooperative = asked,
+            Asked::Cluster(asked) => cluster = asked,
+            Asked::Event(event) => events.push(event),
+            Asked::Nothing => {}
         }
     }
-    Ok(asked)
+    Ok(Described {
+        cooperative,
+        cluster,
+        kept,
+        events,
+    })
+}
+
+/// The value of an attribute, whatever it is.
+pub(super) fn words(value: &CUlaunchAttributeValue) -> [u64; 8] {
+    // SAFETY: the union is made of plain data and of this size; the callers' values have all bytes set, as they come from C.
+    unsafe {
+        std::ptr::from_ref(value)
+            .cast::<[u64; 8]>()
+            .read_unaligned()
+    }
+}
+
+/// What an attribute asks of a launch.
+pub(super) enum Asked {
+    Nothing,
+    Cooperative(bool),
+    /// Blocks of a cluster, if there are to be clusters.
+    Cluster(Option<[u32; 3]>),
+    /// An event that is recorded when blocks say so, or have begun: at the latest when all is done, as here.
+    Event(Arc<Event>),
+}
+
+/// Checks an attribute of a launch.
+pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
+    use CUlaunchAttributeID as Id;
+    // SAFETY: the member that the attribute's id selects; all are integers, of which any bits are a value.
+    let (flag, cluster) = unsafe { (attribute.value.cooperative, attribute.value.clusterDim) };
+    match attribute.id {
+        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE => return Ok(Asked::Cooperative(flag != 0)),
+        Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => {
+            let cluster = [cluster.x, cluster.y, cluster.z];
+            return Ok(Asked::Cluster((cluster != [0; 3]).then_some(cluster)));
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT
+        | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+            // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
+            let event = unsafe { attribute.value.programmaticEvent.event };
+            return Ok(Asked::Event(event::get(event as usize)?));
+        }
+        // As recorded: a hint of nothing in one dimension is no cluster.
+        Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+            let cluster = [cluster.x, cluster.y, cluster.z];
+            if cluster != [0; 3] && cluster.contains(&0) {
+                return Err(Error::INVALID_CLUSTER_SIZE);
+            }
+        }
+        // As recorded: switches with two settings.
+        Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+        | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+            if !matches!(flag, 0 | 1) =>
+        {
+            return Err(Error::INVALID_VALUE);
+        }
+        Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
+            return Err(Error::NOT_SUPPORTED);
+        }
+        // An attribute of streams, not of launches.
+        Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
+        Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
+        | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
+            if settings::version() < 13020 =>
+        {
+            return Err(Error::INVALID_VALUE);
+        }
+        known if known.name().is_some() => {}
+        _ => return Err(Error::INVALID_VALUE),
+    }
+    Ok(Asked::Nothing)
+}
+
+/// A launch that is described by a structure: its shape, all its attributes, and the events that it records.
+pub(super) fn described(
+    c: Caller,
+    config: &CUlaunchConfig,
+) -> Result<(Shape, Attributes, Vec<Arc<Event>>)> {
+    let asked = attributes(c, config.attrs, config.numAttrs)?;
+    let shape = Shape {
+        grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+        shared: config.sharedMemBytes,
+        cooperative: asked.cooperative,
+        cluster: asked.cluster,
+    };
+    Ok((shape, asked.kept, asked.events))
 }
 
 fn launch_ex(
@@ -183,18 +240,13 @@ fn launch_ex(
 ) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
-    let grid = [config.gridDimX, config.gridDimY, config.gridDimZ];
-    let asked = attributes(c, config.attrs, config.numAttrs, grid)?;
-    let shape = Shape {
-        grid,
-        block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-        shared: config.sharedMemBytes,
-        cooperative: asked.cooperative,
-    };
-    launch(c, function, shape, config.hStream, mode, params, extra)?;
-    let stream = stream::for_work(config.hStream as usize, mode)?;
-    let mut events = asked.events.into_iter();
-    events.try_for_each(|event| event.record(&stream))
+    let (shape, kept, events) = described(c, &config)?;
+    let hstream = config.hStream;
+    launch(c, function, shape, hstream, mode, params, extra, kept)?;
+    for event in events {
+        event.record(&stream::for_capture(hstream as usize, mode)?)?;
+    }
+    Ok(())
 }
 
 /// The function that a call of CUDA 2.0 names: those need a context.
@@ -225,7 +277,7 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
 
 /// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, Mode::Legacy)?;
+    let stream = stream::for_capture(hstream as usize, Mode::Legacy)?;
     let mut old = function::get(function as usize)?.old().clone();
     old.params.resize(old.size, 0);
     let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
@@ -234,8 +286,12 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         block: old.block,
         shared: old.shared,
         cooperative: false,
+        cluster: None,
     };
-    launch::check(function as usize, shape, &stream)?.submit(old.params)
+    let checked = launch::check(function as usize, shape, &stream.context)?;
+    checked
+        .with(old.params)?
+        .submit(Attributes::new(), false, &stream)
 }
 
 exports! {
@@ -243,8 +299,8 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false };
-        launch(c, function, shape, hstream, mode, params, extra)
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
+        launch(c, function, shape, hstream, mode, params, extra, Attributes::new())
     }
 
     fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [c, mode] (config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) {
@@ -255,8 +311,9 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true };
-        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut())
+        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
+        let kept = Attributes::from([(COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0])]);
+        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut(), kept)
     }
 
     fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {

@@ -5,7 +5,7 @@ use std::ffi::{c_uchar, c_uint, c_ushort};
 use cuda_driver_sys::{CUdeviceptr, CUstream};
 
 use super::exports;
-use crate::driver::copy::{Value, Waits, fill};
+use crate::driver::copy::{Fill, Value, Waits, fill};
 use crate::driver::error::Result;
 use crate::driver::stream::{self, Mode};
 
@@ -29,20 +29,21 @@ fn rows(
     hstream: Option<CUstream>,
     mode: Mode,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream.unwrap_or(std::ptr::null_mut()) as usize, mode)?;
-    let waits = match hstream {
-        Some(_) => Waits::Asynchronous,
-        None => Waits::Synchronous,
+    let (stream, waits) = match hstream {
+        Some(handle) => (
+            stream::for_capture(handle as usize, mode)?,
+            Waits::Asynchronous,
+        ),
+        None => (stream::for_work(0, mode)?, Waits::Synchronous),
     };
-    fill(
+    let rows = Fill {
         address,
-        pitch as u64,
+        pitch: pitch as u64,
         value,
-        width as u64,
-        height as u64,
-        &stream,
-        waits,
-    )
+        width: width as u64,
+        height: height as u64,
+    };
+    fill(rows, &stream, waits)
 }
 
 exports! {

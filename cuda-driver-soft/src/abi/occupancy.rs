@@ -1,14 +1,17 @@
 //! Occupancy.
 
 use std::ffi::{c_int, c_uint};
+use std::sync::Arc;
 
-use cuda_driver_sys::{CUfunction, CUoccupancyB2DSize};
+use cuda_driver_sys::{CUfunction, CUlaunchConfig, CUoccupancyB2DSize};
 
 use super::args::Caller;
-use super::exports;
+use super::{exports, launch};
+use crate::driver::device::Device;
 use crate::driver::error::{Error, Result};
-use crate::driver::function;
-use crate::driver::occupancy;
+use crate::driver::function::{self, Function};
+use crate::driver::launch::Shape;
+use crate::driver::{cluster, occupancy};
 
 fn max_active(
     c: Caller,
@@ -47,7 +50,51 @@ fn best(
     Ok(())
 }
 
+/// What the occupancy of clusters is asked for: the device, the function, the launch with its clusters.
+fn of_clusters(
+    c: Caller,
+    function: CUfunction,
+    config: *const CUlaunchConfig,
+) -> Result<(&'static Device, Arc<Function>, Shape)> {
+    let device = function::current_device()?;
+    let config = c.read(config)?;
+    if function.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    let function = function::get_or_of_kernel(function as usize)?;
+    let (mut shape, ..) = launch::described(c, &config)?;
+    if shape.grid.contains(&0) || shape.block.contains(&0) {
+        return Err(Error::INVALID_VALUE);
+    }
+    shape.cluster = cluster::of_launch(&function, device, shape.cluster, shape.grid)?;
+    Ok((device, function, shape))
+}
+
 exports! {
+    fn cuOccupancyMaxActiveClusters [c] (out: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
+        let out = c.out(out)?;
+        let (device, function, shape) = of_clusters(c, function, config)?;
+        let threads = shape.block.iter().fold(1u32, |all, &n| all.saturating_mul(n));
+        let count = shape.cluster.map_or(0, |cluster| {
+            let blocks = cluster.iter().product();
+            cluster::max_active(&function, device, blocks, (threads, shape.shared.into()))
+        });
+        out.set(count as c_int);
+        Ok(())
+    }
+
+    fn cuOccupancyMaxPotentialClusterSize [c] (out: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
+        let out = c.out(out)?;
+        let (device, function, shape) = of_clusters(c, function, config)?;
+        let threads = shape.block.iter().fold(1u32, |all, &n| all.saturating_mul(n));
+        let fits = |blocks: &u32| {
+            cluster::max_active(&function, device, *blocks, (threads, shape.shared.into())) > 0
+        };
+        let size = (1..=cluster::most_blocks(&function)).rev().find(fits).unwrap_or(0);
+        out.set(size as c_int);
+        Ok(())
+    }
+
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor [c] (out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize) {
         max_active(c, out, function, threads, dynamic)
     }

@@ -3,14 +3,19 @@
 use std::ffi::{c_int, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType,
-    CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps,
-    CUmemPoolPtrExportData, CUmemoryPool, CUstream,
+    CUDA_MEM_ALLOC_NODE_PARAMS, CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc,
+    CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
+    CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
 };
 
 use super::args::Caller;
 use super::exports;
+use crate::driver::capture;
+use crate::driver::context;
+use crate::driver::device;
 use crate::driver::error::{Error, Result};
+use crate::driver::graph::memory::GraphMemory;
+use crate::driver::graph::node::AllocNode;
 use crate::driver::ipc;
 use crate::driver::managed::Location;
 use crate::driver::pool::{self, Home, Value};
@@ -25,7 +30,7 @@ fn alloc(
     hstream: CUstream,
     mode: Mode,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
+    let stream = stream::for_capture(hstream as usize, mode)?;
     let out = c.out(out)?;
     out.set(pool::alloc(
         bytes as u64,
@@ -37,11 +42,10 @@ fn alloc(
 
 /// Where a location is from which memory is accessed: a device, or the host.
 fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
+    // SAFETY: all members of the union are integers, of which any bits are a value.
+    let id = unsafe { location.anonymous1.id };
     match location.type_ {
-        // SAFETY: all members of the union are integers, of which any bits are a value.
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => {
-            Ok(Some(unsafe { location.anonymous1.id }))
-        }
+        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(Some(id)),
         CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Ok(None),
         _ => Err(Error::INVALID_VALUE),
@@ -127,6 +131,44 @@ fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<(
     }
 }
 
+/// Memory that a node of a graph is to allocate.
+pub(super) fn alloc_node(
+    c: Caller,
+    props: &CUmemPoolProps,
+    access: *const CUmemAccessDesc,
+    count: usize,
+    bytes: usize,
+) -> Result<AllocNode> {
+    driver_without_fault()?;
+    let home = home_of(&props.location, props.allocType)?;
+    let (Some(Location::Device(ordinal)), false) = (home.location, home.is_managed) else {
+        crate::log!("nodes of graphs allocate memory of a device only");
+        return Err(Error::NOT_SUPPORTED);
+    };
+    // What other devices may do with it changes nothing, since all memory is in one address space.
+    for wish in c.array(access, count)? {
+        if let Some(ordinal) = accessor(&wish.location)? {
+            device::get(ordinal)?;
+        }
+    }
+    let context = context::current()?;
+    Ok(AllocNode {
+        memory: GraphMemory::new(&context, bytes as u64)?,
+        ordinal,
+    })
+}
+
+/// What a node is asked to allocate.
+pub(super) fn alloc_params(node: &AllocNode) -> CUDA_MEM_ALLOC_NODE_PARAMS {
+    let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
+    params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    params.poolProps.location.anonymous1.id = node.ordinal;
+    params.bytesize = node.memory.bytes as usize;
+    params.dptr = node.memory.address;
+    params
+}
+
 exports! {
     fn cuMemAllocAsync | cuMemAllocAsync_ptsz [c, mode] (out: *mut CUdeviceptr, bytes: usize, hstream: CUstream) {
         alloc(c, out, bytes, None, hstream, mode)
@@ -137,7 +179,7 @@ exports! {
     }
 
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz [_c, mode] (address: CUdeviceptr, hstream: CUstream) {
-        pool::free(address, &stream::for_work(hstream as usize, mode)?)
+        pool::free(address, &stream::for_capture(hstream as usize, mode)?)
     }
 
     fn cuDeviceGetDefaultMemPool [c] (out: *mut CUmemoryPool, device: CUdevice) {
@@ -175,6 +217,7 @@ exports! {
 
     fn cuMemPoolCreate [c] (out: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         driver_without_fault()?;
+        capture::check_unsafe()?;
         let (out, props) = (c.out(out)?, c.read(props)?);
         let home = new_home(&props)?;
         let shareable = is_shareable(props.handleTypes, home)?;
@@ -183,10 +226,12 @@ exports! {
     }
 
     fn cuMemPoolDestroy [_c] (pool: CUmemoryPool) {
+        capture::check_unsafe()?;
         pool::destroy(pool as usize)
     }
 
     fn cuMemPoolTrimTo [_c] (pool: CUmemoryPool, keep: usize) {
+        capture::check_unsafe()?;
         pool::get(pool as usize)?.trim(keep as u64);
         Ok(())
     }

@@ -28,10 +28,10 @@ fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr) -> Base {
 }
 
 /// Both sides of a rectangle or box.
-struct Sides {
-    to: Side,
-    from: Side,
-    extent: Extent,
+pub(super) struct Sides {
+    pub(super) to: Side,
+    pub(super) from: Side,
+    pub(super) extent: Extent,
 }
 
 fn run(
@@ -41,7 +41,10 @@ fn run(
     mode: Mode,
     waits: Waits,
 ) -> Result<()> {
-    let stream = stream::for_work(hstream as usize, mode)?;
+    let stream = match waits {
+        Synchronous => stream::for_work(hstream as usize, mode)?,
+        Asynchronous => stream::for_capture(hstream as usize, mode)?,
+    };
     let sides = sides()?;
     let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
     rect::copy(sides.to, sides.from, sides.extent, &stream, waits, host)
@@ -117,7 +120,7 @@ macro_rules! sides_of_box {
     }};
 }
 
-fn cuboid(c: Caller, copy: *const CUDA_MEMCPY3D) -> Result<Sides> {
+pub(super) fn cuboid(c: Caller, copy: *const CUDA_MEMCPY3D) -> Result<Sides> {
     Ok(sides_of_box!(c.read(copy)?))
 }
 

@@ -3,16 +3,18 @@
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUgraph, CUgraphEdgeData, CUgraphNode, CUgreenCtx, CUhostFn,
-    CUresult, CUstream, CUstreamCallback, CUstreamCaptureStatus, cuuint64_t,
+    CUcontext, CUdevice, CUdeviceptr, CUgreenCtx, CUhostFn, CUresult, CUstream, CUstreamCallback,
 };
+use std::sync::Arc;
 
-use super::args::{Caller, set};
+use super::args::set;
 use super::exports;
 use crate::driver::error::{Error, Result};
+use crate::driver::graph::node::{Action, EventNode, HostNode};
 use crate::driver::process::driver_without_fault;
 use crate::driver::stream::{self, Mode};
 use crate::driver::work::Work;
+use crate::driver::{capture, event};
 
 /// Puts a host function on a stream. This is one of the calls that a host function may make.
 fn launch_host_function(
@@ -20,32 +22,43 @@ fn launch_host_function(
     function: CUhostFn,
     data: *mut c_void,
     mode: Mode,
+    sync_mode: c_uint,
 ) -> Result<()> {
     crate::driver::process::check_sticky()?;
-    let function = function.ok_or(Error::INVALID_VALUE)?;
+    let node = host_node(function, data, sync_mode)?;
     let stream = stream::named(hstream as usize, mode)?;
-    let data = data as usize;
+    capture::check_legacy(&stream)?;
+    if stream.is_capturing() {
+        return capture::add(&stream, Action::Host(node));
+    }
     let call = move |fault: u32| {
         if fault == 0 {
-            // SAFETY: the caller of cuLaunchHostFunc vouches for the function and its data until it has run.
-            unsafe { function(data as *mut c_void) };
+            (node.call)();
         }
     };
     stream.submit(&[], Work::Host(Box::new(call)), 0);
     Ok(())
 }
 
-/// No stream captures: cuStreamBeginCapture is not supported yet.
-fn not_capturing(
-    c: Caller,
-    hstream: CUstream,
-    mode: Mode,
-    out: *mut CUstreamCaptureStatus,
-) -> Result<()> {
-    let out = c.out(out)?;
-    stream::named(hstream as usize, mode)?;
-    out.set(CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE);
-    Ok(())
+/// A host function with its data.
+pub(super) fn host_node(
+    function: CUhostFn,
+    data: *mut c_void,
+    sync_mode: c_uint,
+) -> Result<HostNode> {
+    let function = function.ok_or(Error::INVALID_VALUE)?;
+    if sync_mode > 1 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let data = data as usize;
+    Ok(HostNode {
+        // SAFETY: who gives a function to a stream or to a graph vouches for it and for its data until it has run, or the
+        // graph is gone.
+        call: Arc::new(move || unsafe { function(data as *mut c_void) }),
+        function: function as usize,
+        data,
+        sync_mode,
+    })
 }
 
 exports! {
@@ -72,13 +85,22 @@ exports! {
     }
 
     fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
-        stream::for_work(hstream as usize, mode)?.synchronize()
+        crate::driver::process::driver_without_fault()?;
+        stream::resolve(hstream as usize, mode)?.synchronize()
     }
 
     inside fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: cuda_driver_sys::CUevent, flags: c_uint) {
         let stream = stream::named(hstream as usize, mode)?;
-        stream::check_external(flags)?;
-        stream.wait_event(hevent as usize)
+        let handle = hevent as usize;
+        if stream::is_external(flags, &stream)? {
+            let event = event::get(handle)?;
+            // As recorded: what a capture recorded is no point in the order of work.
+            if event.captured().is_some() {
+                return capture::spoil(&stream, Err(Error::INVALID_VALUE));
+            }
+            return capture::add(&stream, Action::Wait(EventNode { handle, event }));
+        }
+        stream.wait_event(handle)
     }
 
     inside fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (hstream: CUstream, callback: CUstreamCallback, data: *mut c_void, flags: c_uint) {
@@ -88,6 +110,8 @@ exports! {
             return Err(Error::INVALID_VALUE);
         }
         let stream = stream::named(hstream as usize, mode)?;
+        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
+        capture::check_legacy(&stream)?;
         let (hstream, data) = (hstream as usize, data as usize);
         let call = move |fault: u32| {
             // SAFETY: the caller of cuStreamAddCallback vouches for the function and its data until it has run.
@@ -98,14 +122,11 @@ exports! {
     }
 
     inside fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void) {
-        launch_host_function(hstream, function, data, mode)
+        launch_host_function(hstream, function, data, mode, 0)
     }
 
     inside fn cuLaunchHostFunc_v2 | cuLaunchHostFunc_v2_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void, sync_mode: c_uint) {
-        if sync_mode > 1 {
-            return Err(Error::INVALID_VALUE);
-        }
-        launch_host_function(hstream, function, data, mode)
+        launch_host_function(hstream, function, data, mode, sync_mode)
     }
 
     inside fn cuStreamGetPriority | cuStreamGetPriority_ptsz [c, mode] (hstream: CUstream, out: *mut c_int) {
@@ -118,6 +139,8 @@ exports! {
     inside fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (hstream: CUstream, out: *mut c_uint) {
         let out = c.out(out)?;
         let stream = stream::named(hstream as usize, mode)?;
+        // As recorded.
+        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
         out.set(stream.flags);
         Ok(())
     }
@@ -146,28 +169,6 @@ exports! {
         let stream = stream::named(hstream as usize, mode)?;
         c.out(out)?.set(stream.context.device.ordinal);
         Ok(())
-    }
-
-    inside fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
-        not_capturing(c, hstream, mode, out)
-    }
-
-    // What a capture has made is told of one that is going on only.
-    inside fn cuStreamGetCaptureInfo | cuStreamGetCaptureInfo_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus, _id: *mut cuuint64_t) {
-        not_capturing(c, hstream, mode, out)
-    }
-
-    inside fn cuStreamGetCaptureInfo_v2 | cuStreamGetCaptureInfo_v2_ptsz [c, mode] (
-        hstream: CUstream, out: *mut CUstreamCaptureStatus, _id: *mut cuuint64_t, _graph: *mut CUgraph, _nodes: *mut *const CUgraphNode, _count: *mut usize,
-    ) {
-        not_capturing(c, hstream, mode, out)
-    }
-
-    inside fn cuStreamGetCaptureInfo_v3 | cuStreamGetCaptureInfo_v3_ptsz [c, mode] (
-        hstream: CUstream, out: *mut CUstreamCaptureStatus, _id: *mut cuuint64_t, _graph: *mut CUgraph, _nodes: *mut *const CUgraphNode,
-        _edges: *mut *const CUgraphEdgeData, _count: *mut usize,
-    ) {
-        not_capturing(c, hstream, mode, out)
     }
 
     fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, length: usize, flags: c_uint) {

@@ -22,7 +22,7 @@ const REQUIRED_CLUSTER_WIDTH: u32 = 11;
 const REQUIRED_CLUSTER_DEPTH: u32 = 13;
 /// What a cluster must be in each dimension.
 pub(crate) const CLUSTER: [u32; 3] = [11, 12, 13];
-const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 = 14;
+pub(crate) const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 = 14;
 const CLUSTER_SCHEDULING_POLICY_PREFERENCE: u32 = 15;
 /// Since CUDA 13.3.
 const DEVICE_NODE_UPDATE_SUPPORTED: u32 = 16;
@@ -70,8 +70,8 @@ pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Res
             let cluster = kernel.directives().reqnctapercluster.unwrap_or([0; 3]);
             int(cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize])
         }
+        CLUSTER_SIZE_MUST_BE_SET => i32::from(kernel.directives().explicitcluster),
         CACHE_MODE_CA
-        | CLUSTER_SIZE_MUST_BE_SET
         | NON_PORTABLE_CLUSTER_SIZE_ALLOWED
         | CLUSTER_SCHEDULING_POLICY_PREFERENCE => 0,
         DEVICE_NODE_UPDATE_SUPPORTED if version >= 13030 => 0,
@@ -86,7 +86,12 @@ pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32
         MAX_DYNAMIC_SHARED_SIZE_BYTES => 0..=int(most_dynamic_shared(kernel, device)),
         PREFERRED_SHARED_MEMORY_CARVEOUT => -1..=100,
         // Whether there is such a cluster is looked at when it is launched.
-        REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => 0..=i32::MAX,
+        REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => {
+            match of_kernel(kernel, device, attribute)? {
+                0 => 0..=i32::MAX,
+                required => required..=required,
+            }
+        }
         NON_PORTABLE_CLUSTER_SIZE_ALLOWED => return Ok((value != 0).into()),
         CLUSTER_SCHEDULING_POLICY_PREFERENCE => 0..=2,
         _ => return Err(Error::INVALID_VALUE),

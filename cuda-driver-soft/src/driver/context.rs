@@ -334,6 +334,7 @@ impl Context {
     /// `cuCtxSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
+        super::capture::check_context(self.id())?;
         self.drain();
         pool::settle();
         observe_fault()

@@ -3,7 +3,9 @@
 //! All are checked when they are asked for and done in their stream's order. What the host waits for follows recorded
 //! behaviour: copies between device and pageable memory, and nothing else.
 
+use super::capture;
 use super::error::{Error, Result};
+use super::graph::node::Action;
 use super::memory::Place;
 use super::process::observe_fault;
 use super::stream::StreamRef;
@@ -157,7 +159,7 @@ pub(crate) fn run(
 }
 
 /// The value of a fill.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     U8(u8),
     U16(u16),
@@ -165,7 +167,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         match self {
             Value::U8(_) => 1,
             Value::U16(_) => 2,
@@ -174,45 +176,65 @@ impl Value {
     }
 }
 
-/// Sets rows of `width` values, `pitch` bytes apart. One row is a plain fill. As documented, the host waits for it where it
-/// can see the memory itself, unless the call is an asynchronous one.
-pub(crate) fn fill(
-    address: u64,
-    pitch: u64,
-    value: Value,
-    width: u64,
-    height: u64,
-    stream: &StreamRef,
-    waits: Waits,
-) -> Result<()> {
-    if width == 0 || height == 0 {
-        return Ok(());
+/// Rows of `width` values, `pitch` bytes apart. One row is a plain fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fill {
+    pub(crate) address: u64,
+    pub(crate) pitch: u64,
+    pub(crate) value: Value,
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+}
+
+impl Fill {
+    /// Bytes from the first that is set to the last.
+    pub(crate) fn reach(&self) -> Result<u64> {
+        let size = self.value.bytes();
+        let row = self.width.checked_mul(size).ok_or(Error::INVALID_VALUE)?;
+        if !self.address.is_multiple_of(size)
+            || (self.height > 1 && (self.pitch < row || !self.pitch.is_multiple_of(size)))
+        {
+            return Err(Error::INVALID_VALUE);
+        }
+        let before_last = self.pitch.checked_mul(self.height - 1);
+        let all = before_last.and_then(|before| before.checked_add(row));
+        all.ok_or(Error::INVALID_VALUE)
     }
-    let row = width
-        .checked_mul(value.bytes())
-        .ok_or(Error::INVALID_VALUE)?;
-    if !address.is_multiple_of(value.bytes())
-        || (height > 1 && (pitch < row || !pitch.is_multiple_of(value.bytes())))
-    {
-        return Err(Error::INVALID_VALUE);
+
+    /// The memory; page-locked memory of the host is filled as well.
+    pub(crate) fn place(&self) -> Result<Place> {
+        let place = Place::device(self.address, self.reach()?)?;
+        place.check_writable()?;
+        Ok(place)
     }
-    let before_last = pitch.checked_mul(height - 1).ok_or(Error::INVALID_VALUE)?;
-    let all = before_last.checked_add(row).ok_or(Error::INVALID_VALUE)?;
-    // Page-locked memory of the host is filled as well.
-    let place = Place::device(address, all)?;
-    place.check_writable()?;
-    let wait = waits == Waits::Synchronous && is_host(&place);
-    let task = move || {
+
+    /// Sets the values.
+    pub(crate) fn run(&self, place: &Place) -> Done {
         place.check_still_there()?;
-        for y in 0..height {
-            let at = address + y * pitch;
-            match value {
-                Value::U8(v) => space().fill8(at, v, width),
-                Value::U16(v) => space().fill16(at, v, width),
-                Value::U32(v) => space().fill32(at, v, width),
+        for y in 0..self.height {
+            let at = self.address + y * self.pitch;
+            match self.value {
+                Value::U8(v) => space().fill8(at, v, self.width),
+                Value::U16(v) => space().fill16(at, v, self.width),
+                Value::U32(v) => space().fill32(at, v, self.width),
             }?;
         }
         Ok(())
-    };
-    run(task, cost(all), stream, wait)
+    }
+}
+
+/// Sets memory. As documented, the host waits for it where it can see the memory itself, unless the call is an asynchronous
+/// one.
+pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
+    if fill.width == 0 || fill.height == 0 {
+        return Ok(());
+    }
+    if stream.is_capturing() {
+        // As recorded: where the memory is not there, that is seen when the graph is instantiated.
+        fill.reach()?;
+        return capture::add(stream, Action::Fill(fill));
+    }
+    let place = fill.place()?;
+    let wait = waits == Waits::Synchronous && is_host(&place);
+    run(move || fill.run(&place), cost(fill.reach()?), stream, wait)
 }

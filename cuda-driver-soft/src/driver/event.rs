@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+use super::capture::{self, Captured};
 use super::context::{self, Context};
 use super::error::{Error, Result};
 use super::ipc::{self, Counts};
@@ -29,9 +30,13 @@ pub(crate) struct Event {
 }
 
 /// The last `cuEventRecord`.
-struct Record {
-    node: NodeId,
-    time: Arc<OnceLock<Instant>>,
+enum Record {
+    Work {
+        node: NodeId,
+        time: Arc<OnceLock<Instant>>,
+    },
+    /// On a stream that captured.
+    Captured(Captured),
 }
 
 /// The living event of this handle in a living context.
@@ -136,7 +141,31 @@ impl Event {
             // Another process may have been the last to record it.
             return (!shared.are_done()).then(|| shared.node());
         }
-        self.lock().as_ref().map(|r| r.node)
+        self.own_node()
+    }
+
+    /// The node that this process last recorded.
+    fn own_node(&self) -> Option<NodeId> {
+        match *self.lock() {
+            Some(Record::Work { node, .. }) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// What it carries if it was last recorded in a capture.
+    pub(crate) fn captured(&self) -> Option<Captured> {
+        match &*self.lock() {
+            Some(Record::Captured(captured)) => Some(captured.clone()),
+            _ => None,
+        }
+    }
+
+    /// The host can neither ask about nor wait for what was captured.
+    fn refuse_captured(&self, spoils: bool) -> Result<()> {
+        match self.captured() {
+            Some(captured) => capture::refuse_event(&captured, spoils),
+            None => Ok(()),
+        }
     }
 
     /// The time that it recorded; `None` while it is pending.
@@ -144,15 +173,26 @@ impl Event {
         if self.flags & DISABLE_TIMING != 0 {
             return Err(Error::INVALID_HANDLE);
         }
-        let record = self.lock();
-        let record = record.as_ref().ok_or(Error::INVALID_HANDLE)?;
-        Ok(record.time.get().copied())
+        self.refuse_captured(false)?;
+        match &*self.lock() {
+            Some(Record::Work { time, .. }) => Ok(time.get().copied()),
+            _ => Err(Error::INVALID_HANDLE),
+        }
+    }
+
+    /// A launch of a graph has recorded it.
+    pub(crate) fn set_recorded(&self, node: NodeId, time: Arc<OnceLock<Instant>>) {
+        *self.lock() = Some(Record::Work { node, time });
     }
 
     /// `cuEventRecord`: of a stream of its own context.
     pub(crate) fn record(&self, stream: &StreamRef) -> Result<()> {
         if *self.context()? != *stream.context {
             return Err(Error::INVALID_HANDLE);
+        }
+        if let Some(captured) = capture::record(stream)? {
+            *self.lock() = Some(Record::Captured(captured));
+            return Ok(());
         }
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
@@ -161,12 +201,13 @@ impl Event {
             None => Work::Stamp(time.clone()),
         };
         let node = stream.submit(&[], work, 0);
-        *record = Some(Record { node, time });
+        *record = Some(Record::Work { node, time });
         Ok(())
     }
 
     /// `cuCtxRecordEvent`: all work of its context.
     pub(crate) fn record_context(&self, context: &Context) -> Result<()> {
+        capture::check_unsafe()?;
         if *self.context()? != *context {
             return Err(Error::INVALID_HANDLE);
         }
@@ -177,7 +218,7 @@ impl Event {
             None => Work::Stamp(time.clone()),
         };
         let node = graph().submit(&context.lanes().all_tails(), work, 0);
-        *record = Some(Record { node, time });
+        *record = Some(Record::Work { node, time });
         Ok(())
     }
 
@@ -185,7 +226,7 @@ impl Event {
     pub(crate) fn is_done(&self) -> bool {
         if let Some(shared) = &self.shared {
             // Asked first: somebody is to do what this process has recorded.
-            let own = self.lock().as_ref().map(|r| r.node);
+            let own = self.own_node();
             let own = own.is_none_or(|node| graph().are_done(&[node]));
             return own && (shared.are_done() || graph().fault().is_some());
         }
@@ -194,6 +235,8 @@ impl Event {
 
     /// `cuEventQuery`: 600 while what it recorded is pending; an event never recorded is done.
     pub(crate) fn query(&self) -> Result<()> {
+        self.refuse_captured(true)?;
+        capture::check_unsafe()?;
         let done = self.is_done();
         observe_fault()?;
         if done { Ok(()) } else { Err(Error::NOT_READY) }
@@ -202,6 +245,8 @@ impl Event {
     /// `cuEventSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
+        self.refuse_captured(true)?;
+        capture::check_unsafe()?;
         if let Some(node) = self.node() {
             graph().wait(node);
         }

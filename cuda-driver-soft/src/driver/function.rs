@@ -90,6 +90,19 @@ pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Fu
     Ok(function)
 }
 
+/// The context that a node of a graph launches a function in: its own; of a `CUkernel` the one that is given, or the current.
+pub(crate) fn context_for_node(handle: usize, given: usize) -> Result<Arc<Context>> {
+    let driver = driver_without_fault()?;
+    if driver.kernels.get(handle).is_ok() {
+        return if given == 0 {
+            context::current()
+        } else {
+            context::by_handle(given)
+        };
+    }
+    context::by_handle(get(handle)?.context_id as usize)
+}
+
 impl Function {
     pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<exec::Kernel>) -> Function {
         Function {
@@ -121,11 +134,17 @@ impl Function {
         most.map_or(0, |bytes| bytes.max(0).cast_unsigned())
     }
 
-    /// Blocks of the clusters that the kernel, or who set its attributes, requires; one where nothing is required.
-    pub(crate) fn cluster(&self) -> [u32; 3] {
+    /// Clusters of more blocks than any device has may be launched.
+    pub(crate) fn allows_large_clusters(&self) -> bool {
+        let allowed = self.attribute(attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+        allowed.is_ok_and(|allowed| allowed != 0)
+    }
+
+    /// Blocks of the clusters that the kernel, or who set its attributes, requires.
+    pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
         let size =
             attribute::CLUSTER.map(|a| self.attribute(a).unwrap_or(0).max(0).cast_unsigned());
-        if size.contains(&0) { [1; 3] } else { size }
+        (!size.contains(&0)).then_some(size)
     }
 
     /// Threads that a block may have, by the kernel's directives.

@@ -23,10 +23,14 @@ pub(crate) enum Kind {
     Linker,
     Pool,
     Generic,
+    Graph,
+    Node,
+    GraphExec,
+    UserObject,
 }
 
 /// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.
-fn encode(kind: Kind, serial: u64) -> usize {
+pub(super) fn encode(kind: Kind, serial: u64) -> usize {
     0x5C00_0000_0000_0000 | (kind as usize) << 48 | (serial as usize) << 4
 }
 

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use super::capture;
+use super::cluster;
+use super::context::Context;
 use super::device::Device;
 use super::error::{Error, Result};
 use super::function::{self, Function};
+use super::graph::node::{Action, Attributes, KernelNode};
 use super::occupancy;
 use super::process::driver_without_fault;
 use super::profile;
@@ -16,7 +20,7 @@ use crate::exec::{Execution, GridWorkspace, Launch, Options, Progress};
 const SLICE: u64 = 1 << 16;
 
 /// What a launch asks for, but for its arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
@@ -24,13 +28,33 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
     /// All blocks must be resident at once.
     pub(crate) cooperative: bool,
+    /// Blocks of a cluster, if the launch says that. A checked shape has what the kernel requires, too.
+    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 /// A launch whose function and shape are checked, waiting for its arguments.
 pub(crate) struct Checked {
     function: Arc<Function>,
-    stream: StreamRef,
+    context: Arc<Context>,
     shape: Shape,
+}
+
+/// A launch that has all it needs, and can be done any number of times.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub(crate) function: Arc<Function>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) shape: Shape,
+    /// The parameters as the kernel sees them.
+    pub(crate) params: Box<[u8]>,
+}
+
+impl Ready {
+    /// Checks clusters that the launch is to have.
+    pub(crate) fn check_cluster(&self, cluster: Option<[u32; 3]>) -> Result<()> {
+        let device = self.context.device;
+        cluster::of_launch(&self.function, device, cluster, self.shape.grid).map(drop)
+    }
 }
 
 impl Divisible for Execution {
@@ -78,14 +102,14 @@ pub(crate) fn check_block(block: [u32; 3], function: &Function, device: &Device)
     }
 }
 
-/// Checks a launch against the function and its device.
-pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result<Checked> {
+/// Checks a launch in a context against the function and its device.
+pub(crate) fn check(function: usize, shape: Shape, context: &Arc<Context>) -> Result<Checked> {
     driver_without_fault()?;
     if function == 0 {
         return Err(Error::INVALID_HANDLE);
     }
-    let function = function::for_launch(function, &stream.context)?;
-    let device = stream.context.device;
+    let function = function::for_launch(function, context)?;
+    let device = context.device;
     let invalid = |what: &str| {
         crate::log!(
             "launch of `{}` with grid {:?}, block {:?}, {} bytes of shared memory: {what}",
@@ -135,15 +159,10 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
         );
         return Err(Error::NOT_SUPPORTED);
     }
-    let cluster = function.cluster();
-    if cluster.iter().zip(shape.grid).any(|(&n, all)| all % n != 0) {
-        crate::log!("a grid of {:?} has no clusters of {cluster:?}", shape.grid);
-        return Err(Error::INVALID_CLUSTER_SIZE);
-    }
-    if cluster != [1; 3] {
-        crate::log!("clusters of more than one block are not supported");
-        return Err(Error::NOT_SUPPORTED);
-    }
+    let shape = Shape {
+        cluster: cluster::of_launch(&function, device, shape.cluster, shape.grid)?,
+        ..shape
+    };
     if shape.cooperative {
         let resident = occupancy::blocks_per_multiprocessor(
             &function,
@@ -158,7 +177,7 @@ pub(crate) fn check(function: usize, shape: Shape, stream: &StreamRef) -> Result
     }
     Ok(Checked {
         function,
-        stream: stream.clone(),
+        context: context.clone(),
         shape,
     })
 }
@@ -178,8 +197,8 @@ impl Checked {
         self.function.kernel.param_bytes() as usize
     }
 
-    /// Puts the kernel on its stream. What `params` lacks at its end is zero; more than the kernel takes is refused.
-    pub(crate) fn submit(self, mut params: Vec<u8>) -> Result<()> {
+    /// Takes the arguments. What `params` lacks at its end is zero; more than the kernel takes is refused.
+    pub(crate) fn with(self, mut params: Vec<u8>) -> Result<Ready> {
         let bytes = self.param_bytes();
         if params.len() > bytes {
             crate::log!(
@@ -190,14 +209,26 @@ impl Checked {
             return Err(Error::LAUNCH_OUT_OF_RESOURCES);
         }
         params.resize(bytes, 0);
-        self.stream.context.note_launch(&self.function.kernel);
-        let device = self.stream.context.device;
+        Ok(Ready {
+            function: self.function,
+            context: self.context,
+            shape: self.shape,
+            params: params.into_boxed_slice(),
+        })
+    }
+}
+
+impl Ready {
+    /// The work of one launch, and a guess of its duration in nanoseconds.
+    pub(crate) fn work(&self) -> Result<(Work, u64)> {
+        self.context.note_launch(&self.function.kernel);
+        let device = self.context.device;
         let limit = |attribute| u64::from(device.limit(attribute));
         let threads: u32 = self.shape.block.iter().product();
         let per_multiprocessor = limit(profile::MAX_BLOCKS_PER_MULTIPROCESSOR)
             .min(limit(profile::MAX_THREADS_PER_MULTIPROCESSOR) / u64::from(threads.max(1)));
         let workspace = if self.shape.cooperative {
-            let made = GridWorkspace::new(self.stream.context.id());
+            let made = GridWorkspace::new(self.context.id());
             Some(Arc::new(made.map_err(|_| Error::OUT_OF_MEMORY)?))
         } else {
             None
@@ -206,15 +237,16 @@ impl Checked {
             // By threads alone, so never fewer than on a GPU: registers are only estimated here.
             resident: per_multiprocessor.max(1) * limit(profile::MULTIPROCESSOR_COUNT),
             cooperative: self.shape.cooperative,
+            cluster: self.shape.cluster,
             workspace,
-            ..self.stream.context.launch_options()
+            ..self.context.launch_options()
         };
         let launch = Launch {
             kernel: self.function.kernel.clone(),
             grid: self.shape.grid,
             block: self.shape.block,
             dynamic_shared: self.shape.shared,
-            params: params.into_boxed_slice(),
+            params: self.params.clone(),
             options,
         };
         let threads: u64 = self
@@ -224,11 +256,22 @@ impl Checked {
             .chain(&self.shape.block)
             .fold(1u64, |all, &n| all.saturating_mul(n.into()));
         let start = move || -> Arc<dyn Divisible> { launch.start() };
-        self.stream.submit(
-            &[],
-            Work::Kernel(Box::new(start)),
-            threads.saturating_mul(5),
-        );
+        Ok((Work::Kernel(Box::new(start)), threads.saturating_mul(5)))
+    }
+
+    /// Puts the kernel on a stream, or into what the stream captures. `packed` says how a program is told of its arguments.
+    pub(crate) fn submit(
+        self,
+        attributes: Attributes,
+        packed: bool,
+        stream: &StreamRef,
+    ) -> Result<()> {
+        if stream.is_capturing() {
+            let node = KernelNode::new(self, attributes, packed);
+            return capture::add(stream, Action::Kernel(Arc::new(node)));
+        }
+        let (work, cost) = self.work()?;
+        stream.submit(&[], work, cost);
         Ok(())
     }
 }

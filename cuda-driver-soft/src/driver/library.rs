@@ -75,6 +75,7 @@ pub(crate) fn load(image: Image, options: jit::Options, log: &mut Log) -> Result
 
 /// `cuLibraryUnload`
 pub(crate) fn unload(handle: usize) -> Result<()> {
+    super::capture::check_unsafe()?;
     check_sticky()?;
     let library = get(handle)?;
     let driver = driver()?;

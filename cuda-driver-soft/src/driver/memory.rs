@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::capture;
 use super::context::{self, Context};
 use super::device::Device;
 use super::error::{Error, Result};
+use super::graph::{self, memory::GraphMemory};
 use super::ipc;
 use super::managed;
 use super::pool;
@@ -137,6 +139,7 @@ pub(crate) fn allocate_beside(
 /// `cuMemAlloc`
 pub(crate) fn alloc(bytes: u64) -> Result<u64> {
     let context = context::current()?;
+    capture::check_unsafe()?;
     if bytes == 0 {
         return Err(Error::INVALID_VALUE);
     }
@@ -146,6 +149,7 @@ pub(crate) fn alloc(bytes: u64) -> Result<u64> {
 /// `cuMemAllocPitch`: address and pitch.
 pub(crate) fn alloc_pitch(width: u64, height: u64, element: u32) -> Result<(u64, u64)> {
     let context = context::current()?;
+    capture::check_unsafe()?;
     if width == 0 || height == 0 || !matches!(element, 4 | 8 | 16) {
         return Err(Error::INVALID_VALUE);
     }
@@ -162,12 +166,14 @@ pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
         return Err(Error::INVALID_VALUE);
     }
     let context = context::current()?;
+    capture::check_unsafe()?;
     allocate(&context, Kind::Managed, bytes)
 }
 
 /// `cuMemHostAlloc` and `cuMemAllocHost`: NULL for 0 bytes.
 pub(crate) fn alloc_host(bytes: u64, flags: u32) -> Result<u64> {
     let context = context::current()?;
+    capture::check_unsafe()?;
     if flags & !HOST_ALLOC_FLAGS != 0 {
         return Err(Error::INVALID_VALUE);
     }
@@ -200,6 +206,9 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
         context.drain();
     }
     observe_fault()?;
+    if let Some(memory) = graph::memory::of(&allocation) {
+        return free_of_graph(&memory);
+    }
     // Another thread may have freed it meanwhile, and got the address for something else.
     space()
         .free_if(address, |a| a.id == allocation.id)
@@ -207,6 +216,15 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     forget(&allocation);
     // As recorded: its pool gives back at once.
     pool::settle();
+    Ok(())
+}
+
+/// Frees what a node of a graph has allocated; the graph may allocate it again.
+fn free_of_graph(memory: &GraphMemory) -> Result<()> {
+    if !memory.leave() {
+        return Err(Error::INVALID_VALUE);
+    }
+    memory.end_use();
     Ok(())
 }
 
@@ -231,6 +249,7 @@ fn free_nothing() -> Result<()> {
 
 /// `cuMemFree`: waits for the work of its context. 0 is freed by doing nothing.
 pub(crate) fn free(address: u64) -> Result<()> {
+    capture::check_unsafe()?;
     if address == 0 {
         return free_nothing();
     }
@@ -239,6 +258,7 @@ pub(crate) fn free(address: u64) -> Result<()> {
 
 /// `cuMemFreeHost`
 pub(crate) fn free_host(address: u64) -> Result<()> {
+    capture::check_unsafe()?;
     if address == 0 {
         return free_nothing();
     }
@@ -255,6 +275,7 @@ pub(crate) fn release_all_of(context: &Context) {
 /// What `cuMemHostRegister` is asked to do, checked: the context, and whether the memory is only for reading.
 pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Arc<Context>, bool)> {
     let context = context::current()?;
+    capture::check_unsafe()?;
     if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 {
         return Err(Error::INVALID_VALUE);
     }
@@ -292,6 +313,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
 /// `cuMemHostUnregister`: waits for the work of its context.
 pub(crate) fn unregister(address: u64) -> Result<()> {
     free_nothing()?;
+    capture::check_unsafe()?;
     if address == 0 {
         return Err(Error::INVALID_VALUE);
     }

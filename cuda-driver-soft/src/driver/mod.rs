@@ -1,16 +1,19 @@
 //! The driver's objects and rules, without C: what a call does once its arguments are values.
 //!
 //! [`process`] knows whether the driver may be called at all; [`context`] has the stack of current contexts, [`lanes`] and
-//! [`work`] the order of asynchronous work. The other files are the groups of the manual. Handles are numbers that are
+//! [`work`] the order of asynchronous work; [`capture`] turns it into the nodes of a [`graph`]. The other files are the groups of the manual. Handles are numbers that are
 //! looked up ([`handle`]), never addresses that are followed.
 
 pub(crate) mod attribute;
+pub(crate) mod capture;
+pub(crate) mod cluster;
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod function;
+pub(crate) mod graph;
 pub(crate) mod handle;
 mod hash;
 pub(crate) mod ipc;

@@ -76,6 +76,7 @@ pub(crate) fn instantiate(
 
 /// `cuModuleUnload`: waits for the work of its context.
 pub(crate) fn unload(handle: usize) -> Result<()> {
+    super::capture::check_unsafe()?;
     let module = get(handle)?;
     if let Some(context) = module.context.upgrade() {
         context.drain();

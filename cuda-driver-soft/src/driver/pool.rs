@@ -10,9 +10,12 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::capture;
 use super::context::Context;
 use super::device;
 use super::error::{Error, Result};
+use super::graph::memory::{self as graph_memory, GraphMemory};
+use super::graph::node::{Action, AllocNode};
 use super::ipc;
 use super::managed::Location;
 use super::memory;
@@ -482,10 +485,28 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         crate::log!("another process's pool hands out nothing here");
         return Err(Error::INVALID_VALUE);
     }
+    let capturing = stream.is_capturing();
+    if !capturing {
+        capture::check_unsafe()?;
+    }
     if bytes == 0 {
         return Ok(0);
     }
     let kind = pool.home.kind();
+    if capturing {
+        if kind != Kind::Device {
+            crate::log!("nodes of graphs allocate memory of a device only");
+            return Err(Error::NOT_SUPPORTED);
+        }
+        let memory = GraphMemory::new(context, bytes)?;
+        let address = memory.address;
+        let node = AllocNode {
+            memory,
+            ordinal: context.device.ordinal,
+        };
+        capture::add(stream, Action::Alloc(node))?;
+        return Ok(address);
+    }
     let allocated = memory::allocate(context, kind, bytes);
     let address = allocated.or_else(|error| match (error, kind) {
         (Error::OUT_OF_MEMORY, Kind::Device) => alloc_after_frees(context, bytes),
@@ -539,8 +560,20 @@ fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
 
 /// `cuMemFreeAsync`, of what `cuMemFree` frees, too; but as recorded not of managed memory. Freeing NULL does nothing.
 pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
+    let capturing = stream.is_capturing();
+    if !capturing {
+        capture::check_unsafe()?;
+    }
     if address == 0 {
         return Ok(());
+    }
+    let of_graph = graph_memory::at(address);
+    if capturing {
+        let memory = of_graph.ok_or(Error::INVALID_VALUE)?;
+        return capture::add(stream, Action::Free(memory));
+    }
+    if let Some(memory) = of_graph {
+        return graph_memory::free_async(memory, stream);
     }
     let allocation = begin_free(address)?;
     let task = move || {

@@ -8,6 +8,8 @@ use super::device::{self, Device};
 use super::error::{Error, Result};
 use super::event::Event;
 use super::function::Function;
+use super::graph::exec::Exec;
+use super::graph::object::UserObject;
 use super::handle::{Kind, Table};
 use super::library::{Kernel, Library};
 use super::link::Linker;
@@ -30,6 +32,8 @@ pub(crate) struct Driver {
     pub(crate) linkers: Table<Linker>,
     pub(crate) pools: Table<Pool>,
     pub(crate) generics: Table<Generic>,
+    pub(crate) graph_execs: Table<Exec>,
+    pub(crate) user_objects: Table<UserObject>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
@@ -99,6 +103,8 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         linkers: Table::new(Kind::Linker),
         pools: Table::new(Kind::Pool),
         generics: Table::new(Kind::Generic),
+        graph_execs: Table::new(Kind::GraphExec),
+        user_objects: Table::new(Kind::UserObject),
     };
     DRIVER.get_or_init(|| driver);
     Ok(())

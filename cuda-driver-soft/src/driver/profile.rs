@@ -1,9 +1,10 @@
 //! Device profiles: the value of every `CUdevice_attribute`, by architecture.
 //!
 //! Limits and sizes are those of a well-known GPU of the architecture; sm_90 is an H200, and its numbers were read off one.
-//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way: clusters,
+//! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
 //! cooperative launches on several devices, tensor maps, access policy windows and what they persist in L2, compression,
-//! sparse arrays, semaphores, RDMA, DMA buffers. Nor does it claim to correct errors in memory (ECC) or to be a PCI device that NVIDIA made. A capability becomes 1 in the
+//! sparse arrays, semaphores, RDMA, DMA buffers. Nor does it claim to correct errors in memory (ECC) or to be a PCI device
+//! that NVIDIA made. A capability becomes 1 in the
 //! change that brings it.
 
 /// A kind of device.
@@ -196,6 +197,7 @@ impl Profile {
             MEMORY_CLOCK_RATE => self.memory_khz,
             GLOBAL_MEMORY_BUS_WIDTH => self.bus_bits,
             SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO => self.double_ratio,
+            CLUSTER_LAUNCH => i32::from(self.sm >= 90),
             COMPUTE_CAPABILITY_MAJOR => (self.sm / 10) as i32,
             COMPUTE_CAPABILITY_MINOR => (self.sm % 10) as i32,
             _ => return COMMON.iter().find(|c| c.0 == attribute).map(|c| c.1),
@@ -347,7 +349,7 @@ attributes! {
     GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = 117 => 0;
     GPU_DIRECT_RDMA_WRITES_ORDERING = 118 => 0;
     MEMPOOL_SUPPORTED_HANDLE_TYPES = 119 => cfg!(target_os = "linux") as i32;
-    CLUSTER_LAUNCH = 120 => 0;
+    CLUSTER_LAUNCH = 120 => OWN;
     DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121 => 0;
     CAN_USE_64_BIT_STREAM_MEM_OPS = 122 => 1;
     CAN_USE_STREAM_WAIT_VALUE_NOR = 123 => 1;

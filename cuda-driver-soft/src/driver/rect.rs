@@ -1,14 +1,18 @@
 //! Copies of rectangles and boxes: rows of bytes, a pitch apart, in slices.
 
+use std::sync::Arc;
+
+use super::capture;
 use super::copy::{self, Done, Waits};
 use super::error::{Error, Result};
+use super::graph::node::{Action, CopyNode};
 use super::memory::Place;
 use super::stream::StreamRef;
 use crate::memory::host::HostRange;
 use crate::memory::space;
 
 /// How much is copied: bytes of a row, rows of a slice, slices.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) width: u64,
     pub(crate) height: u64,
@@ -16,7 +20,7 @@ pub(crate) struct Extent {
 }
 
 /// One side of a copy, as the caller describes it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     pub(crate) base: Base,
     /// Where the copy begins: bytes into a row, rows, slices.
@@ -28,7 +32,7 @@ pub(crate) struct Side {
 }
 
 /// Where a side's memory begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Device(u64),
     Host(u64),
@@ -38,17 +42,43 @@ pub(crate) enum Base {
     Nothing,
 }
 
+/// The memory that a side reaches: as long as nobody has looked, it may not be there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    /// First address, in memory of the kind that the side names.
+    base: Base,
+    bytes: u64,
+    /// Memory of the program, as who made the call vouched for it.
+    host: Option<HostRange>,
+    pitch: u64,
+    slice: u64,
+}
+
 /// A side whose memory is known to hold all that is copied.
 #[derive(Clone, Copy)]
-struct Located {
-    place: Place,
+pub(crate) struct Located {
+    pub(crate) place: Place,
     pitch: u64,
     slice: u64,
 }
 
 impl Side {
-    /// Finds the memory. `host` vouches for so many bytes of the program's memory.
-    fn locate(&self, extent: Extent, host: &impl Fn(u64, u64) -> HostRange) -> Result<Located> {
+    /// One row of bytes.
+    pub(crate) fn row(base: Base) -> Side {
+        Side {
+            base,
+            offset: [0; 3],
+            pitch: 0,
+            rows: 0,
+        }
+    }
+
+    /// What it reaches. `host` vouches for so many bytes of the program's memory.
+    pub(crate) fn region(
+        &self,
+        extent: Extent,
+        host: &impl Fn(u64, u64) -> HostRange,
+    ) -> Result<Region> {
         let [x, y, z] = self.offset;
         let overflow = Error::INVALID_VALUE;
         let row = x.checked_add(extent.width).ok_or(overflow)?;
@@ -72,18 +102,62 @@ impl Side {
         let last = at(last_row, last_slice).ok_or(overflow)?;
         let bytes = (last - start).checked_add(extent.width).ok_or(overflow)?;
         let address = |base: u64| base.checked_add(start).ok_or(overflow);
-        let place = match self.base {
-            Base::Device(base) => Place::device(address(base)?, bytes)?,
-            Base::Host(base) | Base::Unified(base) => {
-                Place::of(host(address(base)?, bytes), bytes)?
-            }
+        let (base, host) = match self.base {
+            Base::Device(base) => (Base::Device(address(base)?), None),
+            Base::Host(base) => (
+                Base::Host(address(base)?),
+                Some(host(address(base)?, bytes)),
+            ),
+            Base::Unified(base) => (
+                Base::Unified(address(base)?),
+                Some(host(address(base)?, bytes)),
+            ),
             Base::Nothing => return Err(Error::INVALID_VALUE),
         };
-        Ok(Located {
-            place,
+        Ok(Region {
+            base,
+            bytes,
+            host,
             pitch,
             slice,
         })
+    }
+}
+
+impl Region {
+    /// The first address, and how many bytes there are from it on.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        match self.base {
+            Base::Device(address) | Base::Host(address) | Base::Unified(address) => {
+                (address, self.bytes)
+            }
+            Base::Nothing => (0, 0),
+        }
+    }
+
+    /// Finds the memory.
+    pub(crate) fn locate(&self) -> Result<Located> {
+        let place = match (self.base, self.host) {
+            (Base::Device(address), _) => Place::device(address, self.bytes)?,
+            (_, Some(host)) => Place::of(host, self.bytes)?,
+            _ => return Err(Error::INVALID_VALUE),
+        };
+        Ok(Located {
+            place,
+            pitch: self.pitch,
+            slice: self.slice,
+        })
+    }
+}
+
+impl Extent {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.width == 0 || self.height == 0 || self.depth == 0
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let slice = self.width.saturating_mul(self.height);
+        slice.saturating_mul(self.depth)
     }
 }
 
@@ -96,33 +170,34 @@ pub(crate) fn copy(
     waits: Waits,
     host: impl Fn(u64, u64) -> HostRange,
 ) -> Result<()> {
-    if extent.width == 0 || extent.height == 0 || extent.depth == 0 {
+    if extent.is_empty() {
         return Ok(());
     }
-    let (to, from) = (to.locate(extent, &host)?, from.locate(extent, &host)?);
+    if stream.is_capturing() {
+        let node = CopyNode::new(to, from, extent, &host)?;
+        return capture::add(stream, Action::Copy(Arc::new(node)));
+    }
+    let (to, from) = (
+        to.region(extent, &host)?.locate()?,
+        from.region(extent, &host)?.locate()?,
+    );
     to.place.check_writable()?;
-    let bytes = extent
-        .width
-        .saturating_mul(extent.height)
-        .saturating_mul(extent.depth);
     let wait = copy::host_waits(&to.place, &from.place, waits);
-    let task = move || {
-        to.place.check_still_there()?;
-        from.place.check_still_there()?;
-        for z in 0..extent.depth {
-            for y in 0..extent.height {
-                row(
-                    &to,
-                    z * to.slice + y * to.pitch,
-                    &from,
-                    z * from.slice + y * from.pitch,
-                    extent.width,
-                )?;
-            }
+    let task = move || copy_rows(&to, &from, extent);
+    copy::run(task, copy::cost(extent.bytes()), stream, wait)
+}
+
+/// Copies a box, row by row.
+pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> Done {
+    to.place.check_still_there()?;
+    from.place.check_still_there()?;
+    for z in 0..extent.depth {
+        for y in 0..extent.height {
+            let at = |side: &Located| z * side.slice + y * side.pitch;
+            row(to, at(to), from, at(from), extent.width)?;
         }
-        Ok(())
-    };
-    copy::run(task, copy::cost(bytes), stream, wait)
+    }
+    Ok(())
 }
 
 /// Copies one row; the offsets are from the start of each side.

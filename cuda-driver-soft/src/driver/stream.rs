@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+use super::capture;
 use super::context::{self, Context};
 use super::error::{Error, Result};
 use super::event;
@@ -94,20 +95,31 @@ pub(crate) fn named(handle: usize, mode: Mode) -> Result<StreamRef> {
     resolve(handle, mode)
 }
 
-/// The flags of `cuStreamWaitEvent` and `cuEventRecordWithFlags`: an external node is made in a capture only.
-pub(crate) fn check_external(flags: u32) -> Result<()> {
+/// The flags of `cuStreamWaitEvent` and `cuEventRecordWithFlags`: whether a node is asked for, which is made in a capture
+/// only.
+pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
     const EXTERNAL: u32 = 1;
     match flags {
-        0 => Ok(()),
+        0 => Ok(false),
+        EXTERNAL if stream.is_capturing() => Ok(true),
         EXTERNAL => Err(Error::ILLEGAL_STATE),
         _ => Err(Error::INVALID_VALUE),
     }
 }
 
-/// The stream that a call puts work on: refused after a fault, and in host functions.
+/// The stream that a call puts work on which cannot be captured: refused after a fault, and in host functions.
 pub(crate) fn for_work(handle: usize, mode: Mode) -> Result<StreamRef> {
+    let stream = for_capture(handle, mode)?;
+    capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
+    Ok(stream)
+}
+
+/// The stream that a call puts work on, which becomes a node of a graph if the stream captures.
+pub(crate) fn for_capture(handle: usize, mode: Mode) -> Result<StreamRef> {
     driver_without_fault()?;
-    resolve(handle, mode)
+    let stream = resolve(handle, mode)?;
+    capture::check_legacy(&stream)?;
+    Ok(stream)
 }
 
 fn created(handle: usize) -> Result<Arc<Stream>> {
@@ -150,6 +162,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         context::current()?;
     }
     let stream = created(handle)?;
+    capture::forget(stream.context_handle as u64, Lane::Stream(handle))?;
     if let Some(context) = stream.context.upgrade() {
         context.lanes().remove(Lane::Stream(handle));
     }
@@ -179,6 +192,11 @@ impl StreamRef {
     /// Whether it is the legacy stream.
     pub(crate) fn is_legacy(&self) -> bool {
         self.lane == Lane::Legacy
+    }
+
+    /// Whether it and the legacy stream wait for each other.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.lane != Lane::Legacy && self.flags & NON_BLOCKING == 0
     }
 
     /// Whether it was made by `cuStreamCreate`.
@@ -221,14 +239,24 @@ impl StreamRef {
 
     /// `cuStreamQuery`: 600 while work is pending.
     pub(crate) fn query(&self) -> Result<()> {
+        self.refuse_while_capturing()?;
         let idle = self.is_idle();
         observe_fault()?;
         if idle { Ok(()) } else { Err(Error::NOT_READY) }
     }
 
+    /// The host can neither ask about nor wait for a stream that captures, or that waits for one that does; nor, in most
+    /// modes, for any other.
+    fn refuse_while_capturing(&self) -> Result<()> {
+        capture::refuse(self, Error::STREAM_CAPTURE_UNSUPPORTED)?;
+        capture::check_legacy(self)?;
+        capture::check_unsafe()
+    }
+
     /// `cuStreamSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
+        self.refuse_while_capturing()?;
         self.drain();
         pool::settle();
         observe_fault()
@@ -237,6 +265,15 @@ impl StreamRef {
     /// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
     pub(crate) fn wait_event(&self, event: usize) -> Result<()> {
         let event = event::get(event)?;
+        match event.captured() {
+            Some(captured) => return capture::join(self, &captured),
+            // One that was never recorded is nothing to wait for.
+            None if event.node().is_some() => {
+                capture::refuse(self, Error::STREAM_CAPTURE_ISOLATION)?
+            }
+            None => capture::check_valid(self)?,
+        }
+        capture::check_legacy(self)?;
         if let Some(node) = event.node().filter(|&n| !graph().is_done(n)) {
             self.submit(&[node], Work::Join, 0);
         }

@@ -22,7 +22,7 @@ pub(crate) type NodeId = u64;
 pub(crate) trait Divisible: Send + Sync {
     /// Does a bounded piece; false if there was nothing to take.
     fn piece(&self) -> bool;
-    /// All of it is done, or it has failed; no thread is at work on it any more.
+    /// All of it is done, or it has failed; no thread is at work on it any more. Once it is, it stays so.
     fn finished(&self) -> bool;
     /// Its fault, once finished.
     fn fault(&self) -> Option<Fault>;
@@ -387,7 +387,7 @@ impl Graph {
                 }
                 drop(state);
                 let progress = kernel.piece();
-                self.leave(id, kernel) || progress
+                self.leave(id, kernel, progress) || progress
             }
             Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_) | Work::Until(_)) => {
                 self.finish(id, None);
@@ -395,17 +395,21 @@ impl Graph {
             }
             Piece::Some(id, kernel) => {
                 let progress = kernel.piece();
-                self.leave(id, kernel) || progress
+                self.leave(id, kernel, progress) || progress
             }
         }
     }
 
     /// The calling thread leaves a kernel that it did a piece of. The last one to leave finishes it, if it is done: before
     /// that, another thread may still have something to do for it. True if this thread has finished it.
-    fn leave(&self, id: NodeId, kernel: Arc<dyn Divisible>) -> bool {
+    fn leave(&self, id: NodeId, kernel: Arc<dyn Divisible>, progress: bool) -> bool {
         let mut state = self.lock();
         let inside = state.leave(id);
         let finished = inside.unwrap_or(0) == 0 && kernel.finished();
+        if !progress && inside.is_some() && !finished && state.fault.is_none() {
+            // There is nothing to tell. Those who wait would come, find as little, and wake one another.
+            return false;
+        }
         let ends = finished || inside.is_none() && state.fault.is_some();
         state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
         if finished {
@@ -633,7 +637,9 @@ impl State {
         if self.fault.is_some() {
             return None;
         }
-        let mut running = self.running.pop_front()?;
+        // Not one that is done: if threads went in and out of it, none of them would be the last to leave.
+        let at = self.running.iter().position(|r| !r.kernel.finished())?;
+        let mut running = self.running.remove(at)?;
         running.inside += 1;
         let piece = Piece::Some(running.id, running.kernel.clone());
         self.running.push_back(running);

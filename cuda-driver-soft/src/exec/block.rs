@@ -17,7 +17,6 @@ const CLUSTER: usize = BARRIERS;
 /// A block in progress, or one that is over and can be used again.
 pub(crate) struct Block {
     index: [u32; 3],
-    number: u64,
     threads: u32,
     warps: Vec<Warp>,
     states: Vec<State>,
@@ -32,13 +31,14 @@ pub(crate) struct Block {
     in_use: u32,
     /// Warps that have arrived at the cluster's barrier since it last let everybody go.
     at_cluster: u32,
-    shared: Buffer,
+    /// Away while another block of the cluster runs.
+    pub(crate) shared: Buffer,
     _shared_held: Held,
     /// Instructions that the block has run.
     steps: u64,
-    /// When it has run so many, another block may begin before it goes on.
-    gives_way_at: u64,
     clock_reads: u64,
+    /// The block is a cluster by itself.
+    alone: bool,
 }
 
 /// What a warp does.
@@ -68,6 +68,8 @@ pub(crate) enum Outcome {
     Done,
     /// It has had its share.
     Share,
+    /// Its warps wait for those of other blocks of the cluster.
+    Blocked,
     /// Something went wrong.
     Fault(Box<Fault>),
 }
@@ -81,13 +83,42 @@ pub(crate) struct Shape {
     pub(crate) function: FuncId,
     /// Instructions after which a block lets another one begin: it may be waiting for that.
     pub(crate) patience: u64,
+    /// Blocks of a cluster.
+    pub(crate) cluster: [u32; 3],
+}
+
+impl Shape {
+    /// Clusters of the grid.
+    pub(crate) fn clusters(&self) -> [u32; 3] {
+        std::array::from_fn(|i| self.grid[i] / self.cluster[i].max(1))
+    }
+
+    /// The coordinates of a block in the grid: by the number of its cluster, and its rank in that.
+    pub(crate) fn index(&self, cluster: u64, rank: u64) -> [u32; 3] {
+        let [cluster, inside] = [
+            coordinates(self.clusters(), cluster),
+            coordinates(self.cluster, rank),
+        ];
+        std::array::from_fn(|i| cluster[i] * self.cluster[i] + inside[i])
+    }
+
+    /// The number of a block in the grid.
+    fn number(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let [width, height, _] = self.grid.map(u64::from);
+        u64::from(x) + width * (u64::from(y) + height * u64::from(z))
+    }
 }
 
 impl Block {
-    /// A block at its start. `None` if the host has no memory for it.
-    pub(crate) fn new(frames: &mut Frames<'_>, shape: &Shape, number: u64) -> Option<Self> {
+    /// A block at its start, which may be `alone` in its cluster. `None` if the host has no memory for it.
+    pub(crate) fn new(
+        frames: &mut Frames<'_>,
+        shape: &Shape,
+        index: [u32; 3],
+        alone: bool,
+    ) -> Option<Self> {
         let threads: u32 = shape.block.iter().product();
-        let index = block_of(shape.grid, number);
+        let number = shape.number(index);
         let warps = (0..threads.div_ceil(32)).map(|warp| {
             let here = Here {
                 block: index,
@@ -99,8 +130,8 @@ impl Block {
         let warps: Vec<Warp> = warps.collect::<Option<_>>()?;
         Some(Block {
             index,
-            number,
             threads,
+            alone,
             states: vec![State::Ready; warps.len()],
             turn: 0,
             left: warps.len(),
@@ -112,7 +143,6 @@ impl Block {
             _shared_held: Held::take(shape.shared_bytes)?,
             shared: Buffer::new(shape.shared_bytes)?,
             steps: 0,
-            gives_way_at: shape.patience,
             clock_reads: 0,
         })
     }
@@ -122,11 +152,10 @@ impl Block {
         &mut self,
         frames: &mut Frames<'_>,
         shape: &Shape,
-        number: u64,
+        index: [u32; 3],
     ) -> Option<()> {
-        self.index = block_of(shape.grid, number);
-        self.number = number;
-        let (index, threads) = (self.index, self.threads);
+        self.index = index;
+        let (number, threads) = (shape.number(index), self.threads);
         for warp in &mut self.warps {
             let lanes = lanes_of(threads, warp.number());
             warp.reuse(frames, index, number, lanes)?;
@@ -139,22 +168,7 @@ impl Block {
         self.at_cluster = 0;
         self.shared.clear();
         (self.steps, self.clock_reads) = (0, 0);
-        self.gives_way_at = shape.patience;
         Some(())
-    }
-
-    /// The block's number in the grid.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether it has run for so long that another block should begin before it goes on; true once for each such span.
-    pub(crate) fn gives_way(&mut self, patience: u64) -> bool {
-        let now = self.steps >= self.gives_way_at;
-        if now {
-            self.gives_way_at = self.steps + patience;
-        }
-        now
     }
 
     /// Instructions of a warp that it has run.
@@ -193,7 +207,12 @@ impl Block {
             if self.states[w] != State::Ready {
                 idle += 1;
                 if idle >= self.warps.len() {
-                    return self.deadlock(frames, shape);
+                    let for_others = !self.alone && self.states.contains(&State::Waiting(CLUSTER));
+                    return if for_others {
+                        Outcome::Blocked
+                    } else {
+                        self.deadlock(frames, shape)
+                    };
                 }
                 continue;
             }
@@ -244,11 +263,23 @@ impl Block {
             return Ok(());
         };
         let id = id as usize;
+        let plain = arrival.op == BarOp::Sync && arrival.count.is_none();
         let Some(barrier) = self.barriers[..BARRIERS].get_mut(id) else {
             return Err(format!(
                 "a block has {BARRIERS} barriers, from 0; this is barrier {id}"
             ));
         };
+        if plain && barrier.count.is_none() {
+            // The most usual one.
+            barrier.arrived += 32;
+            self.in_use |= 1 << id;
+            self.states[w] = State::Waiting(id);
+            self.waiting_for[w] = BarOp::Sync;
+            if barrier.arrived >= self.left as u32 * 32 {
+                self.complete(frames, id);
+            }
+            return Ok(());
+        }
         match arrival.count {
             Some(count) if count == 0 || !count.is_multiple_of(32) => {
                 return Err(format!(
@@ -305,13 +336,34 @@ impl Block {
         }
     }
 
+    /// Whether all its warps that are left have arrived at the cluster's barrier.
+    pub(crate) fn is_at_cluster(&self) -> bool {
+        self.left == 0 || self.barriers[CLUSTER].arrived >= self.left as u32 * 32
+    }
+
+    /// Whether some have.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.left > 0 && self.barriers[CLUSTER].arrived > 0
+    }
+
+    /// Lets the warps at the cluster's barrier go, at which those of all its blocks have arrived.
+    pub(crate) fn leave_cluster(&mut self, frames: &Frames<'_>) {
+        self.open(frames, CLUSTER);
+    }
+
     /// Lets the warps at a barrier go, if all have come.
     fn complete(&mut self, frames: &Frames<'_>, id: usize) {
         let barrier = &self.barriers[id];
         let there = self.left as u32 * 32;
-        if barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(there) {
+        let lacks = barrier.arrived == 0 || barrier.arrived < barrier.count.unwrap_or(there);
+        // The other blocks of the cluster have to come, too.
+        if lacks || (id == CLUSTER && !self.alone) {
             return;
         }
+        self.open(frames, id);
+    }
+
+    fn open(&mut self, frames: &Frames<'_>, id: usize) {
         let barrier = std::mem::take(&mut self.barriers[id]);
         self.in_use &= !(1 << id);
         if id == CLUSTER {
@@ -331,7 +383,8 @@ impl Block {
         }
     }
 
-    fn deadlock(&self, frames: &Frames<'_>, shape: &Shape) -> Outcome {
+    /// What to say when nothing can run any more.
+    pub(crate) fn deadlock(&self, frames: &Frames<'_>, shape: &Shape) -> Outcome {
         let mut reports = Vec::new();
         let mut first = None;
         for (w, state) in self.states.iter().enumerate() {
@@ -392,8 +445,8 @@ fn lanes_of(threads: u32, warp: u32) -> Mask {
     u32::MAX >> (32 - here)
 }
 
-/// The coordinates of a block in its grid.
-fn block_of(grid: [u32; 3], number: u64) -> [u32; 3] {
+/// The coordinates of what has this number in a grid.
+fn coordinates(grid: [u32; 3], number: u64) -> [u32; 3] {
     let [x, y, _] = grid.map(|n| u64::from(n.max(1)));
     [
         (number % x) as u32,

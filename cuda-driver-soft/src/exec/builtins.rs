@@ -81,7 +81,7 @@ fn value(m: &mut Machine<'_>, address: u64, bytes: u64, lane: usize) -> Result<u
                     write: false,
                     space,
                 },
-                Refused::Outside => FaultKind::IllegalAddress {
+                _ => FaultKind::IllegalAddress {
                     address,
                     size,
                     write: false,

@@ -50,6 +50,10 @@ pub(crate) enum Flow {
     Narrow,
     /// Everything that the warp's scheduler does: see [`Action`].
     Act,
+    /// The same, at the barrier [`Machine::target`](super::machine::Machine::target) for all threads of the block.
+    Barrier,
+    /// The same, at the end of a kernel.
+    End,
     /// Goes on with the same instruction in the code for any lanes: see [`Converged`].
     Leave,
     /// Ends the execution: [`Machine::fault`](super::machine::Machine::fault) says why.
@@ -291,8 +295,10 @@ pub(crate) struct Converged {
     pub(crate) reads_block_constants: bool,
     /// Instructions that may leave, in order.
     pub(crate) leaves: Vec<Leave>,
-    /// What [`Leave::spread`] is about: the row, the bytes of its values, and where they are kept.
-    pub(crate) spread: Vec<(Slot, u8, Slot)>,
+    /// Where a warp may come back, in order of [`Resume::at`].
+    pub(crate) resumes: Vec<Resume>,
+    /// What [`Leave::spread`] and [`Resume::gathered`] are about: the row, the bytes of its values, and where they are kept.
+    pub(crate) kept: Vec<(Slot, u8, Slot)>,
 }
 
 /// An instruction at which a warp may leave the code for converged warps.
@@ -301,8 +307,18 @@ pub(crate) struct Leave {
     pub(crate) at: u32,
     /// The same in the code for any lanes.
     pub(crate) to: u32,
-    /// Registers that are read there, and are not written out as rows: a part of [`Converged::spread`].
+    /// Registers that are read there, and are not written out as rows: a part of [`Converged::kept`].
     pub(crate) spread: std::ops::Range<usize>,
+}
+
+/// Where a warp that has left the code for converged warps may come back, if all lanes are there.
+pub(crate) struct Resume {
+    /// The instruction in the code for any lanes.
+    pub(crate) at: u32,
+    /// The same in the code for converged warps.
+    pub(crate) to: u32,
+    /// Registers that are read from there on and must be affine: a part of [`Converged::kept`].
+    pub(crate) gathered: std::ops::Range<usize>,
 }
 
 impl Converged {
@@ -310,6 +326,12 @@ impl Converged {
     pub(crate) fn leave(&self, at: u32) -> Option<&Leave> {
         let index = self.leaves.binary_search_by_key(&at, |leave| leave.at);
         index.ok().map(|index| &self.leaves[index])
+    }
+
+    /// What has to be done to come back at an instruction.
+    pub(crate) fn resume(&self, at: u32) -> Option<&Resume> {
+        let index = self.resumes.binary_search_by_key(&at, |resume| resume.at);
+        index.ok().map(|index| &self.resumes[index])
     }
 }
 

@@ -1,7 +1,9 @@
 //! A launched kernel, driven by the host threads that call [`Execution::work`].
 
+use super::cluster::Cluster;
 use super::code::Code;
 use super::fault::{Fault, FaultKind};
+use super::frame::lane_rows;
 use super::isa::Isa;
 use super::kernel::Kernel;
 use super::worker::Worker;
@@ -39,6 +41,8 @@ pub struct Options {
     pub budget: Option<u64>,
     /// The instruction set to use.
     pub isa: Isa,
+    /// Warps whose lanes go the same way may run the code that is made for such; results are the same without it.
+    pub converged: bool,
     /// Bytes of local memory that a thread may have for calls whose depth is known only when they are made: of recursive
     /// functions, or through pointers. What is known comes on top; both together are at most what a thread can have.
     pub stack_limit: u64,
@@ -53,6 +57,8 @@ pub struct Options {
     pub cooperative: bool,
     /// Where the blocks of a cooperative launch count who has arrived.
     pub workspace: Option<Arc<GridWorkspace>>,
+    /// Blocks of a cluster, if the launch is one of clusters; the grid is a multiple of it.
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl Default for Options {
@@ -64,12 +70,14 @@ impl Default for Options {
         Options {
             budget: None,
             isa: Isa::best(),
+            converged: true,
             stack_limit: 128 << 10,
             heap_limit: 8 << 20,
             parallel: *PARALLEL.get_or_init(from_environment),
             resident: 4096,
             cooperative: false,
             workspace: None,
+            cluster: None,
         }
     }
 }
@@ -98,7 +106,7 @@ struct Queue {
     /// Blocks that have begun and are not over, in the hands of threads or put aside.
     begun: u64,
     /// Blocks that were put aside, the next one to go on first.
-    parked: VecDeque<Box<block::Block>>,
+    parked: VecDeque<Box<Cluster>>,
 }
 
 /// Instructions that a block runs before another one may begin: this one may be waiting for that.
@@ -121,6 +129,7 @@ pub struct Execution {
     /// By function: decoded code of those that may run.
     pub(super) codes: Vec<Option<Arc<Code>>>,
     pub(super) shape: block::Shape,
+    /// Clusters, of which each is mostly one block: what is said of blocks below is said of them.
     blocks: u64,
     queue: Mutex<Queue>,
     /// Threads that are at work on it.
@@ -177,10 +186,11 @@ impl Launch {
             Isa::Baseline
         };
         let image = self.kernel.image();
+        let grid = lane_rows(self.block).is_some_and(|rows| rows.count() > 1);
         let mut codes = vec![None; image.module.functions.len()];
         let mut refused = None;
         for id in self.kernel.reachable() {
-            match image.code(*id, isa) {
+            match image.code(*id, isa, grid) {
                 Some(Ok(code)) => codes[id.0 as usize] = Some(Arc::clone(code)),
                 Some(Err(cannot)) => {
                     refused.get_or_insert((cannot.opcode.clone(), cannot.line));
@@ -190,8 +200,10 @@ impl Launch {
         }
         let count = |n: [u32; 3]| n.iter().map(|n| u64::from(*n)).product::<u64>();
         let shared_bytes = self.shared_bytes();
+        let cluster = self.options.cluster.unwrap_or([1; 3]).map(|n| n.max(1));
+        let clusters = std::array::from_fn(|i| self.grid[i] / cluster[i]);
         let blocks = if (1..=1024).contains(&count(self.block)) {
-            count(self.grid)
+            count(clusters)
         } else {
             0
         };
@@ -221,12 +233,14 @@ impl Launch {
         let block_bytes = count(self.block)
             .div_ceil(32)
             .saturating_mul(warp_bytes)
-            .saturating_add(shared_bytes);
+            .saturating_add(shared_bytes)
+            .saturating_mul(count(cluster));
         let by_memory = (ENOUGH_BEGUN / block_bytes.max(1)).max(LEAST_BEGUN);
+        let resident = self.options.resident / count(cluster);
         let most_begun = if self.options.cooperative {
-            self.options.resident
+            resident
         } else {
-            self.options.resident.min(by_memory)
+            resident.min(by_memory)
         };
         Arc::new(Execution {
             codes,
@@ -236,6 +250,7 @@ impl Launch {
                 shared_bytes,
                 function,
                 patience,
+                cluster,
             },
             blocks,
             queue: Mutex::new(Queue {
@@ -403,7 +418,7 @@ impl Execution {
     /// Puts a block aside that has had its share. After a fault in a later block it goes on: it might fault itself, and be
     /// the one to blame. One that can see what others do does so only while it is young: it might wait for what will never
     /// be.
-    pub(super) fn park(&self, block: Box<block::Block>) {
+    pub(super) fn park(&self, block: Box<Cluster>) {
         let old = self.sees_other_blocks && block.steps() >= self.shape.patience;
         let faulted = self.limit.load(Ordering::Relaxed) != u64::MAX;
         if faulted && (old || !self.wants(block.number())) {
@@ -487,7 +502,7 @@ impl Execution {
 /// What [`Execution::take`] gives.
 pub(super) enum Taken {
     /// A block that was put aside.
-    Parked(Box<block::Block>),
+    Parked(Box<Cluster>),
     /// A block that has not begun, and whether no other may have begun.
     New(u64, bool),
 }

@@ -55,6 +55,13 @@ pub enum FaultKind {
         /// The space that the address is in.
         space: Space,
     },
+    /// An address in the shared memory of a block that the cluster does not have.
+    NoBlock {
+        /// The address, with the rank of the block in its highest eight bits of 32.
+        address: u64,
+    },
+    /// An instruction that only kernels of clusters may use.
+    NoCluster,
     /// `trap`
     Trap,
     /// `free` of what was freed before.
@@ -129,10 +136,10 @@ impl Fault {
     pub fn code(&self) -> u32 {
         match self.kind {
             FaultKind::IllegalAddress { .. } | FaultKind::StackOverflow { .. } => 700,
-            FaultKind::SharedOutOfRange { .. } => 715,
+            FaultKind::SharedOutOfRange { .. } | FaultKind::NoCluster => 715,
             FaultKind::Misaligned { .. } => 716,
             FaultKind::InvalidPc { .. } => 718,
-            FaultKind::Trap | FaultKind::FreedTwice { .. } => 719,
+            FaultKind::Trap | FaultKind::FreedTwice { .. } | FaultKind::NoBlock { .. } => 719,
             FaultKind::Assert { .. } => 710,
             FaultKind::BarrierMisuse { .. }
             | FaultKind::Deadlock { .. }
@@ -204,6 +211,14 @@ impl fmt::Display for FaultKind {
                 verb(write),
                 name(*space)
             ),
+            FaultKind::NoBlock { address } => write!(
+                f,
+                "access at {address:#x} to the shared memory of block {} of the cluster, which there is not",
+                address >> 24
+            ),
+            FaultKind::NoCluster => {
+                f.write_str("an instruction for clusters, in a launch without clusters")
+            }
             FaultKind::Trap => f.write_str("trap"),
             FaultKind::Assert {
                 file,

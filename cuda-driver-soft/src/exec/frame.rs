@@ -6,8 +6,9 @@ use super::kernel::SharedLayout;
 use super::lanes::{FULL, LANES, Lanes, Mask};
 use super::program::Image;
 use super::registers::{RegFile, Slot};
-use super::semantics::affine::{self, Affine};
+use super::semantics::affine::{self, Affine, Rows};
 use crate::ir::{FuncId, RegClass, Space, Special};
+use crate::memory::warp::RANK_SHIFT;
 use std::sync::Arc;
 
 /// Number of a frame in its warp.
@@ -65,8 +66,10 @@ pub(crate) struct Frames<'e> {
     launch: &'e Launch,
     image: &'e Image,
     shared: &'e SharedLayout,
-    /// In each warp of a block, `%tid.x` has the step 1, and `%tid.y` and `%tid.z` are the same in all lanes.
-    rows: bool,
+    /// How the lanes of each warp lie in the block, if in whole rows.
+    rows: Option<Rows>,
+    /// That of the kernel.
+    kernel: Option<&'e Code>,
     /// By function; `None` for what the launch cannot reach.
     codes: &'e [Option<Arc<Code>>],
     /// By function: registers whose launch constants are in place.
@@ -93,12 +96,12 @@ pub(crate) struct Here {
 impl<'e> Frames<'e> {
     /// For a launch whose functions are decoded.
     pub(crate) fn new(launch: &'e Launch, codes: &'e [Option<Arc<Code>>]) -> Self {
-        let [x, y, z] = launch.block;
         Frames {
-            rows: x.is_multiple_of(32) || (y <= 1 && z <= 1),
+            rows: lane_rows(launch.block),
             launch,
             image: launch.kernel.image(),
             shared: launch.kernel.shared_layout(),
+            kernel: codes[launch.kernel.id().0 as usize].as_deref(),
             pool: codes.iter().map(|_| Vec::new()).collect(),
             codes,
         }
@@ -109,7 +112,14 @@ impl<'e> Frames<'e> {
         self.codes.get(id.0 as usize).is_some_and(Option::is_some)
     }
 
+    /// The code of the kernel, if the launch may run it.
+    #[inline(always)]
+    pub(crate) fn kernel(&self) -> Option<&'e Code> {
+        self.kernel
+    }
+
     /// The code of a function that the launch may run: all that frames are made for.
+    #[inline(always)]
     pub(crate) fn code(&self, id: FuncId) -> &'e Code {
         self.codes[id.0 as usize]
             .as_ref()
@@ -146,7 +156,8 @@ impl<'e> Frames<'e> {
         self.fill(
             &mut frame,
             here,
-            if fresh {
+            // Another block of the cluster may have had it, whose shared memory is elsewhere.
+            if fresh || self.launch.options.cluster.is_some() {
                 Lifetime::Launch
             } else {
                 Lifetime::Warp
@@ -178,7 +189,10 @@ impl<'e> Frames<'e> {
     /// The code for converged warps, if these lanes may run it.
     fn converged<'c>(&self, code: &'c Code, lanes: Mask) -> Option<&'c Converged> {
         let converged = code.converged.as_ref()?;
-        (lanes == FULL && (self.rows || !converged.needs_rows)).then_some(converged)
+        if !self.launch.options.converged {
+            return None;
+        }
+        (lanes == FULL && (self.rows.is_some() || !converged.needs_rows)).then_some(converged)
     }
 
     /// Where lanes begin in the frame of a kernel, which is new or was made ready for another block.
@@ -199,10 +213,26 @@ impl<'e> Frames<'e> {
         if !converged.reads_block_constants {
             self.fill_all(frame, here, code.block_constants.iter());
         }
-        for (row, width, from) in &converged.spread[leave.spread.clone()] {
-            frame.file.spread(*row, *width, *from);
+        for (row, width, from) in &converged.kept[leave.spread.clone()] {
+            let rows = self.rows.unwrap_or(Rows::ONE);
+            frame.file.spread(*row, *width, *from, rows);
         }
         leave.to
+    }
+
+    /// Whether all lanes of a warp, alone at an instruction of the code for any lanes, may go on in the code for converged
+    /// warps: says where, or that the registers are not what it takes them to be.
+    pub(crate) fn resume(&self, frame: &mut Frame, at: u32) -> Option<Result<u32, ()>> {
+        let code = self.code(frame.function);
+        let converged = self.converged(code, frame.live)?;
+        if at >= converged.first {
+            return None;
+        }
+        let resume = converged.resume(at)?;
+        let rows = self.rows.unwrap_or(Rows::ONE);
+        let mut kept = converged.kept[resume.gathered.clone()].iter();
+        let affine = kept.all(|(row, width, to)| frame.file.gather(*row, *width, *to, rows));
+        Some(if affine { Ok(resume.to) } else { Err(()) })
     }
 
     /// Takes back a frame that ended.
@@ -249,33 +279,42 @@ impl<'e> Frames<'e> {
                         .file
                         .set_all(*slot, *width, self.special(*special, here, 0));
                 }
-                constant => frame
-                    .file
-                    .set_all(*slot, *width, self.value(constant, local_base)),
+                constant => {
+                    frame
+                        .file
+                        .set_all(*slot, *width, self.value(here, constant, local_base))
+                }
             }
         }
     }
 
     /// A constant in all lanes; those that are neither uniform nor affine are not asked for.
     fn affine(&self, local_base: u64, here: Here, class: RegClass, constant: &Constant) -> Affine {
-        let (base, next) = match constant {
-            Constant::Special(special) => {
-                let lane = |lane| self.special(*special, here, lane);
-                (lane(0), lane(u32::from(differs(*special))))
+        let value = match constant {
+            Constant::Special(special) if differs(*special) => {
+                let rows = self.rows.unwrap_or(Rows::ONE);
+                let base = self.special(*special, here, 0);
+                let more = |lane| self.special(*special, here, lane).wrapping_sub(base);
+                Affine {
+                    base,
+                    step: if rows.lanes() > 1 { more(1) } else { 0 },
+                    row: if rows.count() > 1 {
+                        more(rows.lanes())
+                    } else {
+                        0
+                    },
+                }
             }
-            constant => {
-                let value = self.value(constant, local_base);
-                (value, value)
-            }
+            Constant::Special(special) => affine::uniform(self.special(*special, here, 0)),
+            constant => affine::uniform(self.value(here, constant, local_base)),
         };
-        let step = next.wrapping_sub(base);
         match class {
-            RegClass::B64 => Affine { base, step },
-            _ => affine::truncate(Affine { base, step }),
+            RegClass::B64 => value,
+            _ => affine::truncate(value),
         }
     }
 
-    fn value(&self, constant: &Constant, local_base: u64) -> u64 {
+    fn value(&self, here: Here, constant: &Constant, local_base: u64) -> u64 {
         match *constant {
             Constant::Bits(bits) => bits,
             Constant::Special(_) => 0,
@@ -302,7 +341,8 @@ impl<'e> Frames<'e> {
                     .map(|v| v.space)
                 {
                     Some(Space::Shared | Space::SharedCluster) => {
-                        u64::from(self.shared.offset(var).unwrap_or(0))
+                        let rank = self.special(Special::ClusterCtarank, here, 0);
+                        u64::from(self.shared.offset(var).unwrap_or(0)) | rank << RANK_SHIFT
                     }
                     _ => self.image.address(var).unwrap_or(0),
                 };
@@ -336,11 +376,20 @@ impl<'e> Frames<'e> {
             .shared
             .dynamic
             .saturating_add(self.launch.dynamic_shared);
+        let explicit = self.launch.options.cluster;
+        let cluster = explicit.unwrap_or([1; 3]).map(|n| n.max(1));
+        let [of_cluster, inside, clusters]: [[u32; 3]; 3] = [
+            std::array::from_fn(|i| here.block[i] / cluster[i]),
+            std::array::from_fn(|i| here.block[i] % cluster[i]),
+            std::array::from_fn(|i| grid[i] / cluster[i]),
+        ];
         u64::from(match special {
             Special::Tid(d) => part(&thread_of(*block, here.warp * 32 + lane), d),
             Special::Ntid(d) => part(block, d),
-            Special::Ctaid(d) | Special::Clusterid(d) => part(&here.block, d),
-            Special::Nctaid(d) | Special::Nclusterid(d) => part(grid, d),
+            Special::Ctaid(d) => part(&here.block, d),
+            Special::Nctaid(d) => part(grid, d),
+            Special::Clusterid(d) => part(&of_cluster, d),
+            Special::Nclusterid(d) => part(&clusters, d),
             Special::Laneid => lane,
             Special::Warpid => here.warp,
             Special::Nwarpid => WARPS,
@@ -348,8 +397,13 @@ impl<'e> Frames<'e> {
             Special::Smid => (here.number % u64::from(MULTIPROCESSORS)) as u32,
             Special::Nsmid => MULTIPROCESSORS,
             // Without clusters, each block is one.
-            Special::ClusterNctaid(_) | Special::ClusterNctarank => 1,
-            Special::ClusterCtaid(_) | Special::ClusterCtarank | Special::IsExplicitCluster => 0,
+            Special::ClusterNctaid(d) => part(&cluster, d),
+            Special::ClusterNctarank => cluster.iter().product(),
+            Special::ClusterCtaid(d) => part(&inside, d),
+            Special::ClusterCtarank => {
+                inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2])
+            }
+            Special::IsExplicitCluster => u32::from(explicit.is_some()),
             Special::LanemaskEq => 1 << lane,
             Special::LanemaskLt => (1 << lane) - 1,
             Special::LanemaskLe => u32::MAX >> (31 - lane),
@@ -383,4 +437,14 @@ fn differs(special: Special) -> bool {
 pub(crate) fn thread_of(block: [u32; 3], number: u32) -> [u32; 3] {
     let [x, y, _] = block.map(|n| n.max(1));
     [number % x, number / x % y, number / x / y]
+}
+
+/// How the lanes of each warp lie in a block of this shape: in rows along its first dimension, which go on in the second
+/// and have the same place in the third. `None`: some other way.
+pub(crate) fn lane_rows(block: [u32; 3]) -> Option<Rows> {
+    let [x, y, z] = block;
+    if x.is_multiple_of(32) || (y <= 1 && z <= 1) {
+        return Some(Rows::ONE);
+    }
+    Rows::of(x).filter(|rows| z <= 1 || y.is_multiple_of(rows.count()))
 }

@@ -241,12 +241,13 @@ impl Info {
         for id in used(Space::Shared).filter(|v| module.variables[v.0 as usize].size == 0) {
             shared.offsets.insert(id, shared.dynamic);
         }
-        let unsupported = functions
-            .iter()
-            .find_map(|id| match image.code(*id, Isa::best()) {
-                Some(Err(cannot)) => Some(cannot.to_string()),
-                _ => None,
-            });
+        let unsupported =
+            functions
+                .iter()
+                .find_map(|id| match image.code(*id, Isa::best(), false) {
+                    Some(Err(cannot)) => Some(cannot.to_string()),
+                    _ => None,
+                });
         // Where a thread sees, or makes seen, in which order others did something.
         let ordered = bodies
             .iter()

@@ -3,6 +3,7 @@
 use super::code::Code;
 use super::fault::FaultKind;
 use super::lanes::Mask;
+use super::semantics::affine::Rows;
 use crate::ir::{FuncId, Space};
 use crate::memory::warp::{AccessCache, Refusal, Refused, Spaces};
 
@@ -37,6 +38,12 @@ pub(crate) struct Machine<'m> {
     pub(crate) owner: u64,
     /// Lanes of the running warp that have not exited.
     pub(crate) live: Mask,
+    /// How the lanes of each warp lie in the block.
+    pub(crate) rows: Rows,
+    /// The launch is one of clusters.
+    pub(crate) clusters: bool,
+    /// The running warp's number in its block.
+    pub(crate) warp: u32,
     /// Instructions of a warp that have been run, counted at branches.
     pub(crate) steps: u64,
     /// `steps` when the running block was last taken up, less what it had run before.
@@ -46,6 +53,12 @@ pub(crate) struct Machine<'m> {
 }
 
 impl Machine<'_> {
+    /// How the lanes of a warp lie in the block, for code that was made for several rows or for one.
+    #[inline(always)]
+    pub(crate) fn lane_rows<const GRID: bool>(&self) -> Rows {
+        if GRID { self.rows } else { Rows::ONE }
+    }
+
     /// Makes a function the running one.
     #[inline]
     pub(crate) fn switch_to(&mut self, function: FuncId, code: &Code) {
@@ -95,7 +108,8 @@ impl Machine<'_> {
                     available: self.spaces.shared.len() as u32,
                 }
             }
-            (Refused::Outside, _) => FaultKind::IllegalAddress {
+            (Refused::NoBlock, _) => FaultKind::NoBlock { address },
+            (Refused::Outside | Refused::OutsideOfBlock, _) => FaultKind::IllegalAddress {
                 address,
                 size,
                 write,

@@ -8,6 +8,7 @@
 
 mod block;
 mod builtins;
+mod cluster;
 mod code;
 mod decode;
 mod execution;

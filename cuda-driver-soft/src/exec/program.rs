@@ -29,8 +29,8 @@ pub(crate) struct Image {
     pub(crate) owner: u64,
     /// By variable; `None` for what is not in device memory.
     globals: Vec<Option<Global>>,
-    /// By instruction set and function.
-    codes: [Vec<Decoded>; 2],
+    /// By instruction set, whether the lanes of a warp are in several rows, and function.
+    codes: [[Vec<Decoded>; 2]; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +96,9 @@ impl Program {
             module: Arc::clone(&module),
             owner,
             globals: Vec::new(),
-            codes: [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect()),
+            codes: [(); 2].map(|()| {
+                [(); 2].map(|()| module.functions.iter().map(|_| OnceLock::new()).collect())
+            }),
         };
         for variable in &module.variables {
             // On failure `image` is dropped and frees what was allocated so far.
@@ -164,11 +166,20 @@ impl Image {
             .map(|g| g.address)
     }
 
-    /// The decoded code of a function; decoded when first asked for. `None` for a declaration.
-    pub(crate) fn code(&self, id: FuncId, isa: Isa) -> Option<&Result<Arc<Code>, CannotRun>> {
-        let body = self.module.functions.get(id.0 as usize)?.body()?;
-        let slot = self.codes[isa as usize].get(id.0 as usize)?;
-        Some(slot.get_or_init(|| decode(self, id, body, isa).map(Arc::new)))
+    /// The decoded code of a function; decoded when first asked for. `grid`: the lanes of a warp are in several rows of
+    /// their block. `None` for a declaration.
+    pub(crate) fn code(
+        &self,
+        id: FuncId,
+        isa: Isa,
+        grid: bool,
+    ) -> Option<&Result<Arc<Code>, CannotRun>> {
+        let function = self.module.functions.get(id.0 as usize)?;
+        let body = function.body()?;
+        // Only kernels have code that it makes a difference to.
+        let grid = grid && function.kind == FunctionKind::Entry;
+        let slot = self.codes[isa as usize][usize::from(grid)].get(id.0 as usize)?;
+        Some(slot.get_or_init(|| decode(self, id, body, isa, grid).map(Arc::new)))
     }
 
     fn initialise(&self, id: VarId, variable: &Variable) -> Result<(), LoadError> {

@@ -5,7 +5,7 @@
 
 use super::held::Held;
 use super::lanes::{self, FULL, LANES, Lanes, Mask};
-use super::semantics::affine::Affine;
+use super::semantics::affine::{self, Affine, Rows};
 use crate::ir::RegClass;
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ pub(crate) struct Slot(pub(crate) u32);
 pub(crate) const PREDICATE_BYTES: u32 = 4;
 
 /// Bytes of a row that is kept as an [`Affine`], and what its slot is a multiple of.
-pub(crate) const AFFINE_BYTES: u32 = 16;
+pub(crate) const AFFINE_BYTES: u32 = 32;
 
 /// Bytes of the widest row that a handler reads or writes at once.
 pub(crate) const WIDEST_ROW: u32 = 8 * 32;
@@ -124,26 +124,34 @@ impl RegFile {
             .get_mut(start..start + AFFINE_BYTES as usize)
         {
             at[..8].copy_from_slice(&value.base.to_ne_bytes());
-            at[8..].copy_from_slice(&value.step.to_ne_bytes());
+            at[8..16].copy_from_slice(&value.step.to_ne_bytes());
+            at[16..24].copy_from_slice(&value.row.to_ne_bytes());
         }
     }
 
     /// Writes out a row of values of `width` bytes, 4 or 8, that is kept as an [`Affine`].
-    pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot) {
+    pub(crate) fn spread(&mut self, row: Slot, width: u8, from: Slot, rows: Rows) {
         let (start, from) = (row.0 as usize, from.0 as usize);
         let bytes = self.bytes_mut();
         let number = |at: usize| match bytes.get(at..at + 8) {
             Some(bytes) => bytes.try_into().map_or(0, u64::from_ne_bytes),
             None => 0,
         };
-        let (base, step) = (number(from), number(from + 8));
+        let value = Affine {
+            base: number(from),
+            step: number(from + 8),
+            row: if rows.count() == 1 {
+                0
+            } else {
+                number(from + 16)
+            },
+        };
         macro_rules! fill {
             ($ty:ty, $bytes:literal) => {
                 if let Some(row) = bytes.get_mut(start..start + 32 * $bytes) {
-                    let mut value = base as $ty;
-                    for lane in row.chunks_exact_mut($bytes) {
+                    for (i, lane) in (0..).zip(row.chunks_exact_mut($bytes)) {
+                        let value: $ty = affine::lane(value, rows, i);
                         lane.copy_from_slice(&value.to_ne_bytes());
-                        value = value.wrapping_add(step as $ty);
                     }
                 }
             };
@@ -152,6 +160,48 @@ impl RegFile {
             8 => fill!(u64, 8),
             _ => fill!(u32, 4),
         }
+    }
+
+    /// Keeps a row of values of `width` bytes, 4 or 8, as an [`Affine`], if it is one.
+    pub(crate) fn gather(&mut self, row: Slot, width: u8, to: Slot, rows: Rows) -> bool {
+        let start = row.0 as usize;
+        macro_rules! gather {
+            ($ty:ty, $bytes:literal) => {{
+                let Some(row) = self.bytes_mut().get(start..start + 32 * $bytes) else {
+                    return false;
+                };
+                let mut values = [0; LANES];
+                for (value, bytes) in values.iter_mut().zip(row.chunks_exact($bytes)) {
+                    *value = bytes.try_into().map_or(0, <$ty>::from_ne_bytes);
+                }
+                let more = |lane: u32, there: bool| {
+                    let value: $ty = if there {
+                        values[lane as usize]
+                    } else {
+                        values[0]
+                    };
+                    u64::from(value.wrapping_sub(values[0]))
+                };
+                let value = Affine {
+                    base: u64::from(values[0]),
+                    step: more(1, rows.lanes() > 1),
+                    row: more(rows.lanes() % 32, rows.count() > 1),
+                };
+                let mut differs = 0;
+                for (i, found) in (0..).zip(values) {
+                    differs |= found ^ affine::lane::<$ty>(value, rows, i);
+                }
+                (differs == 0).then_some(value)
+            }};
+        }
+        let value = match width {
+            8 => gather!(u64, 8),
+            _ => gather!(u32, 4),
+        };
+        if let Some(value) = value {
+            self.set_affine(to, value);
+        }
+        value.is_some()
     }
 
     /// The value of one lane in a row of values of `width` bytes, or of a predicate.
@@ -238,20 +288,21 @@ impl Regs<'_> {
         self.row(slot)
     }
 
-    /// A row that is kept as an [`Affine`].
+    /// A row that is kept as an [`Affine`]; without `GRID` there is one row of lanes.
     ///
     /// # Safety
     /// See [`Regs`].
     #[inline(always)]
-    pub(crate) unsafe fn affine(self, slot: Slot) -> Affine {
+    pub(crate) unsafe fn affine<const GRID: bool>(self, slot: Slot) -> Affine {
         let at = self.row::<()>(slot).cast::<u64>();
         // Number by number, here and below: what was stored as two can only be loaded as one when the CPU is done with
         // the stores.
-        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 16.
+        // SAFETY: inside the frame's registers, as the caller promises; slots of these are multiples of 32.
         unsafe {
             Affine {
                 base: at.read_volatile(),
                 step: at.add(1).read_volatile(),
+                row: if GRID { at.add(2).read_volatile() } else { 0 },
             }
         }
     }
@@ -261,12 +312,15 @@ impl Regs<'_> {
     /// # Safety
     /// See [`Regs`].
     #[inline(always)]
-    pub(crate) unsafe fn set_affine(self, slot: Slot, value: Affine) {
+    pub(crate) unsafe fn set_affine<const GRID: bool>(self, slot: Slot, value: Affine) {
         // SAFETY: as in `affine`.
         unsafe {
             let at = self.row::<()>(slot).cast::<u64>();
             at.write_volatile(value.base);
             at.add(1).write_volatile(value.step);
+            if GRID {
+                at.add(2).write_volatile(value.row);
+            }
         }
     }
 

@@ -14,6 +14,10 @@ pub(crate) enum Event {
     Diverge,
     /// At an instruction that the scheduler runs.
     Act,
+    /// The same: at the barrier [`Machine::target`] for all threads of the block.
+    Barrier,
+    /// The same: at the end of a kernel.
+    End,
     /// At an instruction that is to be run by the code for any lanes.
     Leave,
     /// At an instruction that went wrong.
@@ -101,6 +105,8 @@ unsafe fn run_lanes<const FULL: bool>(
             }
             Flow::Diverge => break Event::Diverge,
             Flow::Act => break Event::Act,
+            Flow::Barrier => break Event::Barrier,
+            Flow::End => break Event::End,
             Flow::Leave => break Event::Leave,
             Flow::Fault => break Event::Fault,
         }

@@ -1,10 +1,12 @@
 //! One host thread at work on an execution.
 
-use super::block::{Block, Outcome};
+use super::block::Outcome;
+use super::cluster::Cluster;
 use super::execution::{Execution, Taken};
 use super::fault::{Fault, FaultKind};
-use super::frame::Frames;
+use super::frame::{Frames, lane_rows};
 use super::machine::Machine;
+use super::semantics::affine::Rows;
 use crate::memory::InFlight;
 use crate::memory::buffer::{Buffer, LocalMemory};
 use crate::memory::warp::{AccessCache, Spaces};
@@ -14,8 +16,8 @@ pub(super) struct Worker<'e> {
     execution: &'e Execution,
     machine: Machine<'e>,
     frames: Frames<'e>,
-    /// A block that is over, to be used again.
-    spare: Option<Box<Block>>,
+    /// A cluster that is over, to be used again.
+    spare: Option<Box<Cluster>>,
 }
 
 impl<'e> Worker<'e> {
@@ -33,6 +35,8 @@ impl<'e> Worker<'e> {
             spaces: Spaces {
                 flight,
                 shared: Buffer::default(),
+                shared_base: 0,
+                cluster: Vec::new(),
                 local: LocalMemory::default(),
                 local_end: 0,
                 params: Buffer::of(&params)?,
@@ -50,6 +54,9 @@ impl<'e> Worker<'e> {
             output: Vec::new(),
             owner: kernel.image().owner,
             live: 0,
+            rows: lane_rows(launch.block).unwrap_or(Rows::ONE),
+            warp: 0,
+            clusters: launch.options.cluster.is_some(),
             steps: 0,
             block_start: 0,
             clock_reads: 0,
@@ -63,7 +70,7 @@ impl<'e> Worker<'e> {
         })
     }
 
-    /// Runs blocks until there are none, or until about `budget` instructions were run.
+    /// Runs blocks, or clusters, until there are none, or until about `budget` instructions were run.
     pub(super) fn work(&mut self, budget: u64) {
         while self.machine.steps < budget
             && let Some(taken) = self.execution.take()
@@ -85,18 +92,18 @@ impl<'e> Worker<'e> {
         }
     }
 
-    fn begin(&mut self, number: u64) -> Option<Box<Block>> {
+    fn begin(&mut self, number: u64) -> Option<Box<Cluster>> {
         let shape = &self.execution.shape;
         match self.spare.take() {
             Some(mut block) => {
                 block.reuse(&mut self.frames, shape, number)?;
                 Some(block)
             }
-            None => Block::new(&mut self.frames, shape, number).map(Box::new),
+            None => Cluster::new(&mut self.frames, shape, number).map(Box::new),
         }
     }
 
-    fn run(&mut self, mut block: Box<Block>, share: u64) {
+    fn run(&mut self, mut block: Box<Cluster>, share: u64) {
         let number = block.number();
         if !self.execution.wants(number) {
             self.execution.count_over();
@@ -117,8 +124,8 @@ impl<'e> Worker<'e> {
                 self.spare = Some(block);
                 self.execution.count_over();
             }
-            Outcome::Share if within => self.execution.park(block),
-            Outcome::Share => {
+            Outcome::Share | Outcome::Blocked if within => self.execution.park(block),
+            Outcome::Share | Outcome::Blocked => {
                 let instructions = self.execution.launch.options.budget.unwrap_or(0);
                 self.fault(number, FaultKind::Budget { instructions });
             }
@@ -130,12 +137,7 @@ impl<'e> Worker<'e> {
     }
 
     fn fault(&mut self, number: u64, kind: FaultKind) {
-        let [x, y, _] = self.execution.shape.grid.map(|n| u64::from(n.max(1)));
-        let block = [
-            (number % x) as u32,
-            (number / x % y) as u32,
-            (number / x / y) as u32,
-        ];
+        let block = self.execution.shape.index(number, 0);
         let fault = Fault {
             kind,
             kernel: String::new(),

@@ -381,7 +381,17 @@ pub enum Op {
         op: BarOp,
         aligned: bool,
     },
-    /// `barrier.cluster.arrive` and `barrier.cluster.wait`. Each block is a cluster.
+    /// `mapa{.shared::cluster}.type d, a, b`: the address that block `b` of the cluster has for what this one has at `a`.
+    Mapa {
+        ty: Type,
+    },
+    /// `getctarank{.shared::cluster}.type d, a`: the rank of the block in whose shared memory the address is.
+    Getctarank {
+        ty: Type,
+    },
+    /// Nothing in a launch of clusters; a fault in others: goes before `st.async` and `red.async`.
+    WantsCluster,
+    /// `barrier.cluster.arrive` and `barrier.cluster.wait`.
     ClusterBarrier {
         arrive: bool,
         aligned: bool,
@@ -392,11 +402,13 @@ pub enum Op {
         part: CopyPart,
     },
     /// `cp.async.bulk` and `cp.reduce.async.bulk`: sources are the address to copy to, that to copy from, and how many bytes.
-    /// What is to be told of it to a barrier is an instruction of its own.
+    /// What is to be told of it to a barrier is an instruction of its own; but with `.multicast::cluster` sources 3 and 4 are
+    /// the mask of blocks and the barrier.
     Bulk {
         to: Space,
         from: Space,
         reduce: Option<(AtomOp, Type)>,
+        multicast: bool,
     },
     /// `mbarrier`: source 0 is the address (of `.pending_count` the state), source 1 the count, the transactions, the state
     /// or the parity. Destination: the state, or whether the phase is over.
@@ -406,6 +418,9 @@ pub enum Op {
     },
     /// `mma` and `wmma.mma`: sources are the registers of A, of B and of C.
     Mma(Mma),
+    /// `wgmma.mma_async`: sources are the registers of the accumulator, then those of A or its descriptor, then the
+    /// descriptor of B, then whether the accumulator counts.
+    Wgmma(Wgmma),
     /// `ldmatrix`: source 0 is the address.
     Ldmatrix {
         count: u8,

@@ -320,6 +320,19 @@ pub struct Mma {
     pub wmma: bool,
 }
 
+/// A multiplication of matrices by four warps: `m` is 64, of which each warp has 16 rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wgmma {
+    /// Shape and types.
+    pub mma: Mma,
+    /// A is in registers, else in shared memory, as B always is.
+    pub a_in_registers: bool,
+    /// The elements of A, or of B, count with the other sign.
+    pub negated: [bool; 2],
+    /// A, or B, is in memory column by column along k.
+    pub transposed: [bool; 2],
+}
+
 /// Which of the matrices; `C` is that of the accumulator and of the result.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

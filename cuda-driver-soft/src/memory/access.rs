@@ -64,6 +64,28 @@ pub(crate) unsafe fn update(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -
     }
 }
 
+/// Replaces a value of 2, 4 or 8 bytes by a function of it, where no other thread comes between. Gives the old value.
+///
+/// # Safety
+/// As [`update`].
+#[inline(always)]
+pub(crate) unsafe fn replace(at: *mut u8, bytes: u32, new: impl Fn(u64) -> u64) -> u64 {
+    macro_rules! replace {
+        ($load:ident $store:ident $ty:ty) => {{
+            // SAFETY: as promised by the caller.
+            let old = u64::from(unsafe { $load(at) });
+            // SAFETY: as promised by the caller.
+            unsafe { $store(at, new(old) as $ty) };
+            old
+        }};
+    }
+    match bytes {
+        2 => replace!(load16 store16 u16),
+        4 => replace!(load32 store32 u32),
+        _ => replace!(load64 store64 u64),
+    }
+}
+
 /// Replaces a value of 16 bytes by a function of it, as one step that no other such step comes between; nor any other
 /// access, where the CPU can exchange 16 bytes. Gives the old value.
 ///
@@ -173,7 +195,7 @@ mod bulk {
     /// Copies the row of a register to memory or back.
     ///
     /// # Safety
-    /// `from` must be valid for reads and `to` for writes of `bytes` bytes, a multiple of 64; with `WIDE` the CPU has
+    /// `from` must be valid for reads and `to` for writes of `bytes` bytes, a multiple of 16; with `WIDE` the CPU has
     /// AVX.
     #[inline(always)]
     pub(crate) unsafe fn copy_row<const WIDE: bool>(to: *mut u8, from: *const u8, bytes: usize) {
@@ -193,6 +215,31 @@ mod bulk {
                         options(nostack, preserves_flags));
                 }
                 offset += 128;
+            } else if WIDE && bytes - offset >= 64 {
+                // SAFETY: the 64 bytes are inside the promised ranges.
+                unsafe {
+                    asm!("vmovups ymm4, [{from}]", "vmovups ymm5, [{from} + 32]",
+                        "vmovups [{to}], ymm4", "vmovups [{to} + 32], ymm5",
+                        from = in(reg) from, to = in(reg) to, out("xmm4") _, out("xmm5") _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 64;
+            } else if WIDE && bytes - offset >= 32 {
+                // SAFETY: the 32 bytes are inside the promised ranges.
+                unsafe {
+                    asm!("vmovups ymm4, [{from}]", "vmovups [{to}], ymm4",
+                        from = in(reg) from, to = in(reg) to, out("xmm4") _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 32;
+            } else if bytes - offset < 64 {
+                // SAFETY: the 16 bytes are inside the promised ranges.
+                unsafe {
+                    asm!("movups {a}, [{from}]", "movups [{to}], {a}",
+                        from = in(reg) from, to = in(reg) to, a = out(xmm_reg) _,
+                        options(nostack, preserves_flags));
+                }
+                offset += 16;
             } else {
                 // SAFETY: the 64 bytes are inside the promised ranges.
                 unsafe {

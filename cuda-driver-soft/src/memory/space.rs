@@ -117,8 +117,10 @@ pub struct Record {
     info: Allocation,
     /// Backing address minus device address, wrapping.
     delta: u64,
-    /// Bytes that may be accessed; 0 once freed.
+    /// Bytes that may be accessed; 0 once freed, and while the allocation is out of reach.
     length: AtomicU64,
+    /// What [`length`](Self::length) is when it is not 0.
+    whole: u64,
     backing: Backing,
 }
 
@@ -140,18 +142,24 @@ impl Record {
             info,
             delta: host.wrapping_sub(info.base),
             length: AtomicU64::new(length),
+            whole: length,
             backing,
         })
     }
 
     /// A mapping; what nobody may access has no bytes for them.
     fn mapped(info: Allocation, host: u64, physical: &Arc<Physical>) -> Arc<Self> {
-        let length = if info.access == Access::None {
-            0
-        } else {
-            info.bytes
-        };
-        Self::new(info, host, length, Backing::Physical(Arc::clone(physical)))
+        let backing = Backing::Physical(Arc::clone(physical));
+        let record = Self::new(info, host, info.bytes, backing);
+        if info.access == Access::None {
+            record.length.store(0, Ordering::Relaxed);
+        }
+        record
+    }
+
+    /// Whether it is as if it were freed; see [`AddressSpace::set_reachable`].
+    fn is_out_of_reach(&self) -> bool {
+        self.length() == 0 && self.whole > 0 && self.info.kind != Kind::Mapped
     }
 
     fn physical(&self) -> Option<&Arc<Physical>> {
@@ -396,11 +404,8 @@ impl AddressSpace {
             ..
         } = record.info;
         index.records.remove(&base);
-        let length = match (kind, record.length.swap(0, Ordering::SeqCst)) {
-            // Nobody may have had access.
-            (Kind::Mapped, _) => bytes,
-            (_, length) => length,
-        };
+        record.length.store(0, Ordering::SeqCst);
+        let length = record.whole;
         self.pages.remove(base, length, Arc::as_ptr(record));
         index.refund(kind, owner, bytes);
         // The addresses of mappings stay reserved.
@@ -472,9 +477,21 @@ impl AddressSpace {
         self.free_if(address as u64, |a| a.kind == Kind::Registered)
     }
 
-    /// The allocation that `address` lies in.
+    /// The allocation that `address` lies in, if it can be reached.
     pub fn find(&self, address: u64) -> Option<Allocation> {
-        self.index().containing(address).map(|r| r.info)
+        let index = self.index();
+        let found = index.containing(address);
+        let found = found.filter(|record| !record.is_out_of_reach());
+        found.map(|r| r.info)
+    }
+
+    /// Puts the allocation that starts at `address` out of reach, as if it were freed but for its address and its bytes,
+    /// or back into reach. Nothing happens if there is none.
+    pub fn set_reachable(&self, address: u64, reachable: bool) {
+        if let Some(record) = self.index().records.get(&address) {
+            let length = if reachable { record.whole } else { 0 };
+            record.length.store(length, Ordering::SeqCst);
+        }
     }
 
     /// The allocation that ends nearest below `address`, or contains it: for messages.

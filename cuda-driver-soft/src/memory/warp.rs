@@ -18,6 +18,10 @@ pub(crate) struct Spaces<'m> {
     pub(crate) flight: &'m InFlight,
     /// The block's shared memory.
     pub(crate) shared: Buffer,
+    /// What the addresses of the block's shared memory begin with: not 0 in all but the first block of a cluster.
+    pub(crate) shared_base: u64,
+    /// The shared memory of each block of the cluster, by rank; that of the block itself is above. Empty without clusters.
+    pub(crate) cluster: Vec<Buffer>,
     /// The warp's local memory.
     pub(crate) local: LocalMemory,
     /// End of the local memory that the running frame may access.
@@ -54,6 +58,8 @@ pub(crate) struct AccessCache<'m> {
     base: u64,
     /// What leads from its addresses to the host's.
     to_host: u64,
+    /// How often the addresses had another pattern.
+    misses: u32,
 }
 
 /// Where the lanes of an access are on the host. Each place is valid for the access, and aligned.
@@ -73,7 +79,14 @@ pub(crate) enum Refused {
     Outside,
     /// Not a multiple of the size of the access.
     Misaligned,
+    /// In another block of the cluster, beyond what that has.
+    OutsideOfBlock,
+    /// In a block that the cluster does not have.
+    NoBlock,
 }
+
+/// Bits of an address in shared memory above which the rank of the block in its cluster is.
+pub(crate) const RANK_SHIFT: u32 = 24;
 
 /// The first lane that is refused.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +111,7 @@ impl Default for AccessCache<'_> {
             record: None,
             base: 0,
             to_host: 0,
+            misses: 0,
         }
     }
 }
@@ -175,6 +189,52 @@ impl<'m> AccessCache<'m> {
         (fits && aligned).then(|| host.wrapping_add(offset as usize))
     }
 
+    /// Where the lanes are whose addresses have no pattern, if all are in the allocation of the last access: what leads from
+    /// addresses to the host's. Now and then nothing is said, so that a new pattern is learned.
+    #[inline(always)]
+    pub(crate) fn scattered(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+    ) -> Option<u64> {
+        let length = self.record?.length();
+        self.inside(addresses, mask, bytes, (self.base, length))?;
+        Some(self.to_host)
+    }
+
+    /// The same for memory that starts at address `start` in its space and has `length` bytes from `host` on.
+    #[inline(always)]
+    pub(crate) fn scattered_in(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+        (start, length, host): (u64, u64, *mut u8),
+    ) -> Option<u64> {
+        self.inside(addresses, mask, bytes, (start, length))?;
+        Some((host as u64).wrapping_sub(start))
+    }
+
+    #[inline(always)]
+    fn inside(
+        &mut self,
+        addresses: &Lanes<u64>,
+        mask: Mask,
+        bytes: u64,
+        (start, length): (u64, u64),
+    ) -> Option<()> {
+        let last = length.checked_sub(bytes)?;
+        let (mut fits, mut bits) = (true, 0);
+        for i in lanes::iter(mask) {
+            fits &= addresses[i].wrapping_sub(start) <= last;
+            bits |= addresses[i];
+        }
+        let aligned = bits & (bytes - 1) == 0;
+        self.misses = self.misses.wrapping_add(1);
+        (fits && aligned && !self.misses.is_power_of_two()).then_some(())
+    }
+
     /// Remembers the pattern of these addresses. False if they are too far apart to be one.
     fn learn(&mut self, addresses: &Lanes<u64>, mask: Mask, bytes: u64) -> Option<u64> {
         let (mut lowest, mut highest) = (u64::MAX, 0);
@@ -212,7 +272,47 @@ impl<'m> Spaces<'m> {
     /// What [`AccessCache::buffer`] wants to know of shared memory.
     #[inline(always)]
     pub(crate) fn shared(&mut self, start: u64) -> (u64, u64, *mut u8) {
-        (start, self.shared.len(), self.shared.host())
+        (
+            start + self.shared_base,
+            self.shared.len(),
+            self.shared.host(),
+        )
+    }
+
+    /// Whether an address in shared memory is one of this block.
+    pub(crate) fn is_own(&self, address: u64) -> bool {
+        address as u32 >> RANK_SHIFT == self.shared_base as u32 >> RANK_SHIFT
+    }
+
+    /// Whether lanes of an access are in the shared memory of other blocks, each of which has a place of its own.
+    fn is_apart(&self, space: Space, addresses: &Lanes<u64>, mask: Mask) -> bool {
+        !self.cluster.is_empty()
+            && lanes::iter(mask).any(|lane| {
+                let (space, address) = resolve(space, addresses[lane]);
+                matches!(space, Space::Shared | Space::SharedCluster) && !self.is_own(address)
+            })
+    }
+
+    /// Where an access to shared memory goes.
+    fn place_shared(&mut self, space: Space, address: u64, bytes: u64) -> Result<*mut u8, Refused> {
+        let fits = |length: u64, offset: u64| offset <= length && bytes <= length - offset;
+        let rank = address >> RANK_SHIFT;
+        let offset = address & ((1 << RANK_SHIFT) - 1);
+        let own = self.shared_base >> RANK_SHIFT;
+        // Without `::cluster` an address without a rank is one of the block, too.
+        if (rank == own || (rank == 0 && space == Space::Shared)) && fits(self.shared.len(), offset)
+        {
+            return Ok(self.shared.host().wrapping_add(offset as usize));
+        }
+        match (space, self.cluster.get_mut(rank as usize)) {
+            (Space::Shared, _) => Err(Refused::Outside),
+            (_, Some(block)) if rank != own && fits(block.len(), offset) => {
+                Ok(block.host().wrapping_add(offset as usize))
+            }
+            (_, Some(_)) => Err(Refused::OutsideOfBlock),
+            (_, None) if rank != 0 => Err(Refused::NoBlock),
+            (_, None) => Err(Refused::Outside),
+        }
     }
 
     /// Places an access that the fast path did not, and makes the cache remember it. `align` may be more than `bytes`,
@@ -251,6 +351,7 @@ impl<'m> Spaces<'m> {
         // A pattern must lie in one piece of memory that is the same for all lanes.
         if one_record
             && first_space != Space::Local
+            && !self.is_apart(space, addresses, mask)
             && let Some(lowest) = cache.learn(addresses, mask, bytes)
         {
             let lane = lanes::iter(mask)
@@ -272,6 +373,7 @@ impl<'m> Spaces<'m> {
         (bytes, align): (u64, u64),
         write: bool,
     ) -> Result<(*mut u8, Option<&'m Record>), Refusal> {
+        let generic = space == Space::Generic;
         let (space, address) = resolve(space, address);
         let refused = |why| Refusal {
             why,
@@ -285,8 +387,11 @@ impl<'m> Spaces<'m> {
         let fits = |length: u64, offset: u64| offset <= length && bytes <= length - offset;
         let flight: &'m InFlight = self.flight;
         match space {
-            Space::Shared | Space::SharedCluster if fits(self.shared.len(), address) => {
-                Ok((self.shared.host().wrapping_add(address as usize), None))
+            Space::Shared | Space::SharedCluster => {
+                // A generic address may be that of any block.
+                let wanted = if generic { Space::SharedCluster } else { space };
+                let found = self.place_shared(wanted, address, bytes);
+                found.map(|host| (host, None)).map_err(refused)
             }
             Space::Local if fits(self.local_end.min(self.local.stride()), address) => {
                 let offset = lane as u64 * self.local.stride() + address;

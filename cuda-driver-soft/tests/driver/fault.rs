@@ -164,6 +164,7 @@ fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
         "fault::after_a_fault_no_kernel_writes_to_memory_that_was_given_back",
         &[("CUDA_SOFT_THREADS", "4")],
         || {
+            use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
             let _context = Context::new();
             let writes = kernel(
                 "mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %tid.x;\nmov.u32 %r4, %ntid.x;\n\
@@ -172,28 +173,26 @@ fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
                 L: add.u32 %r3, %r3, 1;\nst.global.u32 [%rd2], %r3;\nbra L;",
             );
             let fails = kernel("trap;");
-            let mut words = vec![0u32; 64 * 1024].into_boxed_slice();
+            // Both sides access these at the same time.
+            let words: Box<[AtomicU32]> = (0..64 * 1024).map(|_| AtomicU32::new(0)).collect();
+            let seen = || -> Vec<u32> { words.iter().map(|w| w.load(Relaxed)).collect() };
             let mut streams = [null_mut(); 2];
-            let bytes = words.len() * 4;
             unsafe {
                 for stream in &mut streams {
                     check(cuda().cuStreamCreate(stream, 1));
                 }
-                check(cuda().cuMemHostRegister(words.as_mut_ptr().cast(), bytes, 0));
-                let mut p = words.as_mut_ptr();
+                let mut p = words.as_ptr().cast_mut();
+                check(cuda().cuMemHostRegister(p.cast(), size_of_val(&*words), 0));
                 check(writes.launch(64, 1024, streams[0], &mut [ptr(&mut p)]));
                 // It has begun: somebody is inside it from now on.
-                while words.as_ptr().read_volatile() == 0 {
+                while words[0].load(Relaxed) == 0 {
                     std::thread::yield_now();
                 }
                 check(fails.launch(1, 1, streams[1], &mut [ptr(&mut p)]));
                 expect(cuda().cuCtxSynchronize(), 719);
-                let before = words.to_vec();
+                let before = seen();
                 std::thread::sleep(std::time::Duration::from_millis(50));
-                assert!(
-                    before[..] == words[..],
-                    "a kernel goes on after it was given up"
-                );
+                assert!(before == seen(), "a kernel goes on after it was given up");
             }
         },
     );

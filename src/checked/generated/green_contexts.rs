@@ -143,7 +143,7 @@ pub struct DevSmResourceSplitByCount {
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// Handles and addresses in `input` must be valid, or null where the driver allows it.
+/// `input` must lie in memory that can be written: driver 580 writes to it, though nothing else than was there.
 #[doc(alias = "cuDevSmResourceSplitByCount")]
 #[inline]
 #[track_caller]

@@ -232,6 +232,8 @@ fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
 #[derive(Default)]
 struct Prints {
     calls: AtomicU32,
+    /// Calls, beside the first one, after which all is done.
+    others: u32,
     open: AtomicU32,
     written: AtomicU32,
     text: Mutex<Vec<u8>>,
@@ -248,7 +250,7 @@ impl Divisible for Prints {
     }
 
     fn finished(&self) -> bool {
-        self.calls.load(SeqCst) > 0
+        self.calls.load(SeqCst) > self.others
     }
 
     fn fault(&self) -> Option<Fault> {
@@ -263,7 +265,10 @@ impl Divisible for Prints {
 #[test]
 fn the_last_thread_to_leave_a_kernel_finishes_it() {
     let graph = Graph::default();
-    let prints = Arc::new(Prints::default());
+    let prints = Arc::new(Prints {
+        others: 1,
+        ..Prints::default()
+    });
     let work = prints.clone();
     let id = graph.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
     std::thread::scope(|scope| {
@@ -276,12 +281,32 @@ fn the_last_thread_to_leave_a_kernel_finishes_it() {
             std::thread::yield_now();
         }
         scope.spawn(waits);
-        while prints.calls.load(SeqCst) < 4 && !graph.is_done(id) {
+        // The second thread has left, and waits for the first one.
+        while graph.lock().waiting == 0 && !graph.is_done(id) {
             std::thread::yield_now();
         }
         let done = graph.is_done(id);
         prints.open.store(1, SeqCst);
         assert!(!done);
+    });
+    assert_eq!(prints.calls.load(SeqCst), 2, "who enters what is done");
+}
+
+#[test]
+fn nobody_enters_a_kernel_that_is_done() {
+    let graph = Graph::default();
+    let prints = Arc::new(Prints::default());
+    let work = prints.clone();
+    let id = graph.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    std::thread::scope(|scope| {
+        scope.spawn(|| graph.wait(id));
+        // Inside it: all is done but what that thread has still to write.
+        while prints.calls.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let other = graph.lock().take();
+        prints.open.store(1, SeqCst);
+        assert!(other.is_none());
     });
 }
 

@@ -34,15 +34,29 @@ pub(super) fn copy(b: &mut Builder<'_>, inst: &Inst, bytes: u8, part: CopyPart) 
 
 /// `cp.async.bulk`, `cp.reduce.async.bulk`
 pub(super) fn bulk(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
-    let Op::Bulk { to, from, reduce } = inst.op else {
+    let Op::Bulk {
+        to,
+        from,
+        reduce,
+        multicast,
+    } = inst.op
+    else {
         return None;
     };
     let (at, wide_to) = pointer(b, inst.srcs.first()?, inst.line)?;
     let (source_at, wide_from) = pointer(b, inst.srcs.get(1)?, inst.line)?;
     let size = source(b, inst.srcs.get(2)?, RegClass::B32, inst.line)?;
-    let mods = bulk::mods((to, wide_to), (from, wide_from), reduce)?;
+    let (blocks, barrier, wide_barrier) = if multicast {
+        let blocks = source(b, inst.srcs.get(3)?, RegClass::B16, inst.line)?;
+        let (barrier, wide) = pointer(b, inst.srcs.get(4)?, inst.line)?;
+        (blocks, barrier, Some(wide))
+    } else {
+        (at, at, None)
+    };
+    let mods = bulk::mods((to, wide_to), (from, wide_from), reduce, wide_barrier)?;
     b.push(bulk::handlers(), inst.line, |inst| {
         (inst.a, inst.b, inst.c, inst.mods) = (at, source_at, size, mods);
+        (inst.e, inst.f) = (blocks, barrier);
     });
     Some(())
 }

@@ -299,8 +299,16 @@ impl<'b> Builder<'b> {
     /// Adds an instruction that the scheduler runs.
     pub(super) fn push_action(&mut self, action: Action, line: u32) {
         let index = self.actions.len() as u32;
+        let (handlers, mods) = match &action {
+            Action::Return if self.is_kernel() => (control::end(), 0),
+            Action::Barrier(barrier) => match barrier.plain() {
+                Some(id) => (control::barrier(), id),
+                None => (control::act(), 0),
+            },
+            _ => (control::act(), 0),
+        };
         self.actions.push(action);
-        self.push(control::act(), line, |inst| inst.aux = index);
+        self.push(handlers, line, |inst| (inst.aux, inst.mods) = (index, mods));
     }
 
     /// Adds an instruction that its handler runs if it can, else the scheduler.
@@ -375,12 +383,19 @@ impl<'b> Builder<'b> {
         }
     }
 
+    /// Gives an instruction other handlers.
+    pub(super) fn set_handlers(&mut self, inst: u32, handlers: Handlers) {
+        let entry = handlers.entry(self.isa);
+        let inst = &mut self.insts[inst as usize];
+        (inst.full, inst.masked) = (entry.full, entry.masked);
+    }
+
     /// Makes an instruction do the branch behind it too, which stays for those that come to it in other ways.
     pub(super) fn add_branch(&mut self, inst: u32, handlers: Handlers) {
-        let (entry, at) = (handlers.entry(self.isa), inst as usize);
+        self.set_handlers(inst, handlers);
+        let at = inst as usize;
         let branch = self.insts[at + 1];
         let inst = &mut self.insts[at];
-        (inst.full, inst.masked) = (entry.full, entry.masked);
         (inst.aux, inst.mods) = (branch.aux, branch.mods);
     }
 

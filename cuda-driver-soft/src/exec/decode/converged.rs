@@ -5,8 +5,9 @@
 //! a register is scalar if all that write it make it so; and then only those stay that an address or a comparison needs.
 //! What other instructions read as a row as well is written out where it is made.
 
-use super::super::code::{Constant, Converged, Leave, Lifetime};
+use super::super::code::{Constant, Converged, Leave, Lifetime, Resume};
 use super::super::isa::Handlers;
+use super::super::ops::collective::Collective;
 use super::super::ops::memory::{self, Access};
 use super::super::ops::{affine, control, mov};
 use super::super::registers::{Slot, bytes_of};
@@ -14,7 +15,7 @@ use super::builder::Builder;
 use super::defined::{self, Set, Use};
 use super::layout::{Layout, Step};
 use super::lower::{self, elements};
-use super::{CannotRun, is_control};
+use super::{CannotRun, is_control, matrix};
 use crate::ir::{Address, Formal, Inst, MemMods, Op, Operand, Reg, RegClass, Special};
 use std::collections::{HashMap, HashSet};
 
@@ -29,22 +30,33 @@ enum Lanes {
     Any,
 }
 
+/// Scalar registers that are read from a place on.
+struct Live {
+    /// By step at which a warp may leave the code.
+    at_leaves: HashMap<usize, Vec<Reg>>,
+    /// By block.
+    at_begin: Vec<Set>,
+}
+
 /// What is known of the registers of a function.
 struct Registers {
     lanes: Vec<Lanes>,
     /// Scalar ones that are also read as a row.
     rows: Vec<bool>,
+    /// The lanes of a warp are in several rows of their block.
+    grid: bool,
 }
 
 /// Adds the code for converged warps, if there is something to gain. `places` is where each step begins in the code for
-/// any lanes.
+/// any lanes; with `grid` the lanes of a warp are in several rows of their block.
 pub(super) fn lower(
     b: &mut Builder<'_>,
     layout: &Layout<'_>,
     uses: &[Use],
     places: &[u32],
+    grid: bool,
 ) -> Result<Option<Converged>, CannotRun> {
-    let registers = Registers::of(b, layout, uses);
+    let registers = Registers::of(b, layout, uses, grid);
     if !layout.reached().any(|step| match step {
         Step::Plain(inst) => registers.access(b, inst).is_some(),
         Step::Branch { .. } => false,
@@ -63,30 +75,45 @@ pub(super) fn lower(
     b.push(control::begin(), 0, |inst| {
         (inst.aux, inst.mods) = (entry, entry - first);
     });
+    let written = kept.iter().map(|number| match &layout.steps[*number] {
+        Step::Plain(inst) => inst.dsts.first().copied().flatten(),
+        Step::Branch { .. } => None,
+    });
+    let writes_of_kept: HashSet<Reg> = written.flatten().collect();
     let kept: HashSet<usize> = kept.into_iter().collect();
-    let live = registers.live_at_leaves(b, layout);
+    let live = registers.live(b, layout);
     let mut with_branches = Vec::new();
     let mut leaves = Vec::new();
-    let mut spread = Vec::new();
-    layout.emit(b, control::branch_together(), |b, number, step| {
+    let mut list = Vec::new();
+    let begins = layout.emit(b, control::branch_together(), |b, number, step| {
         if kept.contains(&number) {
             return Ok(());
         }
-        if let Some(live) = live.get(&number) {
-            let start = spread.len();
-            for reg in live {
-                let width = (bytes_of(b.class(*reg)) / 32) as u8;
-                spread.push((b.register(*reg), width, scalars.register(b, *reg)));
+        let live = live.at_leaves.get(&number).map(|live| {
+            let only_scalar = live.iter().filter(|reg| !registers.rows[reg.0 as usize]);
+            scalars.list(b, &mut list, only_scalar)
+        });
+        let mut leave = |at: u32| {
+            if let Some(spread) = live.clone() {
+                let to = places[number];
+                leaves.push(Leave { at, to, spread });
             }
-            leaves.push(Leave {
-                at: b.here(),
-                to: places[number],
-                spread: start..spread.len(),
-            });
-        }
+        };
         match step {
-            Step::Plain(inst) => registers.instruction(b, &mut scalars, inst),
+            Step::Plain(inst) if let Some((what, _)) = Collective::of(&inst.op) => {
+                registers.instruction(b, &mut scalars, inst)?;
+                // What it takes its operands from comes before it.
+                let at = b.here() - 1;
+                b.set_handlers(at, what.handlers_together());
+                leave(at);
+                Ok(())
+            }
+            Step::Plain(inst) => {
+                leave(b.here());
+                registers.instruction(b, &mut scalars, inst)
+            }
             Step::Branch { guard, .. } => {
+                leave(b.here());
                 if let (Some((at, predicate, handlers)), Some((reg, _))) = (scalars.tested, guard)
                     && at + 1 == b.here()
                     && predicate == b.register(*reg)
@@ -100,6 +127,22 @@ pub(super) fn lower(
     for (at, handlers) in with_branches {
         b.add_branch(at, handlers);
     }
+    // What is the same in all blocks of a warp stays where it is.
+    let stays = |reg: &&Reg| !writes_of_kept.contains(reg);
+    let mut resumes: Vec<Resume> = Vec::new();
+    for block in &layout.order {
+        if let Some(step) = layout.steps_of(*block).next() {
+            let live = live.at_begin[*block].registers();
+            resumes.push(Resume {
+                at: places[step],
+                to: begins[*block],
+                gathered: scalars.list(b, &mut list, live.iter().filter(stays)),
+            });
+        }
+    }
+    // A block of which nothing is left in the code for any lanes begins where the next one does: either will do.
+    resumes.sort_by_key(|resume| resume.at);
+    resumes.dedup_by_key(|resume| resume.at);
     let mut constants = scalars.filled;
     constants.sort_by_key(|(_, _, constant)| constant.lifetime());
     let needs_rows =
@@ -113,7 +156,8 @@ pub(super) fn lower(
         // `finish` finds out.
         reads_block_constants: true,
         leaves,
-        spread,
+        resumes,
+        kept: list,
     }))
 }
 
@@ -130,6 +174,21 @@ struct Scalars {
 impl Scalars {
     fn register(&mut self, b: &mut Builder<'_>, reg: Reg) -> Slot {
         *self.registers.entry(reg).or_insert_with(|| b.affine())
+    }
+
+    /// Adds registers to a list: the row, the bytes of its values, and where they are kept. Says which part that is.
+    fn list<'r>(
+        &mut self,
+        b: &mut Builder<'_>,
+        list: &mut Vec<(Slot, u8, Slot)>,
+        registers: impl Iterator<Item = &'r Reg>,
+    ) -> std::ops::Range<usize> {
+        let start = list.len();
+        for reg in registers {
+            let width = (bytes_of(b.class(*reg)) / 32) as u8;
+            list.push((b.register(*reg), width, self.register(b, *reg)));
+        }
+        start..list.len()
     }
 
     fn constant(&mut self, b: &mut Builder<'_>, constant: Constant, class: RegClass) -> Slot {
@@ -154,11 +213,12 @@ impl Scalars {
 }
 
 impl Registers {
-    fn of(b: &Builder<'_>, layout: &Layout<'_>, uses: &[Use]) -> Self {
+    fn of(b: &Builder<'_>, layout: &Layout<'_>, uses: &[Use], grid: bool) -> Self {
         let count = b.body.registers.len();
         let mut registers = Registers {
             lanes: vec![Lanes::Uniform; count],
             rows: vec![false; count],
+            grid,
         };
         for (i, class) in b.body.registers.iter().enumerate() {
             let wide_enough = matches!(class, RegClass::B32 | RegClass::B64);
@@ -255,9 +315,24 @@ impl Registers {
         sources.filter_map(lower::reg).collect()
     }
 
+    fn of_constant(&self, constant: &Constant) -> Lanes {
+        match constant {
+            Constant::Special(Special::Tid(0) | Special::Laneid) => Lanes::Affine,
+            Constant::Special(Special::Tid(1)) if self.grid => Lanes::Affine,
+            Constant::Special(
+                Special::LanemaskEq
+                | Special::LanemaskLt
+                | Special::LanemaskLe
+                | Special::LanemaskGt
+                | Special::LanemaskGe,
+            ) => Lanes::Any,
+            _ => Lanes::Uniform,
+        }
+    }
+
     fn of_reg(&self, b: &Builder<'_>, reg: Reg) -> Lanes {
         match b.named(reg) {
-            Some(constant) => of_constant(&constant),
+            Some(constant) => self.of_constant(&constant),
             None => self.lanes[reg.0 as usize],
         }
     }
@@ -269,7 +344,7 @@ impl Registers {
             Operand::Special(special) if mov::changing(*special).is_some() => Lanes::Any,
             operand => b
                 .constant_of(operand)
-                .map_or(Lanes::Any, |c| of_constant(&c)),
+                .map_or(Lanes::Any, |c| self.of_constant(&c)),
         }
     }
 
@@ -282,7 +357,8 @@ impl Registers {
             let known = m.vec == 1 && lower::parameter(b, inst, m).is_some();
             return if known { Lanes::Uniform } else { Lanes::Any };
         }
-        let (Some(form), [Some(to)]) = (affine::form(&inst.op), inst.dsts.as_slice()) else {
+        let (Some(form), [Some(to)]) = (affine::form(&inst.op, self.grid), inst.dsts.as_slice())
+        else {
             return Lanes::Any;
         };
         // What `cvta` adds is left to the code that knows the windows.
@@ -302,12 +378,47 @@ impl Registers {
             affine::Law::Sum => true,
             affine::Law::Product => uniform(0) || uniform(1),
             affine::Law::Scale => uniform(1),
+            affine::Law::Pick => !inst.srcs.iter().any(|s| self.is_constant_affine(b, s)),
             affine::Law::Uniform => false,
         };
         if all == Lanes::Affine && !affine {
-            Lanes::Any
+            self.of_lane_bits(b, inst)
         } else {
             all
+        }
+    }
+
+    /// Whether an operand is the number of a thread or lane itself.
+    fn is_constant_affine(&self, b: &Builder<'_>, operand: &Operand) -> bool {
+        let constant = match operand {
+            Operand::Reg(reg) => b.named(*reg),
+            operand => b.constant_of(operand),
+        };
+        constant.is_some_and(|constant| self.of_constant(&constant) == Lanes::Affine)
+    }
+
+    /// What an instruction makes of the number of a lane, which programs take apart: what warp it is in, and where there.
+    /// In each warp that runs this code, that goes up from a multiple of 32, or from 0 in each row.
+    fn of_lane_bits(&self, b: &Builder<'_>, inst: &Inst) -> Lanes {
+        let [of, Operand::Imm(bits)] = inst.srcs.as_slice() else {
+            return Lanes::Any;
+        };
+        let constant = match of {
+            Operand::Reg(reg) => b.named(*reg),
+            operand => b.constant_of(operand),
+        };
+        match (constant, &inst.op) {
+            (Some(Constant::Special(Special::Tid(0) | Special::Laneid)), Op::Shr { .. })
+                if *bits >= 5 =>
+            {
+                Lanes::Uniform
+            }
+            (Some(Constant::Special(Special::Tid(0) | Special::Laneid)), Op::And { .. })
+                if bits & 31 == 31 && bits & (bits + 1) == 0 =>
+            {
+                Lanes::Affine
+            }
+            _ => Lanes::Any,
         }
     }
 
@@ -317,7 +428,7 @@ impl Registers {
             return None;
         };
         let scalar = self.lanes[to.0 as usize] != Lanes::Any && b.named(*to).is_none();
-        scalar.then(|| affine::form(&inst.op))
+        scalar.then(|| affine::form(&inst.op, self.grid))
     }
 
     /// A comparison of scalars: the registers that it compares.
@@ -325,7 +436,7 @@ impl Registers {
         if inst.guard.is_some() || inst.dsts.get(1).is_some_and(Option::is_some) {
             return None;
         }
-        let class = affine::test(&inst.op)?.class;
+        let class = affine::test(&inst.op, self.grid)?.class;
         let scalar = |operand| self.of_operand(b, operand, class) != Lanes::Any;
         (inst.srcs.len() == 2 && inst.srcs.iter().all(scalar)).then_some(class)
     }
@@ -337,7 +448,7 @@ impl Registers {
             Op::St(m) => (m, true),
             _ => return None,
         };
-        if inst.guard.is_some() || m.vec != 1 || b.names_constant(inst) {
+        if b.names_constant(inst) {
             return None;
         }
         let address = inst.srcs.first()?;
@@ -355,11 +466,15 @@ impl Registers {
             inst.dsts.clone()
         };
         let (element, value) = elements(b, m, &values)?;
-        let access = Access::new(m, element, 1, class == RegClass::B64, value);
+        let count = u32::from(m.vec);
+        if value == RegClass::B128 || !matches!(count, 1 | 2 | 4) {
+            return None;
+        }
+        let access = Access::new(m, element, count, class == RegClass::B64, value);
         let handlers = if store {
-            memory::affine::store(&access)
+            memory::affine::store(&access, self.grid)
         } else {
-            memory::affine::load(&access)
+            memory::affine::load(&access, self.grid)
         };
         handlers.map(|_| (m, access))
     }
@@ -377,9 +492,9 @@ impl Registers {
         } else if b.names_constant(inst) {
             Some(())
         } else if let Some((m, access)) = self.access(b, inst) {
-            access_at(b, scalars, inst, m, &access)
+            self.access_at(b, scalars, inst, m, &access)
         } else if let Some(class) = self.test(b, inst) {
-            test(b, scalars, inst, class)
+            self.add_test(b, scalars, inst, class)
         } else if let Some(form) = self.scalar(b, inst) {
             self.compute(b, scalars, inst, form)
         } else {
@@ -404,7 +519,7 @@ impl Registers {
             let offset = lower::parameter(b, inst, m)?;
             let constant = Constant::Param(offset, m.ty.size() as u8, m.ty.is_signed());
             let a = scalars.constant(b, constant, class);
-            let copy = affine::copy(class)?;
+            let copy = affine::copy(class, self.grid)?;
             b.push(copy, inst.line, |inst| (inst.d, inst.a) = (d, a));
         } else {
             let form = form?;
@@ -419,7 +534,7 @@ impl Registers {
         }
         if self.rows[to.0 as usize] {
             let row = b.register(to);
-            b.push(affine::spread(class), inst.line, |inst| {
+            b.push(affine::spread(class, self.grid), inst.line, |inst| {
                 (inst.d, inst.a) = (row, d);
             });
         }
@@ -468,18 +583,14 @@ impl Registers {
         kept
     }
 
-    /// For each step at which a warp may leave the code: scalar registers that are read from there on, and are not
-    /// written out as rows.
-    fn live_at_leaves(&self, b: &Builder<'_>, layout: &Layout<'_>) -> HashMap<usize, Vec<Reg>> {
+    /// Which scalar registers are read later, where that has to be known.
+    fn live(&self, b: &Builder<'_>, layout: &Layout<'_>) -> Live {
         let count = self.lanes.len();
-        let kept = |reg: Reg| {
-            let i = reg.0 as usize;
-            self.lanes[i] != Lanes::Any && !self.rows[i] && b.named(reg).is_none()
-        };
+        let scalar = |reg: Reg| self.lanes[reg.0 as usize] != Lanes::Any && b.named(reg).is_none();
         let before = |live: &mut Set, step: &Step<'_>| {
             defined::writes(step, |reg| live.remove(reg));
             defined::reads(step, |reg| {
-                if kept(reg) {
+                if scalar(reg) {
                     live.insert(reg);
                 }
             });
@@ -504,7 +615,7 @@ impl Registers {
                 at_begin[*block] = live;
             }
         }
-        let mut found = HashMap::new();
+        let mut at_leaves = HashMap::new();
         for block in &layout.order {
             let mut live = at_end(&at_begin, *block);
             for number in layout.steps_of(*block).rev() {
@@ -514,81 +625,90 @@ impl Registers {
                     Step::Branch { guard, .. } => guard.is_some(),
                     Step::Plain(inst) => {
                         let form = self.scalar(b, inst).flatten();
-                        leaves(inst) || form.is_some_and(|form| form.may_leave)
+                        let collective = Collective::of(&inst.op).is_some();
+                        leaves(inst) || collective || form.is_some_and(|form| form.may_leave)
                     }
                 };
                 if may_leave {
-                    found.insert(number, live.registers());
+                    at_leaves.insert(number, live.registers());
                 }
             }
         }
-        found
+        Live {
+            at_leaves,
+            at_begin,
+        }
     }
-}
 
-fn of_constant(constant: &Constant) -> Lanes {
-    match constant {
-        Constant::Special(Special::Tid(0) | Special::Laneid) => Lanes::Affine,
-        Constant::Special(
-            Special::LanemaskEq
-            | Special::LanemaskLt
-            | Special::LanemaskLe
-            | Special::LanemaskGt
-            | Special::LanemaskGe,
-        ) => Lanes::Any,
-        _ => Lanes::Uniform,
+    fn access_at(
+        &self,
+        b: &mut Builder<'_>,
+        scalars: &mut Scalars,
+        inst: &Inst,
+        m: &MemMods,
+        access: &Access,
+    ) -> Option<()> {
+        let class = if access.wide_address {
+            RegClass::B64
+        } else {
+            RegClass::B32
+        };
+        let at = scalars.source(b, inst.srcs.first()?, class)?;
+        let store = matches!(inst.op, Op::St(_));
+        let mut slots = [Slot(0); 4];
+        let handlers = if store {
+            for (slot, value) in slots.iter_mut().zip(&inst.srcs[1..]) {
+                *slot = lower::source(b, value, access.class, inst.line)?;
+            }
+            memory::affine::store(access, self.grid)?
+        } else {
+            for (slot, to) in slots.iter_mut().zip(&inst.dsts) {
+                *slot = b.destination(*to, access.class);
+            }
+            memory::affine::load(access, self.grid)?
+        };
+        let (start, aux) = (b.here(), b.new_cache());
+        b.push(handlers, inst.line, |inst| {
+            (inst.a, inst.aux) = (at, aux);
+            inst.mods = memory::affine::mods(access, self.grid);
+            inst.imm = m.offset as u64;
+            [inst.d, inst.b, inst.c, inst.e] = slots;
+            if store {
+                (inst.b, inst.d) = (slots[0], slots[1]);
+            }
+        });
+        if let Some((reg, negated)) = inst.guard {
+            b.guard_from(start, (b.register(reg), negated), inst.line);
+        }
+        Some(())
+    }
+
+    fn add_test(
+        &self,
+        b: &mut Builder<'_>,
+        scalars: &mut Scalars,
+        inst: &Inst,
+        class: RegClass,
+    ) -> Option<()> {
+        let test = affine::test(&inst.op, self.grid)?;
+        let [x, y] = inst.srcs.as_slice() else {
+            return None;
+        };
+        let (mut x, mut y) = (scalars.source(b, x, class)?, scalars.source(b, y, class)?);
+        if test.swapped {
+            std::mem::swap(&mut x, &mut y);
+        }
+        let d = b.destination(inst.dsts.first().copied()?, RegClass::Pred);
+        scalars.tested = Some((b.here(), d, test.with_branch));
+        b.push(test.handlers, inst.line, |inst| {
+            (inst.d, inst.a, inst.b) = (d, x, y);
+        });
+        Some(())
     }
 }
 
 /// What goes on in the code for any lanes: what the scheduler runs, from which lanes may come back one by one.
 fn leaves(inst: &Inst) -> bool {
     let stays = matches!(inst.op, Op::Bar { .. } | Op::Ret { .. } | Op::Exit);
-    is_control(&inst.op) && !stays
-}
-
-fn access_at(
-    b: &mut Builder<'_>,
-    scalars: &mut Scalars,
-    inst: &Inst,
-    m: &MemMods,
-    access: &Access,
-) -> Option<()> {
-    let class = if access.wide_address {
-        RegClass::B64
-    } else {
-        RegClass::B32
-    };
-    let at = scalars.source(b, inst.srcs.first()?, class)?;
-    let store = matches!(inst.op, Op::St(_));
-    let (handlers, value) = if store {
-        let value = lower::source(b, inst.srcs.get(1)?, access.class, inst.line)?;
-        (memory::affine::store(access)?, value)
-    } else {
-        let value = b.destination(inst.dsts.first().copied()?, access.class);
-        (memory::affine::load(access)?, value)
-    };
-    let aux = b.new_cache();
-    b.push(handlers, inst.line, |inst| {
-        (inst.a, inst.aux, inst.mods) = (at, aux, access.pack());
-        inst.imm = m.offset as u64;
-        *(if store { &mut inst.b } else { &mut inst.d }) = value;
-    });
-    Some(())
-}
-
-fn test(b: &mut Builder<'_>, scalars: &mut Scalars, inst: &Inst, class: RegClass) -> Option<()> {
-    let test = affine::test(&inst.op)?;
-    let [x, y] = inst.srcs.as_slice() else {
-        return None;
-    };
-    let (mut x, mut y) = (scalars.source(b, x, class)?, scalars.source(b, y, class)?);
-    if test.swapped {
-        std::mem::swap(&mut x, &mut y);
-    }
-    let d = b.destination(inst.dsts.first().copied()?, RegClass::Pred);
-    scalars.tested = Some((b.here(), d, test.with_branch));
-    b.push(test.handlers, inst.line, |inst| {
-        (inst.d, inst.a, inst.b) = (d, x, y);
-    });
-    Some(())
+    is_control(&inst.op) && !stays && !matrix::is(&inst.op) && Collective::of(&inst.op).is_none()
 }

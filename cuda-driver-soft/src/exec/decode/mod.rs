@@ -45,8 +45,14 @@ impl fmt::Display for CannotRun {
     }
 }
 
-/// Decodes a function for an instruction set.
-pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result<Code, CannotRun> {
+/// Decodes a function for an instruction set; `grid`: for warps whose lanes are in several rows of their block.
+pub(super) fn decode(
+    image: &Image,
+    id: FuncId,
+    body: &Body,
+    isa: Isa,
+    grid: bool,
+) -> Result<Code, CannotRun> {
     let layout = Layout::of(body);
     let uses = defined::uses(body, &layout);
     let mut builder = Builder::new(image, id, body, isa, &uses);
@@ -60,7 +66,7 @@ pub(super) fn decode(image: &Image, id: FuncId, body: &Body, isa: Isa) -> Result
         }
     })?;
     let converged = if builder.is_kernel() {
-        converged::lower(&mut builder, &layout, &uses, &places)?
+        converged::lower(&mut builder, &layout, &uses, &places, grid)?
     } else {
         None
     };

@@ -6,7 +6,7 @@ use crate::exec::isa::{Body, Common, Handlers, Rare, Worth};
 use crate::exec::lanes::{FULL as FULL_MASK, LANES, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs};
-use crate::exec::semantics::affine::{self, Affine};
+use crate::exec::semantics::affine::{self, Affine, Rows};
 use crate::exec::semantics::int::{self, Int};
 use crate::exec::semantics::logic;
 use crate::ir::RegClass::{B32, B64};
@@ -28,6 +28,13 @@ pub(crate) struct Form {
     pub(crate) may_leave: bool,
 }
 
+impl Form {
+    fn may_leave(mut self) -> Self {
+        self.may_leave = true;
+        self
+    }
+}
+
 /// When the result of an instruction is affine; it is uniform whenever all sources are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Law {
@@ -37,17 +44,22 @@ pub(crate) enum Law {
     Product,
     /// If the first is, and the others are uniform.
     Scale,
+    /// If all sources are, but for the numbers of threads themselves: it is one of the sources, and it is seldom the same one
+    /// for all lanes where the lane itself decides.
+    Pick,
     /// Only if it is uniform.
     Uniform,
 }
 
 /// `d = f(a, b, c)`
-struct Scalar<F>(PhantomData<F>);
+struct Scalar<F, const GRID: bool>(PhantomData<F>);
 
-impl<F: Fn(Affine, Affine, Affine) -> Option<Affine> + Pure> Body for Scalar<F> {
+impl<F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure, const GRID: bool> Body
+    for Scalar<F, GRID>
+{
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
-        _m: &mut Machine<'_>,
+        m: &mut Machine<'_>,
         regs: Regs<'_>,
         inst: &Inst,
         _mask: Mask,
@@ -55,15 +67,15 @@ impl<F: Fn(Affine, Affine, Affine) -> Option<Affine> + Pure> Body for Scalar<F> 
         // SAFETY: the slots are of this frame, and affine or not used, as promised by the caller.
         let (a, b, c) = unsafe {
             (
-                regs.affine(inst.a),
-                regs.affine(inst.b),
-                regs.affine(inst.c),
+                regs.affine::<GRID>(inst.a),
+                regs.affine::<GRID>(inst.b),
+                regs.affine::<GRID>(inst.c),
             )
         };
-        match F::get()(a, b, c) {
+        match F::get()(m.lane_rows::<GRID>(), a, b, c) {
             Some(value) => {
                 // SAFETY: as above.
-                unsafe { regs.set_affine(inst.d, value) };
+                unsafe { regs.set_affine::<GRID>(inst.d, value) };
                 Flow::Next
             }
             None => Flow::Leave,
@@ -71,14 +83,14 @@ impl<F: Fn(Affine, Affine, Affine) -> Option<Affine> + Pure> Body for Scalar<F> 
     }
 }
 
-fn scalar<F: Fn(Affine, Affine, Affine) -> Option<Affine> + Pure>(
+fn scalar<const GRID: bool, F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure>(
     law: Law,
     srcs: &[RegClass],
     dst: RegClass,
     _f: F,
 ) -> Option<Form> {
     Some(Form {
-        handlers: Rare::compile::<Scalar<F>>(),
+        handlers: Rare::compile::<Scalar<F, GRID>>(),
         law,
         srcs: srcs.to_vec(),
         dst,
@@ -92,11 +104,15 @@ macro_rules! any_sign {
         match $ty {
             U32 | S32 | T32 | Type::F32 => {
                 type $t = u32;
-                scalar(Law::$law, &[B32; 3][..$count], B32, |$a, $b, $c| Some($f))
+                scalar::<GRID, _>(Law::$law, &[B32; 3][..$count], B32, |_, $a, $b, $c| {
+                    Some($f)
+                })
             }
             U64 | S64 | T64 | Type::F64 => {
                 type $t = u64;
-                scalar(Law::$law, &[B64; 3][..$count], B64, |$a, $b, $c| Some($f))
+                scalar::<GRID, _>(Law::$law, &[B64; 3][..$count], B64, |_, $a, $b, $c| {
+                    Some($f)
+                })
             }
             _ => None,
         }
@@ -107,10 +123,24 @@ macro_rules! any_sign {
 macro_rules! of_uniform {
     ($ty:expr, $f:path) => {{
         match $ty {
-            U32 | T32 => both::<u32, _>(|a, b| $f(a, b)),
-            S32 => both::<i32, _>(|a, b| $f(a, b)),
-            U64 | T64 => both::<u64, _>(|a, b| $f(a, b)),
-            S64 => both::<i64, _>(|a, b| $f(a, b)),
+            U32 | T32 => both::<GRID, u32, _>(|a, b| $f(a, b)),
+            S32 => both::<GRID, i32, _>(|a, b| $f(a, b)),
+            U64 | T64 => both::<GRID, u64, _>(|a, b| $f(a, b)),
+            S64 => both::<GRID, i64, _>(|a, b| $f(a, b)),
+            _ => None,
+        }
+    }};
+}
+
+/// By the type of an instruction, one of two rows.
+macro_rules! picked {
+    ($ty:expr, $f:path) => {{
+        use $f as f;
+        match $ty {
+            U32 => pick::<GRID, u32, _>(|rows, a, b, _| f::<u32>(a, b, rows)),
+            S32 => pick::<GRID, i32, _>(|rows, a, b, _| f::<i32>(a, b, rows)),
+            U64 => pick::<GRID, u64, _>(|rows, a, b, _| f::<u64>(a, b, rows)),
+            S64 => pick::<GRID, i64, _>(|rows, a, b, _| f::<i64>(a, b, rows)),
             _ => None,
         }
     }};
@@ -120,37 +150,55 @@ macro_rules! of_uniform {
 macro_rules! of_uniform_bits {
     ($ty:expr, $f:path) => {
         match $ty {
-            T32 => both::<u32, _>(|a, b| $f(a, b)),
-            T64 => both::<u64, _>(|a, b| $f(a, b)),
+            T32 => both::<GRID, u32, _>(|a, b| $f(a, b)),
+            T64 => both::<GRID, u64, _>(|a, b| $f(a, b)),
             _ => None,
         }
     };
 }
 
-fn both<T: Int + 'static, F: Fn(T, T) -> T + Pure>(_f: F) -> Option<Form> {
+fn both<const GRID: bool, T: Int + 'static, F: Fn(T, T) -> T + Pure>(_f: F) -> Option<Form> {
     let class = if T::BITS == 64 { B64 } else { B32 };
-    scalar(Law::Uniform, &[class; 2], class, |a, b, _| {
+    scalar::<GRID, _>(Law::Uniform, &[class; 2], class, |_, a, b, _| {
         let value = F::get()(T::from_bits(a.base), T::from_bits(b.base));
         Some(affine::uniform(value))
     })
 }
 
-fn shifted<T: Int + 'static>() -> Option<Form> {
+/// `min` or `max` of a type
+fn pick<const GRID: bool, T: Int, F>(f: F) -> Option<Form>
+where
+    F: Fn(Rows, Affine, Affine, Affine) -> Option<Affine> + Pure,
+{
     let class = if T::BITS == 64 { B64 } else { B32 };
-    scalar(Law::Uniform, &[class, B32], class, |a, b, _| {
-        let value = logic::shr(T::from_bits(a.base), b.base as u32);
-        Some(affine::uniform(value))
-    })
+    scalar::<GRID, _>(Law::Pick, &[class; 2], class, f).map(Form::may_leave)
+}
+
+/// `shr` of a type
+fn shifted<const GRID: bool, T: Int + 'static>() -> Option<Form> {
+    let class = if T::BITS == 64 { B64 } else { B32 };
+    let form = scalar::<GRID, _>(Law::Uniform, &[class, B32], class, |rows, a, b, _| {
+        affine::shr::<T>(a, b, rows)
+    });
+    form.map(Form::may_leave)
 }
 
 /// `d = a`
-pub(crate) fn copy(class: RegClass) -> Option<Handlers> {
+pub(crate) fn copy(class: RegClass, grid: bool) -> Option<Handlers> {
     let ty = if class == B64 { T64 } else { T32 };
-    form(&Op::Mov { ty }).map(|form| form.handlers)
+    form(&Op::Mov { ty }, grid).map(|form| form.handlers)
 }
 
-/// The form of an instruction.
-pub(crate) fn form(op: &Op) -> Option<Form> {
+/// The form of an instruction; with `grid` for warps whose lanes are in several rows.
+pub(crate) fn form(op: &Op, grid: bool) -> Option<Form> {
+    if grid {
+        form_of::<true>(op)
+    } else {
+        form_of::<false>(op)
+    }
+}
+
+fn form_of<const GRID: bool>(op: &Op) -> Option<Form> {
     match op {
         Op::Mov { ty } => any_sign!(*ty, Sum, 1, |_T, a, _, _| a),
         Op::Cvta { ty, .. } => any_sign!(*ty, Sum, 1, |_T, a, _, _| a),
@@ -169,52 +217,63 @@ pub(crate) fn form(op: &Op) -> Option<Form> {
         Op::Mul {
             ty: U32,
             part: Part::Wide,
-        } => scalar(Law::Product, &[B32; 2], B64, |a, b, _| {
-            affine::mul_wide::<u32>(a, b)
+        } => scalar::<GRID, _>(Law::Product, &[B32; 2], B64, |rows, a, b, _| {
+            affine::mul_wide::<u32>(a, b, rows)
         }),
         Op::Mul {
             ty: S32,
             part: Part::Wide,
-        } => scalar(Law::Product, &[B32; 2], B64, |a, b, _| {
-            affine::mul_wide::<i32>(a, b)
+        } => scalar::<GRID, _>(Law::Product, &[B32; 2], B64, |rows, a, b, _| {
+            affine::mul_wide::<i32>(a, b, rows)
         }),
         Op::Mad {
             ty: U32,
             part: Part::Wide,
             sat: false,
-        } => scalar(Law::Product, &[B32, B32, B64], B64, |a, b, c| {
-            affine::mad_wide::<u32>(a, b, c)
+        } => scalar::<GRID, _>(Law::Product, &[B32, B32, B64], B64, |rows, a, b, c| {
+            affine::mad_wide::<u32>(a, b, c, rows)
         }),
         Op::Mad {
             ty: S32,
             part: Part::Wide,
             sat: false,
-        } => scalar(Law::Product, &[B32, B32, B64], B64, |a, b, c| {
-            affine::mad_wide::<i32>(a, b, c)
+        } => scalar::<GRID, _>(Law::Product, &[B32, B32, B64], B64, |rows, a, b, c| {
+            affine::mad_wide::<i32>(a, b, c, rows)
         }),
-        Op::Shl { ty: T32 } => scalar(Law::Scale, &[B32; 2], B32, |a, b, _| {
+        Op::Shl { ty: T32 } => scalar::<GRID, _>(Law::Scale, &[B32; 2], B32, |_, a, b, _| {
             Some(affine::shl::<u32>(a, b))
         }),
-        Op::Shl { ty: T64 } => scalar(Law::Scale, &[B64, B32], B64, |a, b, _| {
+        Op::Shl { ty: T64 } => scalar::<GRID, _>(Law::Scale, &[B64, B32], B64, |_, a, b, _| {
             Some(affine::shl::<u64>(a, b))
         }),
-        Op::Shr { ty: U32 | T32 } => shifted::<u32>(),
-        Op::Shr { ty: S32 } => shifted::<i32>(),
-        Op::Shr { ty: U64 | T64 } => shifted::<u64>(),
-        Op::Shr { ty: S64 } => shifted::<i64>(),
-        Op::And { ty } => of_uniform_bits!(*ty, logic::and),
+        Op::Shr { ty: U32 | T32 } => shifted::<GRID, u32>(),
+        Op::Shr { ty: S32 } => shifted::<GRID, i32>(),
+        Op::Shr { ty: U64 | T64 } => shifted::<GRID, u64>(),
+        Op::Shr { ty: S64 } => shifted::<GRID, i64>(),
+        Op::And { ty: T32 } => scalar::<GRID, _>(Law::Uniform, &[B32; 2], B32, |rows, a, b, _| {
+            affine::and::<u32>(a, b, rows)
+        })
+        .map(Form::may_leave),
+        Op::And { ty: T64 } => scalar::<GRID, _>(Law::Uniform, &[B64; 2], B64, |rows, a, b, _| {
+            affine::and::<u64>(a, b, rows)
+        })
+        .map(Form::may_leave),
         Op::Or { ty } => of_uniform_bits!(*ty, logic::or),
         Op::Xor { ty } => of_uniform_bits!(*ty, logic::xor),
-        Op::Min { ty, relu: false } => of_uniform!(*ty, int::min),
-        Op::Max { ty, relu: false } => of_uniform!(*ty, int::max),
+        Op::Min { ty, relu: false } => picked!(*ty, affine::min),
+        Op::Max { ty, relu: false } => picked!(*ty, affine::max),
         Op::Div { ty } => of_uniform!(*ty, int::div),
         Op::Rem { ty } => of_uniform!(*ty, int::rem),
         Op::Cvt(c) if !(c.sat || c.ftz || c.relu || c.satfinite) => match (c.from, c.to) {
-            (U32, U64 | S64) => scalar(Law::Sum, &[B32], B64, |a, _, _| affine::extend::<u32>(a)),
-            (S32, U64 | S64) => scalar(Law::Sum, &[B32], B64, |a, _, _| affine::extend::<i32>(a)),
-            (U64 | S64, U32 | S32) => {
-                scalar(Law::Sum, &[B64], B32, |a, _, _| Some(affine::truncate(a)))
-            }
+            (U32, U64 | S64) => scalar::<GRID, _>(Law::Sum, &[B32], B64, |rows, a, _, _| {
+                affine::extend::<u32>(a, rows)
+            }),
+            (S32, U64 | S64) => scalar::<GRID, _>(Law::Sum, &[B32], B64, |rows, a, _, _| {
+                affine::extend::<i32>(a, rows)
+            }),
+            (U64 | S64, U32 | S32) => scalar::<GRID, _>(Law::Sum, &[B64], B32, |_, a, _, _| {
+                Some(affine::truncate(a))
+            }),
             _ => None,
         },
         _ => None,
@@ -222,12 +281,12 @@ pub(crate) fn form(op: &Op) -> Option<Form> {
 }
 
 /// `p = a cmp b`
-struct Test<T, F>(PhantomData<(T, F)>);
+struct Test<T, F, const GRID: bool>(PhantomData<(T, F)>);
 
-impl<T: Int, F: Fn() -> Compare + Pure> Body for Test<T, F> {
+impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for Test<T, F, GRID> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
-        _m: &mut Machine<'_>,
+        m: &mut Machine<'_>,
         regs: Regs<'_>,
         inst: &Inst,
         mask: Mask,
@@ -235,17 +294,18 @@ impl<T: Int, F: Fn() -> Compare + Pure> Body for Test<T, F> {
         // SAFETY: the slots are of this frame, the sources affine, the destination a predicate, as promised by the
         // caller.
         unsafe {
-            let (a, b) = (regs.affine(inst.a), regs.affine(inst.b));
-            regs.merge_mask(inst.d, affine::compare::<T>(F::get()(), a, b), mask);
+            let (a, b) = (regs.affine::<GRID>(inst.a), regs.affine::<GRID>(inst.b));
+            let holds = affine::compare::<T>(F::get()(), a, b, m.lane_rows::<GRID>());
+            regs.merge_mask(inst.d, holds, mask);
         }
         Flow::Next
     }
 }
 
 /// The same with the branch that follows, to `aux` if it holds, or with `mods` 1 if it does not.
-struct TestAndBranch<T, F>(PhantomData<(T, F)>);
+struct TestAndBranch<T, F, const GRID: bool>(PhantomData<(T, F)>);
 
-impl<T: Int, F: Fn() -> Compare + Pure> Body for TestAndBranch<T, F> {
+impl<T: Int, F: Fn() -> Compare + Pure, const GRID: bool> Body for TestAndBranch<T, F, GRID> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -255,8 +315,8 @@ impl<T: Int, F: Fn() -> Compare + Pure> Body for TestAndBranch<T, F> {
     ) -> Flow {
         // SAFETY: as for `Test`.
         let holds = unsafe {
-            let (a, b) = (regs.affine(inst.a), regs.affine(inst.b));
-            let holds = affine::compare::<T>(F::get()(), a, b);
+            let (a, b) = (regs.affine::<GRID>(inst.a), regs.affine::<GRID>(inst.b));
+            let holds = affine::compare::<T>(F::get()(), a, b, m.lane_rows::<GRID>());
             regs.merge_mask(inst.d, holds, mask);
             holds
         };
@@ -286,7 +346,15 @@ pub(crate) struct Comparison {
 }
 
 /// The comparison that an instruction does.
-pub(crate) fn test(op: &Op) -> Option<Comparison> {
+pub(crate) fn test(op: &Op, grid: bool) -> Option<Comparison> {
+    if grid {
+        test_of::<true>(op)
+    } else {
+        test_of::<false>(op)
+    }
+}
+
+fn test_of<const GRID: bool>(op: &Op) -> Option<Comparison> {
     use Compare::*;
     let Op::Setp {
         cmp,
@@ -297,21 +365,21 @@ pub(crate) fn test(op: &Op) -> Option<Comparison> {
     else {
         return None;
     };
-    fn of<T: Int + 'static, F: Fn() -> Compare + Pure>(_: F) -> [Handlers; 2] {
+    fn of<const GRID: bool, T: Int + 'static, F: Fn() -> Compare + Pure>(_: F) -> [Handlers; 2] {
         [
-            Rare::compile::<Test<T, F>>(),
-            Rare::compile::<TestAndBranch<T, F>>(),
+            Rare::compile::<Test<T, F, GRID>>(),
+            Rare::compile::<TestAndBranch<T, F, GRID>>(),
         ]
     }
     macro_rules! compared {
         ($signed:ident, $unsigned:ident) => {
             match cmp {
-                Eq => of::<$unsigned, _>(|| Eq),
-                Ne => of::<$unsigned, _>(|| Ne),
-                Lt | Gt if ty.is_signed() => of::<$signed, _>(|| Lt),
-                Le | Ge if ty.is_signed() => of::<$signed, _>(|| Le),
-                Lt | Gt | Lo | Hi => of::<$unsigned, _>(|| Lt),
-                Le | Ge | Ls | Hs => of::<$unsigned, _>(|| Le),
+                Eq => of::<GRID, $unsigned, _>(|| Eq),
+                Ne => of::<GRID, $unsigned, _>(|| Ne),
+                Lt | Gt if ty.is_signed() => of::<GRID, $signed, _>(|| Lt),
+                Le | Ge if ty.is_signed() => of::<GRID, $signed, _>(|| Le),
+                Lt | Gt | Lo | Hi => of::<GRID, $unsigned, _>(|| Lt),
+                Le | Ge | Ls | Hs => of::<GRID, $unsigned, _>(|| Le),
                 _ => return None,
             }
         };
@@ -330,26 +398,33 @@ pub(crate) fn test(op: &Op) -> Option<Comparison> {
 }
 
 /// Writes an affine row out.
-struct Spread<T>(PhantomData<T>);
+struct Spread<T, const GRID: bool>(PhantomData<T>);
 
-impl<T: Int + Lane> Body for Spread<T> {
+impl<T: Int + Lane, const GRID: bool> Body for Spread<T, GRID> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
-        _m: &mut Machine<'_>,
+        m: &mut Machine<'_>,
         regs: Regs<'_>,
         inst: &Inst,
         _mask: Mask,
     ) -> Flow {
         // SAFETY: the slot is affine, of this frame, as promised by the caller.
-        let a = unsafe { regs.affine(inst.a) };
-        // Four lanes, and then always the next four.
-        let mut four: [T; 4] = std::array::from_fn(|i| affine::lane(a, i as u32));
-        let step = T::from_bits(a.step << 2);
+        let a = unsafe { regs.affine::<GRID>(inst.a) };
+        let rows = m.lane_rows::<GRID>();
         let mut out = [T::default(); LANES];
-        for k in 0..LANES / 4 {
-            for i in 0..4 {
-                out[4 * k + i] = four[i];
-                four[i] = int::add(four[i], step);
+        if GRID {
+            for (i, out) in (0..).zip(&mut out) {
+                *out = affine::lane(a, rows, i);
+            }
+        } else {
+            // Four lanes, and then always the next four.
+            let mut four: [T; 4] = std::array::from_fn(|i| affine::lane(a, rows, i as u32));
+            let step = T::from_bits(a.step << 2);
+            for k in 0..LANES / 4 {
+                for i in 0..4 {
+                    out[4 * k + i] = four[i];
+                    four[i] = int::add(four[i], step);
+                }
             }
         }
         // SAFETY: the destination is of this frame and class, as promised by the caller.
@@ -359,9 +434,11 @@ impl<T: Int + Lane> Body for Spread<T> {
 }
 
 /// `d`, a row, from `a`, which is affine.
-pub(crate) fn spread(class: RegClass) -> Handlers {
-    match class {
-        B64 => Common::compile::<Spread<u64>>(),
-        _ => Common::compile::<Spread<u32>>(),
+pub(crate) fn spread(class: RegClass, grid: bool) -> Handlers {
+    match (class, grid) {
+        (B64, false) => Common::compile::<Spread<u64, false>>(),
+        (B64, true) => Common::compile::<Spread<u64, true>>(),
+        (_, false) => Common::compile::<Spread<u32, false>>(),
+        (_, true) => Common::compile::<Spread<u32, true>>(),
     }
 }

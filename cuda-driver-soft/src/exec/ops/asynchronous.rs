@@ -151,7 +151,12 @@ pub(crate) fn mbarrier() -> Handlers {
 pub(crate) fn mbarrier_mods(op: MbarrierOp, space: Space, wide: bool, has_result: bool) -> u32 {
     let number = OPS.iter().position(|o| *o == op).unwrap_or(0) as u32;
     let generic = space == Space::Generic;
-    number | u32::from(generic) << 8 | u32::from(wide) << 9 | u32::from(has_result) << 10
+    let cluster = space == Space::SharedCluster;
+    number
+        | u32::from(generic) << 8
+        | u32::from(wide) << 9
+        | u32::from(has_result) << 10
+        | u32::from(cluster) << 11
 }
 
 /// `a` the address (the state for `.pending_count`), `b` the operand, `d` the result.
@@ -168,6 +173,11 @@ impl Body for Mbarrier {
         use MbarrierOp::*;
         let op = OPS[(inst.mods & 0xff) as usize % OPS.len()];
         let generic = inst.mods >> 8 & 1 != 0;
+        // A generic address may be in any block of the cluster.
+        let space = match generic || inst.mods >> 11 & 1 != 0 {
+            true => Space::SharedCluster,
+            false => Space::Shared,
+        };
         // SAFETY: the slots are of this frame and class, as promised by the caller.
         let (addresses, operands) = unsafe {
             (
@@ -182,12 +192,12 @@ impl Body for Mbarrier {
                 continue;
             }
             // A generic address of anything but shared memory is outside.
-            let address = match resolve(Space::Generic, addresses[i]) {
-                _ if !generic => addresses[i],
-                (Space::Shared, address) => address,
-                _ => u64::MAX - 7,
+            let (space, address) = match resolve(Space::Generic, addresses[i]) {
+                _ if !generic => (space, addresses[i]),
+                (Space::Shared, address) => (space, address),
+                _ => (Space::Shared, u64::MAX - 7),
             };
-            let at = match m.spaces.place_lane(Space::Shared, address, i, (8, 8), true) {
+            let at = match m.spaces.place_lane(space, address, i, (8, 8), true) {
                 Ok((at, _)) => at,
                 Err(refusal) => {
                     m.refuse(refusal, 8, true);

@@ -173,13 +173,31 @@ impl Body for Atomic {
         let Some(places) = places(m, inst, &access, &addresses, mask, true) else {
             return Flow::Fault;
         };
-        let mut old = [0u64; LANES];
-        for i in lanes::iter(mask) {
-            let global = !is_shared(access.space, addresses[i]);
-            let new = |a| applied(inst.mods, access.element, global, a, b[i], c[i]);
-            // SAFETY: `places` checked the access of each lane of the mask, to its alignment.
-            old[i] = unsafe { access::update(places[i], access.element, new) };
-        }
+        let all = All {
+            places: &places,
+            mask,
+            bytes: access.element,
+            own: access.space == Space::Shared,
+        };
+        let op = OPS[(inst.mods >> OP_SHIFT & 15) as usize % OPS.len()];
+        let kind = KINDS[(inst.mods >> KIND_SHIFT & 7) as usize];
+        // SAFETY (all blocks): `places` checked the access of each lane of the mask, to its alignment.
+        let old = match (op, kind) {
+            (AtomOp::Add, Kind::Unsigned | Kind::Signed) => unsafe { all.add(&b) },
+            (AtomOp::And, _) => unsafe { all.each(|i, a| a & b[i]) },
+            (AtomOp::Or, _) => unsafe { all.each(|i, a| a | b[i]) },
+            (AtomOp::Xor, _) => unsafe { all.each(|i, a| a ^ b[i]) },
+            (AtomOp::Exch, _) => unsafe { all.each(|i, _| b[i]) },
+            (AtomOp::Cas, _) => unsafe { all.each(|i, a| atomic::cas(a, b[i], c[i])) },
+            (AtomOp::Min, Kind::Unsigned) => unsafe { all.each(|i, a| int::min(a, b[i])) },
+            (AtomOp::Max, Kind::Unsigned) => unsafe { all.each(|i, a| int::max(a, b[i])) },
+            _ => unsafe {
+                all.each(|i, a| {
+                    let global = !is_shared(access.space, addresses[i]);
+                    new_value(op, kind, access.element, global, a, b[i], c[i])
+                })
+            },
+        };
         if access.fence {
             fence(Ordering::SeqCst);
         }
@@ -194,6 +212,58 @@ impl Body for Atomic {
             }
         }
         Flow::Next
+    }
+}
+
+/// The places of an operation.
+struct All<'p> {
+    places: &'p [*mut u8; LANES],
+    mask: Mask,
+    bytes: u32,
+    /// They are in the memory of a block, all of whose threads are run by one thread of the host.
+    own: bool,
+}
+
+impl All<'_> {
+    /// Replaces what is at each place by a function of the lane and of that, lane by lane. Gives the old values.
+    ///
+    /// # Safety
+    /// The places of the lanes of the mask are valid for reads and writes, and aligned.
+    #[inline(always)]
+    unsafe fn each(&self, new: impl Fn(usize, u64) -> u64) -> [u64; LANES] {
+        let mut old = [0; LANES];
+        for i in lanes::iter(self.mask) {
+            let (at, new) = (self.places[i], |a| new(i, a));
+            // SAFETY: as promised by the caller.
+            old[i] = unsafe {
+                if self.own {
+                    access::replace(at, self.bytes, new)
+                } else {
+                    access::update(at, self.bytes, new)
+                }
+            };
+        }
+        old
+    }
+
+    /// Adds. Where all lanes add to one place, as one step.
+    ///
+    /// # Safety
+    /// As for [`each`](Self::each).
+    unsafe fn add(&self, b: &[u64; LANES]) -> [u64; LANES] {
+        let first = self.places[self.mask.trailing_zeros() as usize % LANES];
+        if self.own || lanes::iter(self.mask).any(|i| self.places[i] != first) || self.mask == 0 {
+            // SAFETY: as promised by the caller.
+            return unsafe { self.each(|i, a| a.wrapping_add(b[i])) };
+        }
+        let (mut old, mut sum) = ([0; LANES], 0u64);
+        for i in lanes::iter(self.mask) {
+            old[i] = sum;
+            sum = sum.wrapping_add(b[i]);
+        }
+        // SAFETY: as promised by the caller.
+        let before = unsafe { access::update(first, self.bytes, |a| a.wrapping_add(sum)) };
+        old.map(|sum| sum.wrapping_add(before))
     }
 }
 

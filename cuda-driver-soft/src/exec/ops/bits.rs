@@ -2,8 +2,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary_once, binary_rare, carrying, quaternary_once, ternary, ternary_once, ternary_rare,
-    unary_once, unary_rare,
+    Form, binary_once, binary_rare, carrying, quaternary, quaternary_once, ternary, ternary_mods,
+    ternary_once, ternary_rare, unary, unary_once, unary_rare,
 };
 use crate::exec::semantics::bits::{self, Permute};
 use crate::exec::semantics::compare::{Property, testp_f32, testp_f64};
@@ -13,11 +13,11 @@ use crate::ir::{FloatTest, Op, PrmtMode, Type::*};
 
 pub(super) fn form(op: &Op) -> Option<Form> {
     Some(match *op {
-        Op::Bfe { ty: U32 } => ternary_once(bits::bfe::<u32>),
-        Op::Bfe { ty: S32 } => ternary_once(bits::bfe::<i32>),
+        Op::Bfe { ty: U32 } => ternary(bits::bfe::<u32>),
+        Op::Bfe { ty: S32 } => ternary(bits::bfe::<i32>),
         Op::Bfe { ty: U64 } => ternary_once(bits::bfe::<u64>),
         Op::Bfe { ty: S64 } => ternary_once(bits::bfe::<i64>),
-        Op::Bfi { ty: B32 } => quaternary_once(bits::bfi::<u32>),
+        Op::Bfi { ty: B32 } => quaternary(bits::bfi::<u32>),
         Op::Bfi { ty: B64 } => quaternary_once(bits::bfi::<u64>),
         Op::Bfind { ty, shiftamt } => {
             let mods = Mods(u32::from(shiftamt));
@@ -40,14 +40,14 @@ pub(super) fn form(op: &Op) -> Option<Form> {
                 _ => return None,
             }
         }
-        Op::Brev { ty: B32 } => unary_once(bits::brev::<u32>),
+        Op::Brev { ty: B32 } => unary(bits::brev::<u32>),
         Op::Brev { ty: B64 } => unary_once(bits::brev::<u64>),
-        Op::Clz { ty: B32 } => unary_once(bits::clz::<u32>),
+        Op::Clz { ty: B32 } => unary(bits::clz::<u32>),
         Op::Clz { ty: B64 } => unary_once(bits::clz::<u64>),
-        Op::Popc { ty: B32 } => unary_once(bits::popc::<u32>),
+        Op::Popc { ty: B32 } => unary(bits::popc::<u32>),
         Op::Popc { ty: B64 } => unary_once(bits::popc::<u64>),
         Op::Fns => ternary_rare(Mods(0), |_, _, a, b, c| bits::fns(a, b, c)),
-        Op::Lop3 { lut, bool_op: None } => ternary_rare(Mods(u32::from(lut)), |m, _, a, b, c| {
+        Op::Lop3 { lut, bool_op: None } => ternary_mods(Mods(u32::from(lut)), |m, _, a, b, c| {
             logic::lop3(a, b, c, m.0 as u8)
         }),
         Op::Prmt {
@@ -62,9 +62,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::Shf { left, clamp } => {
             let mods = Mods(u32::from(!clamp));
             if left {
-                ternary_rare(mods, |m, _, a, b, c| logic::shf_l(a, b, c, m.0 != 0))
+                ternary_mods(mods, |m, _, a, b, c| logic::shf_l(a, b, c, m.0 != 0))
             } else {
-                ternary_rare(mods, |m, _, a, b, c| logic::shf_r(a, b, c, m.0 != 0))
+                ternary_mods(mods, |m, _, a, b, c| logic::shf_r(a, b, c, m.0 != 0))
             }
         }
         Op::Sad { ty } => match ty {
@@ -78,9 +78,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         },
         Op::Dp4a { aty, bty } => {
             let mods = Mods(u32::from(aty.is_signed()) | u32::from(bty.is_signed()) << 1);
-            ternary_rare(mods, |m, _, a, b, c| {
-                bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0)
-            })
+            ternary_mods(mods, dp4a)
         }
         Op::Dp2a { aty, bty, hi } => {
             let mods = Mods(
@@ -154,3 +152,8 @@ const PROPERTIES: [Property; 6] = [
     Property::Normal,
     Property::Subnormal,
 ];
+
+#[inline(always)]
+fn dp4a(m: Mods, _fused: bool, a: u32, b: u32, c: u32) -> u32 {
+    bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0)
+}

@@ -9,10 +9,13 @@ use crate::exec::isa::{Body, Handlers, Rare, Worth};
 use crate::exec::lanes::{self, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs};
+use crate::exec::semantics::mbarrier as object;
 use crate::ir::{AtomOp, Space, Type};
 use crate::memory::access;
+use crate::memory::warp::RANK_SHIFT;
 
-/// Its handlers: `a` where to, `b` where from, `c` how many bytes.
+/// Its handlers: `a` where to, `b` where from, `c` how many bytes; of a copy to several blocks `e` which, and `f` the barrier of
+/// each that is told.
 pub(crate) fn handlers() -> Handlers {
     Rare::compile::<Bulk>()
 }
@@ -26,6 +29,8 @@ const WIDE_TO: u32 = 1 << 2;
 const WIDE_FROM: u32 = 1 << 3;
 const REDUCES: u32 = 1 << 4;
 const ELEMENT_SHIFT: u32 = 5;
+const MULTICAST: u32 = 1 << 7;
+const WIDE_BARRIER: u32 = 1 << 8;
 
 /// Modifiers: the spaces, whether the addresses have 64 bits, and what is done to what is there. `None`: there is no such
 /// operation.
@@ -33,6 +38,7 @@ pub(crate) fn mods(
     (to, wide_to): (Space, bool),
     (from, wide_from): (Space, bool),
     reduce: Option<(AtomOp, Type)>,
+    multicast: Option<bool>,
 ) -> Option<u32> {
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
     let reduce = match reduce {
@@ -47,6 +53,8 @@ pub(crate) fn mods(
             | flag(from == Space::Global, FROM_GLOBAL)
             | flag(wide_to, WIDE_TO)
             | flag(wide_from, WIDE_FROM)
+            | flag(multicast.is_some(), MULTICAST)
+            | flag(multicast == Some(true), WIDE_BARRIER)
             | reduce,
     )
 }
@@ -69,6 +77,26 @@ impl Body for Bulk {
                 u32::read(regs, inst.c),
             )
         };
+        if inst.mods & MULTICAST != 0 {
+            // SAFETY: as above; `e` has 16 bits.
+            let (blocks, barriers) = unsafe {
+                (
+                    u16::read(regs, inst.e),
+                    pointers(regs, inst.f, inst.mods & WIDE_BARRIER != 0),
+                )
+            };
+            for lane in lanes::iter(mask) {
+                for rank in lanes::iter(blocks[lane].into()) {
+                    let (to, barrier) = (of_rank(to[lane], rank), of_rank(barriers[lane], rank));
+                    let done = copy(m, lane, inst.mods, to, from[lane], sizes[lane])
+                        .and_then(|()| tell(m, lane, barrier, sizes[lane]));
+                    if done.is_err() {
+                        return Flow::Fault;
+                    }
+                }
+            }
+            return Flow::Next;
+        }
         for lane in lanes::iter(mask) {
             if copy(m, lane, inst.mods, to[lane], from[lane], sizes[lane]).is_err() {
                 return Flow::Fault;
@@ -76,6 +104,23 @@ impl Body for Bulk {
         }
         Flow::Next
     }
+}
+
+/// The address in the block of this rank of what is at an address in another one.
+pub(super) fn of_rank(address: u64, rank: usize) -> u64 {
+    let ranks = 0xff << RANK_SHIFT;
+    address & !ranks | (rank as u64) << RANK_SHIFT & ranks
+}
+
+/// Tells a barrier, of whatever block of the cluster, that so many bytes have come. `Err`: the fault is recorded.
+pub(super) fn tell(m: &mut Machine<'_>, lane: usize, barrier: u64, bytes: u32) -> Result<(), ()> {
+    let found = m
+        .spaces
+        .place_lane(Space::SharedCluster, barrier, lane, (8, 8), true);
+    let (at, _) = found.map_err(|refusal| m.refuse(refusal, 8, true))?;
+    // SAFETY: `place_lane` found the place valid for reads and writes of 8 bytes, and aligned to them.
+    unsafe { access::store64(at, object::complete_tx(access::load64(at), bytes)) };
+    Ok(())
 }
 
 /// The copy of one lane. `Err`: the fault is recorded.
@@ -91,8 +136,8 @@ fn copy(
         return Ok(());
     }
     m.steps += u64::from(size) / 256;
-    let space = |global: u32| match mods & global {
-        0 => Space::Shared,
+    let space = |global: u32, shared| match mods & global {
+        0 => shared,
         _ => Space::Global,
     };
     let mut place = |space, address, write| {
@@ -108,8 +153,8 @@ fn copy(
             .map(|(at, _)| at)
             .map_err(|refusal| m.refuse(refusal, size, write))
     };
-    let source = place(space(FROM_GLOBAL), from, false)?;
-    let target = place(space(TO_GLOBAL), to, true)?;
+    let source = place(space(FROM_GLOBAL, Space::Shared), from, false)?;
+    let target = place(space(TO_GLOBAL, Space::SharedCluster), to, true)?;
     if mods & REDUCES == 0 {
         // SAFETY: `place_lane` found both places valid for this many bytes.
         unsafe { access::copy(target, source, size as usize) };

@@ -118,11 +118,19 @@ impl Collective {
         }
     }
 
-    /// Handlers.
+    /// Handlers, which leave what they cannot do to the scheduler.
     pub(crate) fn handlers(self) -> Handlers {
         match self {
-            Collective::Shuffle(_) => Common::compile::<Run<true>>(),
+            Collective::Shuffle(_) => Common::compile::<Shuffle<false>>(),
             _ => Rare::compile::<Run<false>>(),
+        }
+    }
+
+    /// Those of the code for converged warps, which leave what they cannot do to that for any lanes.
+    pub(crate) fn handlers_together(self) -> Handlers {
+        match self {
+            Collective::Shuffle(_) => Common::compile::<Shuffle<true>>(),
+            _ => Rare::compile::<Run<true>>(),
         }
     }
 }
@@ -260,10 +268,103 @@ fn unpack(mods: u32) -> Collective {
     }
 }
 
-/// `SHUFFLE`: for that alone, so that it has handlers of its own.
-struct Run<const SHUFFLE: bool>;
+/// Whether all lanes that are to take part are here.
+///
+/// # Safety
+/// See [`Regs`]; `f` is a row of 32 bits, if there is a member mask.
+#[inline(always)]
+unsafe fn all_here(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst, mask: Mask) -> bool {
+    if inst.mods >> 9 & 1 == 0 {
+        return true;
+    }
+    // SAFETY: as promised by the caller.
+    let members = unsafe { u32::read(regs, inst.f) };
+    let wanted = members[mask.trailing_zeros() as usize % LANES];
+    let active = lanes::expand(mask);
+    let mut differs = 0;
+    for i in 0..LANES {
+        differs |= (members[i] ^ wanted) & active[i];
+    }
+    differs == 0 && wanted & m.live == mask
+}
 
-impl<const SHUFFLE: bool> Body for Run<SHUFFLE> {
+/// What is left to whom, if lanes are missing.
+const fn left(together: bool) -> Flow {
+    if together { Flow::Leave } else { Flow::Act }
+}
+
+/// `shfl`
+struct Shuffle<const TOGETHER: bool>;
+
+impl<const TOGETHER: bool> Body for Shuffle<TOGETHER> {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        let Collective::Shuffle(mode) = unpack(inst.mods) else {
+            // The decoder gives each its own.
+            return left(TOGETHER);
+        };
+        // SAFETY: the slot is of this frame and class, as promised by the caller.
+        if !unsafe { all_here(m, regs, inst, mask) } {
+            return left(TOGETHER);
+        }
+        // SAFETY: the same.
+        let (a, b, c) = unsafe {
+            (
+                u32::read(regs, inst.a),
+                u32::read(regs, inst.b),
+                u32::read(regs, inst.c),
+            )
+        };
+        // A loop for each mode, as there is nothing to decide inside.
+        let (from, inside) = match mode {
+            ShflMode::Up => sources(|i| source_lane(ShflMode::Up, i as u32, b[i], c[i])),
+            ShflMode::Down => sources(|i| source_lane(ShflMode::Down, i as u32, b[i], c[i])),
+            ShflMode::Bfly => sources(|i| source_lane(ShflMode::Bfly, i as u32, b[i], c[i])),
+            ShflMode::Idx => sources(|i| source_lane(ShflMode::Idx, i as u32, b[i], c[i])),
+        };
+        let mut d = a;
+        if mask == lanes::FULL {
+            for i in 0..LANES {
+                d[i] = a[from[i] as usize % LANES];
+            }
+        } else {
+            for i in lanes::iter(mask) {
+                // What an absent lane would give is undefined: here its own value comes back.
+                if mask >> (from[i] & 31) & 1 != 0 {
+                    d[i] = a[from[i] as usize % LANES];
+                }
+            }
+        }
+        // SAFETY: as above; the second result is a predicate.
+        unsafe {
+            u32::merge(regs, inst.d, d, mask);
+            if inst.mods >> 10 & 1 != 0 {
+                regs.merge_mask(inst.e, lanes::pack(inside), mask);
+            }
+        }
+        Flow::Next
+    }
+}
+
+/// For each lane of `shfl` where it gets its value, and whether that is inside its segment.
+#[inline(always)]
+fn sources(source: impl Fn(usize) -> (u32, bool)) -> (Lanes<u32>, Lanes<bool>) {
+    let (mut from, mut inside) = ([0; LANES], [false; LANES]);
+    for i in 0..LANES {
+        (from[i], inside[i]) = source(i);
+    }
+    (from, inside)
+}
+
+/// All but `shfl`.
+struct Run<const TOGETHER: bool>;
+
+impl<const TOGETHER: bool> Body for Run<TOGETHER> {
     #[inline(always)]
     unsafe fn run<const FULL: bool, const FUSED: bool>(
         m: &mut Machine<'_>,
@@ -272,18 +373,9 @@ impl<const SHUFFLE: bool> Body for Run<SHUFFLE> {
         mask: Mask,
     ) -> Flow {
         let what = unpack(inst.mods);
-        if matches!(what, Collective::Shuffle(_)) != SHUFFLE {
-            // The decoder gives each its own.
-            return Flow::Act;
-        }
-        if inst.mods >> 9 & 1 != 0 {
-            // SAFETY: the slot is of this frame and class, as promised by the caller.
-            let members = unsafe { u32::read(regs, inst.f) };
-            let wanted = members[mask.trailing_zeros() as usize % LANES];
-            let alike = lanes::iter(mask).all(|i| members[i] == wanted);
-            if !alike || wanted & m.live != mask {
-                return Flow::Act;
-            }
+        // SAFETY: the slot is of this frame and class, as promised by the caller.
+        if !unsafe { all_here(m, regs, inst, mask) } {
+            return left(TOGETHER);
         }
         // SAFETY: as above.
         let (a, b, c) = unsafe {

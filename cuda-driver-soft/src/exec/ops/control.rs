@@ -47,9 +47,24 @@ pub(crate) fn fence() -> Handlers {
     Rare::compile::<Fence>()
 }
 
+/// Goes before instructions that only launches of clusters may use.
+pub(crate) fn wants_cluster() -> Handlers {
+    Rare::compile::<WantsCluster>()
+}
+
 /// What the scheduler does.
 pub(crate) fn act() -> Handlers {
     Rare::compile::<Act>()
+}
+
+/// The same, at a barrier for all threads of the block: `mods` is its number.
+pub(crate) fn barrier() -> Handlers {
+    Rare::compile::<Barrier>()
+}
+
+/// The same, at the end of a kernel.
+pub(crate) fn end() -> Handlers {
+    Rare::compile::<End>()
 }
 
 struct Jump;
@@ -192,6 +207,24 @@ impl Body for Trap {
     }
 }
 
+struct WantsCluster;
+
+impl Body for WantsCluster {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        if m.clusters || mask == 0 {
+            return Flow::Next;
+        }
+        m.fault = Some((FaultKind::NoCluster, mask.trailing_zeros() as usize));
+        Flow::Fault
+    }
+}
+
 struct Act;
 
 impl Body for Act {
@@ -203,6 +236,35 @@ impl Body for Act {
         _mask: Mask,
     ) -> Flow {
         Flow::Act
+    }
+}
+
+struct Barrier;
+
+impl Body for Barrier {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        m.target = inst.mods;
+        Flow::Barrier
+    }
+}
+
+struct End;
+
+impl Body for End {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const FUSED: bool>(
+        _m: &mut Machine<'_>,
+        _regs: Regs<'_>,
+        _inst: &Inst,
+        _mask: Mask,
+    ) -> Flow {
+        Flow::End
     }
 }
 

@@ -50,13 +50,13 @@ fn common(c: &Cvt, source: RegClass, destination: RegClass) -> Option<Form> {
         };
     }
     Some(match (c.from, c.to, c.rnd, c.int_rnd) {
-        (U32 | S32, U16 | S16, None, None) => unary_once(int_to_int::<u32, u16>),
+        (U32 | S32, U16 | S16, None, None) => unary(int_to_int::<u32, u16>),
         (U16, U32 | S32, None, None) => unary(int_to_int::<u16, u32>),
         (S16, U32 | S32, None, None) => unary(int_to_int::<i16, i32>),
         (U32, U64 | S64, None, None) => unary_hot(int_to_int::<u32, u64>),
         (S32, U64 | S64, None, None) => unary_hot(int_to_int::<i32, i64>),
         (U64 | S64, U32 | S32, None, None) => unary(int_to_int::<u64, u32>),
-        (U16, U64 | S64, None, None) => unary_once(int_to_int::<u16, u64>),
+        (U16, U64 | S64, None, None) => unary(int_to_int::<u16, u64>),
         (S16, U64 | S64, None, None) => unary_once(int_to_int::<i16, i64>),
         (U64 | S64, U16 | S16, None, None) => unary_once(int_to_int::<u64, u16>),
         (S32, F32, Some(Rn), None) => unary(|a: i32| cvt_f32_from_int(a, Rn, false)),

@@ -1,54 +1,69 @@
 //! Arithmetic of f16, bf16 and their pairs: where `fma.rn.f16x2` happens.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary_rare, ternary_rare, unary_rare};
+use super::shapes::{Form, binary_mods, ternary_mods, unary_mods};
 use crate::exec::semantics::approx;
 use crate::exec::semantics::half::*;
 use crate::ir::{Op, Type::*};
 
-fn map2(a: u32, b: u32, op: impl Fn(u16, u16) -> u16) -> u32 {
-    let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
-    pack(op(a0, b0), op(a1, b1))
-}
-
-fn map3(a: u32, b: u32, c: u32, op: impl Fn(u16, u16, u16) -> u16) -> u32 {
-    let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
-    pack(op(a0, b0, c0), op(a1, b1, c1))
-}
+// Functions, not closures: what has handlers for two instruction sets is only compiled into both if it says so.
 
 /// A form of one value, and the form of a pair that does the same to both.
 macro_rules! unary_both {
-    ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {
-        if $pair {
-            unary_rare($mods, |$m: Mods, _, a: u32| map(a, |$a: u16| $f))
-        } else {
-            unary_rare($mods, |$m: Mods, _, $a: u16| $f)
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {{
+        #[inline(always)]
+        fn one($m: Mods, _fused: bool, $a: u16) -> u16 {
+            $f
         }
-    };
+        #[inline(always)]
+        fn two(m: Mods, fused: bool, a: u32) -> u32 {
+            let [low, high] = unpack(a);
+            pack(one(m, fused, low), one(m, fused, high))
+        }
+        if $pair {
+            unary_mods($mods, two)
+        } else {
+            unary_mods($mods, one)
+        }
+    }};
 }
 
 macro_rules! binary_both {
-    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident| $f:expr) => {
-        if $pair {
-            binary_rare($mods, |$m: Mods, _, a: u32, b: u32| {
-                map2(a, b, |$a: u16, $b: u16| $f)
-            })
-        } else {
-            binary_rare($mods, |$m: Mods, _, $a: u16, $b: u16| $f)
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident| $f:expr) => {{
+        #[inline(always)]
+        fn one($m: Mods, _fused: bool, $a: u16, $b: u16) -> u16 {
+            $f
         }
-    };
+        #[inline(always)]
+        fn two(m: Mods, fused: bool, a: u32, b: u32) -> u32 {
+            let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
+            pack(one(m, fused, a0, b0), one(m, fused, a1, b1))
+        }
+        if $pair {
+            binary_mods($mods, two)
+        } else {
+            binary_mods($mods, one)
+        }
+    }};
 }
 
 macro_rules! ternary_both {
-    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident, $c:ident| $f:expr) => {
-        if $pair {
-            ternary_rare($mods, |$m: Mods, _, a: u32, b: u32, c: u32| {
-                map3(a, b, c, |$a: u16, $b: u16, $c: u16| $f)
-            })
-        } else {
-            ternary_rare($mods, |$m: Mods, _, $a: u16, $b: u16, $c: u16| $f)
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident, $c:ident| $f:expr) => {{
+        #[inline(always)]
+        fn one($m: Mods, _fused: bool, $a: u16, $b: u16, $c: u16) -> u16 {
+            $f
         }
-    };
+        #[inline(always)]
+        fn two(m: Mods, fused: bool, a: u32, b: u32, c: u32) -> u32 {
+            let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
+            pack(one(m, fused, a0, b0, c0), one(m, fused, a1, b1, c1))
+        }
+        if $pair {
+            ternary_mods($mods, two)
+        } else {
+            ternary_mods($mods, one)
+        }
+    }};
 }
 
 pub(super) fn form(op: &Op) -> Option<Form> {

@@ -3,11 +3,11 @@
 //! A fragment is what one lane has of a matrix: some registers of one or more elements each. Those of `mma` are laid out as
 //! the manual says. Those of `wmma` may be laid out in any way: here one lane after the other.
 
+use super::{product, wgmma};
 use crate::exec::lanes::{self, Mask};
 use crate::exec::machine::Machine;
 use crate::exec::registers::{RegFile, Slot};
-use crate::exec::semantics::matrix::{Factor, dot_f16, dot_f32, dot_f64, dot_s32};
-use crate::ir::{BoolOp, MatrixPart, Mma, Op, Space, Type};
+use crate::ir::{MatrixPart, Mma, Op, Space, Type, Wgmma};
 use crate::memory::access;
 
 /// An instruction on matrices: the operation, and where its operands are.
@@ -21,12 +21,14 @@ pub(crate) struct Matrix {
     pub(crate) stride: Option<Slot>,
     /// Results. Those of f64 have 64 bits, all others 32.
     pub(crate) dsts: Vec<Slot>,
-    /// Values: of `mma` those of A, B and C.
+    /// Values: of `mma` those of A, B and C; of `wgmma` those of C, and of A if that is in registers.
     pub(crate) srcs: Vec<Slot>,
+    /// Of `wgmma`, with their bytes a lane: the descriptors of A, if that has one, and of B; whether C counts.
+    pub(crate) more: Vec<(Slot, u8)>,
 }
 
 /// Rows and columns of a part of `m x n x k`.
-fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
+pub(super) fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
     let (rows, columns) = match part {
         MatrixPart::A => (m, k),
         MatrixPart::B => (k, n),
@@ -36,7 +38,7 @@ fn extent([m, n, k]: ShapeOf, part: MatrixPart) -> (usize, usize) {
 }
 
 /// Elements in a register.
-fn per_register(ty: Type) -> usize {
+pub(super) fn per_register(ty: Type) -> usize {
     match ty {
         Type::F16 | Type::BF16 => 2,
         Type::U8 | Type::S8 | Type::E4M3 | Type::E5M2 => 4,
@@ -78,14 +80,14 @@ fn position(
         MatrixPart::A if rows == 8 => (group, thread * per + e + r * 4 * per),
         MatrixPart::A => (group + 8 * (r % 2), thread * per + e + r / 2 * 4 * per),
         MatrixPart::B => (thread * per + e + r * 4 * per, group),
-        // Two elements side by side, be they in one register or in two.
-        MatrixPart::C if per == 2 => (group + 8 * r, thread * 2 + e),
-        MatrixPart::C => (group + 8 * (r / 2), thread * 2 + r % 2),
+        // Two elements side by side, be they in one register or in two; then the lower rows, then the next eight columns.
+        MatrixPart::C if per == 2 => (group + 8 * (r % 2), thread * 2 + e + r / 2 * 8),
+        MatrixPart::C => (group + 8 * (r / 2 % 2), thread * 2 + r % 2 + r / 4 * 8),
     }
 }
 
 /// Bits of an element.
-fn element_bits(ty: Type) -> u32 {
+pub(super) fn element_bits(ty: Type) -> u32 {
     match ty {
         Type::F64 => 64,
         ty => 32 / per_register(ty) as u32,
@@ -98,7 +100,7 @@ fn width(ty: Type) -> u8 {
 }
 
 /// A whole matrix from the lanes' fragments, row by row, as bits.
-fn gather(
+pub(super) fn gather(
     file: &mut RegFile,
     slots: &[Slot],
     shape: ShapeOf,
@@ -125,7 +127,7 @@ fn gather(
 }
 
 /// Gives each lane its fragment of a matrix.
-fn scatter(
+pub(super) fn scatter(
     file: &mut RegFile,
     slots: &[Slot],
     (shape, part, ty, wmma): (ShapeOf, MatrixPart, Type, bool),
@@ -146,7 +148,7 @@ fn scatter(
 }
 
 /// m, n, k
-type ShapeOf = [u16; 3];
+pub(super) type ShapeOf = [u16; 3];
 
 /// Runs an instruction for the lanes of a warp: all that have not exited. `Err`: the fault is recorded.
 pub(crate) fn run(
@@ -158,6 +160,7 @@ pub(crate) fn run(
     m.steps += call.worth();
     match call.op {
         Op::Mma(ref mma) => multiply(file, call, mma, mask),
+        Op::Wgmma(ref op) => return wgmma::run(m, file, call, op, mask),
         Op::Ldmatrix {
             count,
             trans,
@@ -202,6 +205,7 @@ impl Matrix {
         match self.op {
             Op::Mma(Mma { wmma: true, .. }) => "wmma.mma",
             Op::Mma(_) => "mma",
+            Op::Wgmma(_) => "wgmma",
             Op::Ldmatrix { .. } => "ldmatrix",
             Op::Stmatrix { .. } => "stmatrix",
             Op::Movmatrix => "movmatrix",
@@ -222,7 +226,10 @@ impl Matrix {
             .map(|(slot, wide)| (slot, if wide { 8 } else { 4 }));
         let stride = self.stride.map(|slot| (slot, 4));
         let values = self.srcs.iter().map(move |slot| (*slot, value));
-        values.chain(address).chain(stride)
+        values
+            .chain(address)
+            .chain(stride)
+            .chain(self.more.iter().copied())
     }
 
     /// Rows that it writes, with their bytes a lane.
@@ -239,6 +246,11 @@ impl Matrix {
     fn worth(&self) -> u64 {
         match self.op {
             Op::Mma(Mma { shape, .. }) => shape.map(u64::from).iter().product::<u64>() / 8,
+            // Of the 64 rows a warp has a quarter.
+            Op::Wgmma(Wgmma {
+                mma: Mma { shape, .. },
+                ..
+            }) => shape.map(u64::from).iter().product::<u64>() / 32,
             _ => 8 * self.dsts.len().max(self.srcs.len()) as u64,
         }
     }
@@ -253,17 +265,10 @@ fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
     let a = gather(file, a, shape, MatrixPart::A, mma.a, wmma);
     let b = gather(file, b, shape, MatrixPart::B, mma.b, wmma);
     let mut c = gather(file, c, shape, MatrixPart::C, mma.c, wmma);
-    let ((rows, columns), k) = (extent(shape, MatrixPart::C), usize::from(shape[2]));
-    // The columns of B side by side with the rows of A.
-    let row = |i: usize| &a[i * k..][..k];
-    let column = |j: usize| (0..k).map(|x| b[x * columns + j]).collect::<Vec<u64>>();
-    let columns_of_b: Vec<Vec<u64>> = (0..columns).map(column).collect();
-    for i in 0..rows {
-        for (j, column) in columns_of_b.iter().enumerate() {
-            let at = &mut c[i * columns + j];
-            *at = dot(mma, row(i), column, *at);
-        }
-    }
+    let (k, columns) = extent(shape, MatrixPart::B);
+    let column = |j: usize| (0..k).map(move |x| x * columns + j);
+    let by_columns: Vec<u64> = (0..columns).flat_map(column).map(|at| b[at]).collect();
+    product::add(mma, &a, &by_columns, &mut c);
     scatter(
         file,
         &call.dsts,
@@ -271,63 +276,6 @@ fn multiply(file: &mut RegFile, call: &Matrix, mma: &Mma, mask: Mask) {
         mask,
         &c,
     );
-}
-
-/// One element of the result, as bits.
-fn dot(mma: &Mma, a: &[u64], b: &[u64], c: u64) -> u64 {
-    let factor = match mma.a {
-        Type::F16 => Factor::F16,
-        Type::BF16 => Factor::Bf16,
-        Type::TF32 => Factor::Tf32,
-        Type::E4M3 => Factor::E4m3,
-        Type::E5M2 => Factor::E5m2,
-        Type::F64 => {
-            let [a, b] = [a, b].map(|m| m.iter().map(|x| f64::from_bits(*x)).collect::<Vec<f64>>());
-            return dot_f64(&a, &b, f64::from_bits(c)).to_bits();
-        }
-        Type::B1 => {
-            let holds = |(a, b): &(&u64, &u64)| match mma.bits {
-                Some(BoolOp::And) => **a & **b != 0,
-                _ => **a ^ **b != 0,
-            };
-            let count = a.iter().zip(b).filter(holds).count();
-            return u64::from((c as u32).wrapping_add(count as u32));
-        }
-        _ => {
-            let extend = |x: u64, ty| match ty {
-                Type::S8 => i32::from(x as u8 as i8),
-                Type::S4 => i32::from((x as u8) << 4) << 24 >> 28,
-                _ => i32::from(x as u8),
-            };
-            let (a, b): (Vec<i32>, Vec<i32>) = a
-                .iter()
-                .zip(b)
-                .map(|(a, b)| (extend(*a, mma.a), extend(*b, mma.b)))
-                .unzip();
-            return u64::from(dot_s32(&a, &b, c as u32 as i32, mma.satfinite) as u32);
-        }
-    };
-    let other = match mma.b {
-        Type::E4M3 => Factor::E4m3,
-        Type::E5M2 => Factor::E5m2,
-        _ => factor,
-    };
-    let [a, b] = [a, b].map(|m| m.iter().map(|x| *x as u32).collect::<Vec<u32>>());
-    let c_f32 = if mma.c == Type::F16 {
-        crate::exec::semantics::half::f16_to_f32(c as u16)
-    } else {
-        f32::from_bits(c as u32)
-    };
-    if mma.d == Type::F16 {
-        let c = if mma.c == Type::F16 {
-            c as u16
-        } else {
-            crate::exec::semantics::half::f32_to_f16(c_f32)
-        };
-        u64::from(dot_f16((factor, other), &a, &b, c))
-    } else {
-        u64::from(dot_f32((factor, other), &a, &b, c_f32).to_bits())
-    }
 }
 
 /// The address that a lane gives.

@@ -3,6 +3,7 @@
 //! An access first gets its place (`memory::warp`: bounds, alignment, which allocation), then moves its values.
 
 pub(crate) mod affine;
+mod parts;
 
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Hot, Rare, Worth};
@@ -136,7 +137,7 @@ pub(crate) fn load(access: &Access) -> Handlers {
             _ => {}
         }
     }
-    Rare::compile::<LoadAny>()
+    parts::load(access).unwrap_or_else(Rare::compile::<LoadAny>)
 }
 
 /// Handlers of a store.
@@ -159,7 +160,8 @@ pub(crate) fn store(access: &Access) -> Handlers {
             _ => {}
         }
     }
-    Rare::compile::<StoreAny>()
+    let handlers = (access.space != Space::Const).then(|| parts::store(access));
+    handlers.flatten().unwrap_or_else(Rare::compile::<StoreAny>)
 }
 
 /// A value that one load or store moves.
@@ -338,7 +340,7 @@ macro_rules! fast {
                         Flow::Next
                     }
                     // SAFETY: as promised by the caller.
-                    None => unsafe { $slow($m, regs, inst, &$addresses, $mask) },
+                    None => unsafe { $slow::<$e>($m, regs, inst, &$addresses, $mask) },
                 }
             }
         }
@@ -351,7 +353,7 @@ fast!(
     |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
     load_pattern,
     d,
-    load_slow
+    load_scattered
 );
 fast!(
     StoreGlobal<E>,
@@ -359,14 +361,86 @@ fast!(
     |m, cache, addresses, mask, FULL| cache.global::<FULL>(&addresses, mask, E::BYTES),
     store_pattern,
     b,
-    store_slow
+    store_scattered
 );
 fast!(LoadShared<E, A>, A, |m, cache, addresses, mask, FULL| {
     cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
-}, load_pattern, d, load_slow);
+}, load_pattern, d, load_scattered);
 fast!(StoreShared<E, A>, A, |m, cache, addresses, mask, FULL| {
     cache.buffer::<FULL>(&addresses, mask, E::BYTES, m.spaces.shared(0))
-}, store_pattern, b, store_slow);
+}, store_pattern, b, store_scattered);
+
+/// Loads what has no pattern.
+///
+/// # Safety
+/// See [`Regs`].
+#[inline(never)]
+unsafe fn load_scattered<E: Element>(
+    m: &mut Machine<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+) -> Flow {
+    let Some(to_host) = scattered(m, inst, addresses, mask, E::BYTES) else {
+        // SAFETY: as promised by the caller.
+        return unsafe { load_slow(m, regs, inst, addresses, mask) };
+    };
+    // SAFETY: the destination is of this frame and class, as promised by the caller.
+    let mut row = unsafe { E::read(regs, inst.d) };
+    for i in lanes::iter(mask) {
+        let at = addresses[i].wrapping_add(to_host) as usize as *const u8;
+        // SAFETY: the places of these lanes are valid, as was just seen.
+        row[i] = unsafe { E::load(at) };
+    }
+    // SAFETY: as above.
+    unsafe { E::write(regs, inst.d, row) };
+    Flow::Next
+}
+
+/// Stores what has no pattern.
+///
+/// # Safety
+/// See [`Regs`].
+#[inline(never)]
+unsafe fn store_scattered<E: Element>(
+    m: &mut Machine<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+) -> Flow {
+    let Some(to_host) = scattered(m, inst, addresses, mask, E::BYTES) else {
+        // SAFETY: as promised by the caller.
+        return unsafe { store_slow(m, regs, inst, addresses, mask) };
+    };
+    // SAFETY: the source is of this frame and class, as promised by the caller.
+    let row = unsafe { E::read(regs, inst.b) };
+    for i in lanes::iter(mask) {
+        let at = addresses[i].wrapping_add(to_host) as usize as *mut u8;
+        // SAFETY: the places of these lanes are valid for writes, since only a store that was allowed made the cache
+        // remember the allocation.
+        unsafe { E::store(at, row[i]) };
+    }
+    Flow::Next
+}
+
+/// What leads from the addresses of an access to the host's, if they are known to be possible, though without a pattern.
+#[inline(always)]
+fn scattered(
+    m: &mut Machine<'_>,
+    inst: &Inst,
+    addresses: &Lanes<u64>,
+    mask: Mask,
+    bytes: u64,
+) -> Option<u64> {
+    let cache = &mut m.caches[inst.aux as usize];
+    if Access::unpack(inst.mods).space == Space::Shared {
+        cache.scattered_in(addresses, mask, bytes, m.spaces.shared(0))
+    } else {
+        cache.scattered(addresses, mask, bytes)
+    }
+}
 
 /// Any load.
 struct LoadAny;
@@ -410,6 +484,7 @@ impl Body for StoreAny {
 ///
 /// # Safety
 /// See [`Regs`].
+#[inline(always)]
 pub(super) unsafe fn widened(regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
     if Access::unpack(inst.mods).wide_address {
         // SAFETY: as promised by the caller.
@@ -446,6 +521,25 @@ pub(super) fn places(
             Space::Local | Space::Param => None,
         }
     };
+    if fast.is_none() && bytes == align {
+        let shared = |m: &mut Machine<'_>, start| {
+            let cache = &mut m.caches[inst.aux as usize];
+            cache.scattered_in(addresses, mask, bytes, m.spaces.shared(start))
+        };
+        let to_host = match access.space {
+            Space::Global | Space::Const => cache.scattered(addresses, mask, bytes),
+            Space::Shared | Space::SharedCluster => shared(m, 0),
+            Space::Generic => match cache.scattered(addresses, mask, bytes) {
+                None => shared(m, SHARED),
+                there => there,
+            },
+            Space::Local | Space::Param => None,
+        };
+        if let Some(to_host) = to_host {
+            return Some(addresses.map(|a| a.wrapping_add(to_host) as usize as *mut u8));
+        }
+    }
+    let cache = &mut m.caches[inst.aux as usize];
     let placed = match fast {
         Some(host) => Placed::Pattern(host),
         None => match m
@@ -483,20 +577,24 @@ unsafe fn load_slow(
     for (k, slot) in slots.into_iter().enumerate().take(access.count as usize) {
         let offset = k * access.element as usize;
         let mut row = [0u64; LANES];
-        for i in lanes::iter(mask) {
-            let at = places[i].wrapping_add(offset).cast_const();
-            // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are parts of it.
-            row[i] = unsafe {
-                match (access.element, access.signed) {
-                    (1, false) => u64::from(access::load8(at)),
-                    (1, true) => access::load8(at) as i8 as u64,
-                    (2, false) => u64::from(access::load16(at)),
-                    (2, true) => access::load16(at) as i16 as u64,
-                    (4, false) => u64::from(access::load32(at)),
-                    (4, true) => access::load32(at) as i32 as u64,
-                    _ => access::load64(at),
+        macro_rules! each {
+            ($load:ident as $ty:ty) => {
+                for i in lanes::iter(mask) {
+                    let at = places[i].wrapping_add(offset).cast_const();
+                    // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are
+                    // parts of it.
+                    row[i] = unsafe { access::$load(at) } as $ty as u64;
                 }
             };
+        }
+        match (access.element, access.signed) {
+            (1, false) => each!(load8 as u8),
+            (1, true) => each!(load8 as i8),
+            (2, false) => each!(load16 as u16),
+            (2, true) => each!(load16 as i16),
+            (4, false) => each!(load32 as u32),
+            (4, true) => each!(load32 as i32),
+            _ => each!(load64 as u64),
         }
         // SAFETY: the destinations are of this frame and class, as promised by the caller.
         unsafe {
@@ -541,17 +639,21 @@ unsafe fn store_slow(
                 _ => u64::read(regs, slot),
             }
         };
-        for i in lanes::iter(mask) {
-            let at = places[i].wrapping_add(offset);
-            // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are parts of it.
-            unsafe {
-                match access.element {
-                    1 => access::store8(at, row[i] as u8),
-                    2 => access::store16(at, row[i] as u16),
-                    4 => access::store32(at, row[i] as u32),
-                    _ => access::store64(at, row[i]),
+        macro_rules! each {
+            ($store:ident as $ty:ty) => {
+                for i in lanes::iter(mask) {
+                    let at = places[i].wrapping_add(offset);
+                    // SAFETY: `places` checked the access of each lane of the mask, to its alignment; elements are
+                    // parts of it.
+                    unsafe { access::$store(at, row[i] as $ty) };
                 }
-            }
+            };
+        }
+        match access.element {
+            1 => each!(store8 as u8),
+            2 => each!(store16 as u16),
+            4 => each!(store32 as u32),
+            _ => each!(store64 as u64),
         }
     }
     Flow::Next

@@ -15,7 +15,7 @@
 //! | `atomic128` | atom of 128 bits |
 //! | `asynchronous` | cp.async mbarrier |
 //! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
-//! | `matrix` | mma wmma ldmatrix stmatrix movmatrix |
+//! | `matrix`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
 //! | `video` | vadd … vset4 |
 //! | `affine`, `memory::affine` | what converged warps compute once for all lanes, and the addresses that come of it |
@@ -42,8 +42,10 @@ pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod mods;
 pub(crate) mod mov;
+mod product;
 mod shapes;
 pub(crate) mod video;
+mod wgmma;
 
 pub(crate) use shapes::Form;
 

@@ -9,7 +9,7 @@ use crate::exec::machine::Machine;
 use crate::exec::registers::{Lane, Regs};
 use crate::ir::{Op, RegClass, Space, Special, Type::*};
 use crate::memory::Kind;
-use crate::memory::warp::resolve;
+use crate::memory::warp::{RANK_SHIFT, resolve};
 
 pub(super) fn form(op: &Op) -> Option<Form> {
     Some(match op {
@@ -20,6 +20,14 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             8 => RegClass::B64,
             _ => return None,
         })?,
+        Op::Mapa { ty } => match ty.size() {
+            4 => binary_once(|a: u32, rank: u32| mapped(u64::from(a), rank) as u32),
+            _ => binary_once(mapped),
+        },
+        Op::Getctarank { ty } => match ty.size() {
+            4 => unary_once(|a: u32| a >> RANK_SHIFT),
+            _ => unary_once(|a: u64| a as u32 >> RANK_SHIFT),
+        },
         Op::Isspacep { space } => Form {
             handlers: Rare::compile::<Isspacep>(),
             dsts: [Some(RegClass::Pred), None],
@@ -27,14 +35,21 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             mods: Mods(match space {
                 Space::Global => 0,
                 Space::Const => 1,
-                Space::Shared | Space::SharedCluster => 2,
+                Space::Shared => 2,
                 Space::Local => 3,
                 Space::Param => 4,
+                Space::SharedCluster => ANY_SHARED,
                 Space::Generic => return None,
             }),
         },
         _ => return None,
     })
+}
+
+/// The address in the block of this rank of what is at an address in another block, or in the generic space.
+fn mapped(address: u64, rank: u32) -> u64 {
+    let ranks = 0xff << RANK_SHIFT;
+    address & !ranks | u64::from(rank) << RANK_SHIFT & ranks
 }
 
 /// `mov` between registers of a class that has one row.
@@ -88,6 +103,9 @@ pub(crate) fn extract(whole: RegClass, part: RegClass, shift: u32) -> Option<For
     })
 }
 
+/// The number of `.shared::cluster`.
+const ANY_SHARED: u32 = 5;
+
 struct Isspacep;
 
 impl Body for Isspacep {
@@ -103,6 +121,12 @@ impl Body for Isspacep {
         let mut inside = 0;
         for i in lanes::iter(mask) {
             let number = match resolve(Space::Generic, a[i]).0 {
+                // That of another block of the cluster is only in `.shared::cluster`.
+                Space::Shared | Space::SharedCluster
+                    if inst.mods == ANY_SHARED || !m.spaces.is_own(a[i]) =>
+                {
+                    ANY_SHARED
+                }
                 Space::Shared | Space::SharedCluster => 2,
                 Space::Local => 3,
                 Space::Param => 4,

@@ -168,6 +168,39 @@ shape!("`d = f(a, b, c)`", Ternary, TernaryMods, ternary_hot, ternary, ternary_o
 shape!("`d = f(a, b, c, e)`", Quaternary, QuaternaryMods, quaternary_hot, quaternary, quaternary_once, quaternary_rare,
     (A a a, B b b, C c c, E e e));
 
+/// `d = f(a)`, where the function looks at its modifiers when it runs
+pub(crate) fn unary_mods<A: Lane, D: Lane, F: Fn(Mods, bool, A) -> D + Pure>(
+    mods: Mods,
+    _f: F,
+) -> Form {
+    let handlers = Common::compile::<UnaryMods<A, D, F>>();
+    form(handlers, Some(D::CLASS), &[A::CLASS]).with(mods)
+}
+
+/// `d = f(a, b)`, where the function looks at its modifiers when it runs
+pub(crate) fn binary_mods<A: Lane, B: Lane, D: Lane, F: Fn(Mods, bool, A, B) -> D + Pure>(
+    mods: Mods,
+    _f: F,
+) -> Form {
+    let handlers = Common::compile::<BinaryMods<A, B, D, F>>();
+    form(handlers, Some(D::CLASS), &[A::CLASS, B::CLASS]).with(mods)
+}
+
+/// `d = f(a, b, c)`, where the function looks at its modifiers when it runs
+pub(crate) fn ternary_mods<
+    A: Lane,
+    B: Lane,
+    C: Lane,
+    D: Lane,
+    F: Fn(Mods, bool, A, B, C) -> D + Pure,
+>(
+    mods: Mods,
+    _f: F,
+) -> Form {
+    let handlers = Common::compile::<TernaryMods<A, B, C, D, F>>();
+    form(handlers, Some(D::CLASS), &[A::CLASS, B::CLASS, C::CLASS]).with(mods)
+}
+
 /// `d = f(fused, a, b, c)`, for what programs are full of
 pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + Pure>(
     _f: F,

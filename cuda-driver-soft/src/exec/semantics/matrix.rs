@@ -104,6 +104,14 @@ impl Factor {
             Factor::E4m3 | Factor::E5m2 => (32, 13),
         }
     }
+
+    /// What is kept of a sum: those of small factors have 13 bits behind the point (seen on an H200).
+    fn kept(self, sum: f32) -> f32 {
+        match self {
+            Factor::E4m3 | Factor::E5m2 => f32::from_bits(sum.to_bits() & !0x3ff),
+            _ => sum,
+        }
+    }
 }
 
 fn product(a: Number, b: Number) -> Number {
@@ -225,16 +233,50 @@ fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
     f32::from_bits(bits | u32::from(significand < 0) << 31)
 }
 
-/// The accumulator and the products, group by group, as f32; with the formats of the two factors.
-pub fn dot_f32((factor, other): (Factor, Factor), a: &[u32], b: &[u32], c: f32) -> f32 {
-    let (group, keep) = factor.group();
+/// A row of A or a column of B, its elements taken apart once for all the sums that they are in.
+#[derive(Clone, Debug)]
+pub struct Factors {
+    format: Factor,
+    numbers: Vec<Number>,
+}
+
+impl Factors {
+    /// Elements of this format, each as the low bits of a number.
+    pub fn new(format: Factor, elements: &[u64]) -> Self {
+        let numbers = elements.iter().map(|bits| format.number(*bits as u32));
+        Factors {
+            format,
+            numbers: numbers.collect(),
+        }
+    }
+}
+
+/// How many products are added at once, at most.
+const MOST: usize = 32;
+
+/// The sum of a group of products and an accumulator.
+fn group_sum(
+    a: &[Number],
+    b: &[Number],
+    accumulator: Number,
+    keep: u32,
+) -> Result<(i64, i32), f32> {
+    let mut numbers = [accumulator; MOST + 1];
+    for (to, (a, b)) in numbers[1..].iter_mut().zip(a.iter().zip(b)) {
+        *to = product(*a, *b);
+    }
+    let count = a.len().min(b.len()).min(MOST);
+    sum(&numbers[..=count], keep)
+}
+
+/// The accumulator and the products, group by group, as f32.
+pub fn dot_f32(a: &Factors, b: &Factors, c: f32) -> f32 {
+    let format = a.format;
+    let (group, keep) = format.group();
     let mut result = c;
-    for (a, b) in a.chunks(group).zip(b.chunks(group)) {
-        let mut numbers = vec![f32_number(result)];
-        let products = a.iter().zip(b);
-        numbers.extend(products.map(|(a, b)| product(factor.number(*a), other.number(*b))));
-        result = match sum(&numbers, keep) {
-            Ok((significand, exponent)) => cut_to_f32(significand, exponent),
+    for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
+        result = match group_sum(a, b, f32_number(result), keep) {
+            Ok((significand, exponent)) => format.kept(cut_to_f32(significand, exponent)),
             Err(value) => value,
         };
     }
@@ -242,14 +284,12 @@ pub fn dot_f32((factor, other): (Factor, Factor), a: &[u32], b: &[u32], c: f32) 
 }
 
 /// The same where accumulator and result are f16: rounded to nearest.
-pub fn dot_f16((factor, other): (Factor, Factor), a: &[u32], b: &[u32], c: u16) -> u16 {
-    let (group, keep) = factor.group();
+pub fn dot_f16(a: &Factors, b: &Factors, c: u16) -> u16 {
+    let (group, keep) = a.format.group();
     let mut result = c;
-    for (a, b) in a.chunks(group).zip(b.chunks(group)) {
-        let mut numbers = vec![Factor::F16.number(u32::from(result))];
-        let products = a.iter().zip(b);
-        numbers.extend(products.map(|(a, b)| product(factor.number(*a), other.number(*b))));
-        result = match sum(&numbers, keep) {
+    for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
+        let accumulator = Factor::F16.number(u32::from(result));
+        result = match group_sum(a, b, accumulator, keep) {
             // A sum has fewer bits than f64.
             Ok((significand, exponent)) => {
                 let power = f64::from_bits(((exponent.max(-1000) + 1023) as u64) << 52);
@@ -285,6 +325,23 @@ pub fn dot_s32(a: &[i32], b: &[i32], c: i32, limit: bool) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn two((first, second): (Factor, Factor), a: &[u32], b: &[u32]) -> [Factors; 2] {
+        [(first, a), (second, b)].map(|(format, elements)| {
+            let elements: Vec<u64> = elements.iter().map(|x| u64::from(*x)).collect();
+            Factors::new(format, &elements)
+        })
+    }
+
+    fn dot_f32(formats: (Factor, Factor), a: &[u32], b: &[u32], c: f32) -> f32 {
+        let [a, b] = two(formats, a, b);
+        super::dot_f32(&a, &b, c)
+    }
+
+    fn dot_f16(formats: (Factor, Factor), a: &[u32], b: &[u32], c: u16) -> u16 {
+        let [a, b] = two(formats, a, b);
+        super::dot_f16(&a, &b, c)
+    }
 
     const TWO_F16: (Factor, Factor) = (Factor::F16, Factor::F16);
     const TWO_BF16: (Factor, Factor) = (Factor::Bf16, Factor::Bf16);
@@ -335,6 +392,20 @@ mod tests {
         assert_eq!(sum.to_bits(), 1.0f32.to_bits(), "2^-24 below 1 is cut");
         let difference = dot_f32(TWO_F16, &[one, tiny | 0x8000], &[one, one], 0.0);
         assert_eq!(difference, 1.0 - 2.0f32.powi(-24));
+    }
+
+    #[test]
+    fn what_is_kept_of_small_factors() {
+        // 32 times 1.875 is 60, with 7 more bits from the accumulator, of which the sum keeps 13 behind its point.
+        let a = [0x3f; 32];
+        let b = [0x38; 32];
+        let accumulator = 1.0 / 128.0 + 1.0 / 256.0 + 1.0 / 512.0;
+        let sum = dot_f32(TWO_E4M3, &a, &b, accumulator);
+        assert_eq!(sum, 60.0 + 1.0 / 128.0 + 1.0 / 256.0);
+        assert_eq!(
+            dot_f32(TWO_E4M3, &a[..1], &b[..1], accumulator),
+            1.875 + accumulator
+        );
     }
 
     #[test]

@@ -106,7 +106,13 @@ fn stores_that_a_barrier_is_told_of() {
     on_each_isa(|isa| {
         let mut bench = Bench::text(&text, isa);
         let out = bench.bytes(32);
-        bench.run_well("k", 1, 32, &[Arg::U64(out)]);
+        let launch = || bench.launch("k", 1, 32, &[Arg::U64(out)]);
+        // As recorded, these are only for launches of clusters.
+        let fault = Bench::run(launch()).fault();
+        assert_eq!(fault.map(|f| f.code()), Some(715));
+        let mut launch = launch();
+        launch.options.cluster = Some([1; 3]);
+        assert_eq!(Bench::run(launch).fault(), None);
         let one = 1.0f32.to_bits();
         let got = bench.get(out, 8, u32::from_le_bytes);
         assert_eq!(got[..2], [12, 0]);

@@ -7,9 +7,20 @@ use crate::exec::Isa;
 use crate::ir::Space;
 use crate::memory::{Kind, space};
 
-/// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp
-/// in two rows.
-const BLOCKS: [(u32, u32); 5] = [(32, 1), (31, 1), (62, 1), (1, 1), (16, 4)];
+/// Blocks of whole warps; of warps without a last lane; of one whole warp and a part of one; and with the lanes of a warp in
+/// two rows or more, the last of them with a warp that is not whole.
+const BLOCKS: [(u32, u32); 10] = [
+    (32, 1),
+    (31, 1),
+    (62, 1),
+    (1, 1),
+    (16, 4),
+    (16, 3),
+    (8, 12),
+    (4, 8),
+    (2, 32),
+    (1, 96),
+];
 
 const THREADS: u32 = 3 * 32 * 31;
 
@@ -20,6 +31,7 @@ fn kernel(body: &str) -> String {
         ".version 8.0\n.target sm_80\n.address_size 64
         .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n, .param .u32 a, .param .u64 b) {{
             .reg .b64 %rd<40>; .reg .b32 %r<40>; .reg .pred %p<8>; .reg .f32 %f<8>;
+            .reg .b16 %h<8>;
             .shared .align 8 .b8 part[8192];
             ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [in];
             ld.param.u32 %r1, [n]; ld.param.u32 %r2, [a]; ld.param.u64 %rd2, [b];
@@ -119,6 +131,8 @@ fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
         "xor.b32 %r9, %r2, %r0;",
         "min.s32 %r9, %r2, 100;",
         "max.u32 %r9, %r2, 10;",
+        "min.s32 %r9, %r0, %r2;",
+        "max.u32 %r9, %r2, %r0; min.u32 %r9, %r9, 2000;",
         "div.u32 %r9, %r2, 7; rem.s32 %r10, %r2, 9; add.u32 %r9, %r9, %r10;",
         "div.s32 %r9, %r2, 0;",
         "add.u64 %rd8, %rd5, %rd2; cvt.u32.u64 %r9, %rd8;",
@@ -131,6 +145,8 @@ fn what_is_computed_once_for_a_warp_is_what_each_lane_computes() {
         "mad.lo.s64 %rd9, %rd2, %rd5, %rd5;",
         "shl.b64 %rd9, %rd5, 61;",
         "neg.s64 %rd9, %rd5;",
+        "max.s64 %rd9, %rd5, %rd2;",
+        "sub.s64 %rd9, %rd5, 1000; max.s64 %rd9, %rd9, 0; min.u64 %rd9, %rd9, %rd2;",
         "mul.lo.u32 %r9, %r0, %r2; mul.wide.u32 %rd9, %r9, 4;",
         "mul.lo.s32 %r9, %r0, %r2; mul.wide.s32 %rd9, %r9, -4;",
         "add.u32 %r9, %r0, %r2; cvt.u64.u32 %rd9, %r9;",
@@ -243,6 +259,78 @@ fn addresses_of_any_step() {
         0,
     );
     assert_eq!((got[0], got[100]), (0, 200));
+}
+
+#[test]
+fn narrow_numbers_and_vectors() {
+    let room = Room::new();
+    for (step, first) in [(0, 16), (1, 3), (2, 6), (3, 1), (-1, 9000), (4, 0)] {
+        let even = if step % 2 == 0 { "" } else { "// " };
+        let body = format!(
+            "mul.wide.s32 %rd10, %r0, {step}; add.u64 %rd11, %rd1, %rd10;
+            ld.global.u8 %r12, [%rd11+{first}]; ld.global.s8 %r13, [%rd11+{first}]; mad.lo.u32 %r12, %r13, 1000, %r12;
+            ld.u8 %h0, [%rd11+{first}]; ld.global.s8 %h1, [%rd11+{first}+1]; cvt.u32.u16 %r13, %h0;
+            mad.lo.u32 %r12, %r13, 77, %r12; cvt.s32.s16 %r13, %h1; mad.lo.u32 %r12, %r13, 99, %r12;
+            {even} ld.global.u16 %r13, [%rd11+{first}]; mad.lo.u32 %r12, %r13, 9, %r12;
+            {even} ld.global.s16 %r13, [%rd11+{first}]; ld.global.u16 %h2, [%rd11+{first}]; cvt.u32.u16 %r14, %h2;
+            {even} mad.lo.u32 %r12, %r13, %r14, %r12;
+            cvt.u64.u32 %rd9, %r12; st.global.u64 [%rd3], %rd9; st.global.u8 [%rd3+6], %r0; st.global.u8 [%rd3+5], %rd5;
+            cvt.u16.u32 %h3, %r0; st.global.u16 [%rd3], %h3;"
+        );
+        room.run(&body, 0, 0);
+    }
+    for (step, first) in [(16i32, 0), (0, 32), (32, 16), (-16, 60_000)] {
+        let body = format!(
+            "mul.wide.s32 %rd10, %r0, {step}; rem.s64 %rd10, %rd10, 32768; add.u64 %rd11, %rd1, %rd10;
+            mul.wide.s32 %rd12, %r0, {step}; add.u64 %rd13, %rd1, %rd12; setp.lt.u32 %p2, %r0, 1000; @!%p2 mov.u64 %rd13, %rd11;
+            ld.global.v4.u32 {{%r12, %r13, %r14, %r15}}, [%rd13+{first}]; ld.global.v2.u32 {{%r16, %r17}}, [%rd13+{first}+8];
+            ld.global.v2.u64 {{%rd14, %rd15}}, [%rd13+{first}]; ld.global.v4.u8 {{%h0, %h1, %h2, %h3}}, [%rd13+{first}+4];
+            ld.global.v4.u16 {{%h4, %h5, %h6, %h7}}, [%rd13+{first}]; add.u16 %h0, %h0, %h4; sub.u16 %h1, %h1, %h7;
+            mad.lo.u32 %r12, %r13, 3, %r12; mad.lo.u32 %r12, %r14, 5, %r12; mad.lo.u32 %r12, %r15, 7, %r12;
+            mad.lo.u32 %r12, %r16, 11, %r12; xor.b32 %r12, %r12, %r17; cvt.u64.u32 %rd9, %r12; add.u64 %rd9, %rd9, %rd14;
+            sub.u64 %rd9, %rd9, %rd15; cvt.u32.u64 %r18, %rd9; st.global.v2.u32 [%rd3], {{%r18, %r12}};
+            st.global.v4.u8 [%rd3+4], {{%h0, %h1, %h2, %h3}}; st.global.v2.u16 [%rd3], {{%h1, %h0}};",
+        );
+        if step.abs() * 3000 < 65_000 {
+            room.run(&body.replace("@!%p2 mov.u64 %rd13, %rd11;", ""), 0, 0);
+        }
+        if step >= 0 {
+            room.run(&body, 0, 0);
+        }
+    }
+}
+
+#[test]
+fn accesses_under_a_guard_and_without_a_pattern() {
+    let room = Room::new();
+    let body = "and.b32 %r10, %r0, 7; setp.lt.u32 %p1, %r10, 3; mul.wide.u32 %rd10, %r0, 4; add.u64 %rd11, %rd1, %rd10;
+        mov.u32 %r12, 5; @%p1 ld.global.u32 %r12, [%rd11]; mov.u64 %rd9, 0; st.global.u64 [%rd3], %rd9;
+        @!%p1 st.global.u32 [%rd3+4], %r12; @%p1 st.global.u32 [%rd3], %r12; mov.u32 %r13, 0;
+        round: and.b32 %r14, %r12, 0x3fff; mul.wide.u32 %rd12, %r14, 4; add.u64 %rd13, %rd1, %rd12;
+        ld.global.u32 %r12, [%rd13]; xor.b32 %r12, %r12, %r0; and.b32 %r15, %r12, 2047; mul.wide.u32 %rd14, %r15, 4;
+        ld.global.u8 %r16, [%rd13+1]; mov.u64 %rd15, part; add.u64 %rd14, %rd15, %rd14; add.u32 %r12, %r12, %r16;
+        add.u32 %r13, %r13, 1; setp.lt.u32 %p2, %r13, 9; @%p2 bra round;
+        ld.global.u32 %r17, [%rd3]; add.u32 %r12, %r12, %r17; st.global.u32 [%rd3], %r12;";
+    room.run(body, 0, 0);
+}
+
+#[test]
+fn a_warp_comes_back_where_its_lanes_meet() {
+    let room = Room::new();
+    room.run(
+        "and.b32 %r14, %r0, 3; setp.eq.u32 %p2, %r14, 1; mov.u64 %rd10, 0; mov.u32 %r12, 0; mov.u64 %rd11, %rd1;
+        mul.lo.u32 %r15, %r0, 4; add.u32 %r16, %r15, 4; @%p2 bra even; add.u64 %rd10, %rd10, 5; mov.u32 %r16, %r15;
+        even: cvt.u64.u32 %rd14, %r15; add.u64 %rd14, %rd14, %rd1; ld.global.u32 %r13, [%rd14]; cvt.u64.u32 %rd15, %r16;
+        add.u64 %rd15, %rd15, %rd1;
+        round: ld.global.u32 %r13, [%rd11+4]; cvt.u64.u32 %rd13, %r13; add.u64 %rd10, %rd10, %rd13;
+        ld.global.u32 %r17, [%rd14]; cvt.u64.u32 %rd13, %r17; add.u64 %rd10, %rd10, %rd13;
+        ld.global.u32 %r17, [%rd15]; cvt.u64.u32 %rd13, %r17; add.u64 %rd10, %rd10, %rd13;
+        add.u64 %rd11, %rd11, 12; add.u64 %rd14, %rd14, 8; add.u32 %r12, %r12, 1; setp.lt.u32 %p1, %r12, %r2; @%p1 bra round;
+        setp.ne.u32 %p3, %r14, 2; @%p3 bra more; add.u64 %rd10, %rd10, 1000;
+        more: ld.global.u32 %r17, [%rd14]; cvt.u64.u32 %rd13, %r17; add.u64 %rd10, %rd10, %rd13; st.global.u64 [%rd3], %rd10;",
+        9,
+        0,
+    );
 }
 
 #[test]

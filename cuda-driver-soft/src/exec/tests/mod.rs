@@ -1,6 +1,7 @@
 //! The engine on PTX text, without a driver around it.
 
 mod bulk;
+mod cluster;
 mod converged;
 mod faults;
 mod kernels;
@@ -9,8 +10,10 @@ mod operands;
 mod scheduling;
 mod stack;
 mod together;
+mod typical;
 mod video;
 mod waiting;
+mod wgmma;
 
 use super::{Execution, Isa, Launch, Options, Program, Progress};
 use crate::memory::{Kind, space};
@@ -25,6 +28,7 @@ struct Bench {
 }
 
 /// Arguments of a launch, laid out as the kernel wants them.
+#[derive(Clone, Copy)]
 enum Arg {
     U32(u32),
     U64(u64),
@@ -34,8 +38,14 @@ enum Arg {
 
 impl Bench {
     fn text(ptx: &str, isa: Isa) -> Self {
+        // Code for one architecture only runs there.
+        let sm = if ptx.contains(".target sm_90a") {
+            90
+        } else {
+            120
+        };
         let limits = ptx::Limits {
-            sm: 120,
+            sm,
             ..ptx::Limits::default()
         };
         let loaded = ptx::load(ptx.as_bytes(), &limits).unwrap_or_else(|f| panic!("{}", f.log));

@@ -166,10 +166,14 @@ impl Warp {
     }
 
     /// The barrier let the warp go: its lanes can run, and have the result of `.red`.
+    #[inline]
     pub(crate) fn release(&mut self, frames: &Frames<'_>, result: u32) {
-        if self.parked.is_empty() {
-            return;
+        if !self.parked.is_empty() {
+            self.release_parked(frames, result);
         }
+    }
+
+    fn release_parked(&mut self, frames: &Frames<'_>, result: u32) {
         // The list stays, so that the next barrier need not allocate one.
         let mut all = std::mem::take(&mut self.parked);
         for parked in all.drain(..) {

@@ -17,6 +17,7 @@ use super::held::Held;
 use super::lanes::{self, Mask};
 use super::machine::Machine;
 use super::ops::collective::Collective;
+use super::ops::matrix;
 use super::run::{Event, run};
 use crate::ir::{BarOp, FuncId};
 use crate::memory::buffer::LocalMemory;
@@ -75,6 +76,10 @@ pub(crate) struct Warp {
     turn: usize,
     /// Jumps backwards since another split had its turn, however often the warp was interrupted in between.
     since_turn: i64,
+    /// Instructions run since the warp last came back to the code for converged warps.
+    stay: u64,
+    /// How often, one time after the other, that was not worth it.
+    in_vain: u32,
 }
 
 /// Why a warp stopped running.
@@ -116,6 +121,11 @@ const QUANTUM: i64 = 16_384;
 const SPIN_QUANTUM: i64 = 64;
 /// Jumps backwards that a split gets in its turn.
 const TURN: i64 = 64;
+/// Instructions that a warp should run in the code for converged warps before it leaves it again, or coming back costs more
+/// than it gains.
+const WORTH_COMING_BACK: u64 = 24;
+/// How often a warp of a block tries to come back in vain before it stays away.
+const MOST_IN_VAIN: u32 = 3;
 /// Nested calls.
 const MAX_DEPTH: u32 = 4096;
 /// Bytes of registers of all frames of a warp.
@@ -149,6 +159,8 @@ impl Warp {
             local_held: Held::default(),
             turn: 0,
             since_turn: 0,
+            stay: 0,
+            in_vain: 0,
         };
         warp.begin(frames, lanes, true)?;
         Some(warp)
@@ -181,6 +193,7 @@ impl Warp {
         self.parked.clear();
         self.turn = 0;
         self.since_turn = 0;
+        (self.stay, self.in_vain) = (u64::MAX, 0);
         let function = self.frames[0].as_ref()?.function;
         self.ready.push(Split {
             frame: 0,
@@ -217,28 +230,113 @@ impl Warp {
         frames: &mut Frames<'_>,
         share: i64,
     ) -> Pause {
-        // Most kernels have none.
+        let mut ran = None;
+        // Most kernels have no local memory.
         if self.local.stride() > 0 {
             std::mem::swap(&mut m.spaces.local, &mut self.local);
+        } else {
+            ran = self.run_together(m, frames, share);
+            match ran {
+                Some((at, Event::Barrier)) => {
+                    self.arrive_at(m, frames, at);
+                    return Pause::Barrier;
+                }
+                Some((_, Event::End)) => {
+                    self.ready.clear();
+                    return self.end(m);
+                }
+                _ => {}
+            }
         }
-        let pause = self.run_splits(m, frames, share);
+        let pause = self.run_splits(m, frames, share, ran);
         if m.spaces.local.stride() > 0 {
             std::mem::swap(&mut m.spaces.local, &mut self.local);
         }
         pause
     }
 
-    fn run_splits(&mut self, m: &mut Machine<'_>, frames: &mut Frames<'_>, share: i64) -> Pause {
-        let mut share = share;
+    /// Runs a warp all of whose lanes are at one place, as most are most of the time, until something happens: says where
+    /// and what. `None`: it is not such a warp, or might come back to the code for converged warps.
+    #[inline(always)]
+    fn run_together(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &Frames<'_>,
+        share: i64,
+    ) -> Option<(u32, Event)> {
+        let [
+            Split {
+                frame: 0, pc, mask, ..
+            },
+        ] = *self.ready.as_slice()
+        else {
+            return None;
+        };
+        // The first frame is the kernel's.
+        let (frame, code) = (self.frames[0].as_mut()?, frames.kernel()?);
+        let elsewhere = code.converged.as_ref().is_some_and(|c| pc < c.first);
+        if !self.parked.is_empty() || elsewhere {
+            return None;
+        }
+        (m.live, m.warp) = (self.live, self.here.warp);
+        m.switch_to(frame.function, code);
+        m.spaces.local_end = frame.local_end;
+        self.since_turn = 0;
+        m.quantum = share.max(1);
+        let before = m.steps;
+        // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
+        let ran = unsafe { run(m, code, frame.file.regs(), pc, mask, u32::MAX) };
+        self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
+        Some(ran)
+    }
+
+    /// The whole warp is at the most usual barrier: nobody has to be kept, it goes on when the block lets it.
+    #[inline(always)]
+    fn arrive_at(&mut self, m: &mut Machine<'_>, frames: &Frames<'_>, at: u32) {
+        m.steps += 1;
+        if let Some(split) = self.ready.last_mut() {
+            split.pc = at + 1;
+        }
+        let line = frames.kernel().map_or(0, |code| code.lines[at as usize]);
+        self.arrival = Arrival {
+            id: Some(m.target),
+            count: None,
+            op: BarOp::Sync,
+            holds: 0,
+            lanes: self.live,
+            line,
+        };
+    }
+
+    /// All lanes are at the end of the kernel.
+    fn end(&mut self, m: &mut Machine<'_>) -> Pause {
+        m.steps += 1;
+        if let Some(frame) = self.frames[0].as_mut() {
+            frame.live = 0;
+        }
+        self.live = 0;
+        m.live = 0;
+        Pause::Done
+    }
+
+    /// The same for any warp, which has come to `ran` already if it was run before.
+    fn run_splits(
+        &mut self,
+        m: &mut Machine<'_>,
+        frames: &mut Frames<'_>,
+        share: i64,
+        ran: Option<(u32, Event)>,
+    ) -> Pause {
+        let (mut share, mut ran) = (share, ran);
         let mut in_turn = false;
         let patience = if m.spins { SPIN_QUANTUM } else { QUANTUM };
-        m.live = self.live;
+        (m.live, m.warp) = (self.live, self.here.warp);
         loop {
             // In parts: a split that is put together from parts to be copied as a whole makes the CPU wait.
             let Some(Split {
                 frame: id,
                 depth,
-                pc,
+                mut pc,
                 mut mask,
             }) = self.ready.pop()
             else {
@@ -267,6 +365,18 @@ impl Warp {
             let code = frames.code(frame.function);
             m.switch_to(frame.function, code);
             m.spaces.local_end = frame.local_end;
+            if ran.is_none()
+                && mask == lanes::FULL
+                && self.in_vain < MOST_IN_VAIN
+                && self.ready.is_empty()
+                && self.parked.is_empty()
+                && let Some(resumed) = frames.resume(frame, pc)
+            {
+                match resumed {
+                    Ok(to) => (pc, self.stay) = (to, 0),
+                    Err(()) => self.in_vain += 1,
+                }
+            }
             let had_turn = std::mem::take(&mut in_turn);
             if had_turn || self.ready.is_empty() {
                 self.since_turn = 0;
@@ -277,9 +387,14 @@ impl Warp {
                 (false, false) => share.min(patience - self.since_turn),
             };
             let quantum = quantum.max(1);
-            m.quantum = quantum;
-            // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
-            let (pc, event) = unsafe { run(m, code, frame.file.regs(), pc, mask, stop) };
+            let (pc, event) = ran.take().unwrap_or_else(|| {
+                m.quantum = quantum;
+                let before = m.steps;
+                // SAFETY: the registers are those of the frame, made for its code, which was decoded for this CPU.
+                let ran = unsafe { run(m, code, frame.file.regs(), pc, mask, stop) };
+                self.stay = self.stay.saturating_add(m.steps.wrapping_sub(before));
+                ran
+            });
             // Every way to go round counts: a loop that splits the lanes each time, one made of jump tables, calls that
             // call. Else those that the lanes wait for would never run.
             let mut rounds = quantum - m.quantum.max(0);
@@ -292,6 +407,11 @@ impl Warp {
                     self.push(split(m.target, m.taken));
                 }
                 Event::Leave => {
+                    self.in_vain = if self.stay < WORTH_COMING_BACK {
+                        self.in_vain + 1
+                    } else {
+                        0
+                    };
                     // The warp is all here, so nobody is to be ordered.
                     let pc = frames.leave(frame, self.here, pc);
                     self.ready.push(split(pc, mask));
@@ -301,7 +421,7 @@ impl Warp {
                         line: code.lines[pc as usize],
                     };
                 }
-                Event::Act => {
+                Event::Act | Event::Barrier | Event::End => {
                     m.steps += 1;
                     let index = code.insts[pc as usize].aux;
                     // The whole warp at the most usual barrier: nobody has to be kept, it goes on when the block lets it.
@@ -320,6 +440,25 @@ impl Warp {
                         };
                         self.ready.push(split(pc + 1, mask));
                         return Pause::Barrier;
+                    }
+                    // The whole warp at what it does together.
+                    if let Action::Matrix(call) = &code.actions[index as usize]
+                        && mask == self.live
+                        && self.parked.is_empty()
+                    {
+                        let before = m.steps;
+                        if matrix::run(m, &mut frame.file, call, mask).is_err() {
+                            return Pause::Fault {
+                                line: code.lines[pc as usize],
+                            };
+                        }
+                        rounds += ((m.steps - before) / 16).cast_signed();
+                        share -= rounds;
+                        self.ready.push(split(pc + 1, mask));
+                        if share <= 0 {
+                            return Pause::Share;
+                        }
+                        continue;
                     }
                     // The end of a kernel, for all lanes at once.
                     if let Action::Return = &code.actions[index as usize]

@@ -38,7 +38,9 @@ impl Visit<'_> {
             bytes,
             inside: first.map(|r| r.info),
         };
-        let first = first.ok_or(bad)?;
+        let first = first
+            .filter(|record| !record.is_out_of_reach())
+            .ok_or(bad)?;
         let offset = address - first.info.base;
         if offset > first.info.bytes {
             return Err(bad);

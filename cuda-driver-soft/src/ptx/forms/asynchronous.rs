@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     row("mbarrier.try_wait{.acquire|.relaxed}{.cta|.cluster}{<sharedcta>}.b64 p, [a], b{, c:u32}", 78, 90, |m| barrier(m, MbarrierOp::Wait)),
     row("mbarrier.try_wait.parity{.acquire|.relaxed}{.cta|.cluster}{<sharedcta>}.b64 p, [a], b:u32{, c:u32}", 78, 90, |m| barrier(m, MbarrierOp::WaitParity)),
     row("mbarrier.pending_count.b64 d:u32, a", 70, 80, |_| op(Op::Mbarrier { op: MbarrierOp::PendingCount, space: Space::Generic })),
-    // --- clusters: each block is one
+    // --- clusters
     row("barrier.cluster.arrive{.release|.relaxed}{.aligned}", 78, 90, |m| cluster(m, true)),
     row("barrier.cluster.wait{.acquire}{.aligned}", 78, 90, |m| cluster(m, false)),
     row("mapa{.shared::cluster}<int3264> d, a, b:u32", 78, 90, |_| Ok(Made::Mapa { rank: false })),
@@ -104,7 +104,12 @@ fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Made, Reject> {
         (_, true) => (Space::SharedCluster, Space::Global),
         _ => (Space::SharedCluster, Space::Shared),
     };
-    Ok(Made::Pointers(Op::Bulk { to, from, reduce }))
+    Ok(Made::Pointers(Op::Bulk {
+        to,
+        from,
+        reduce,
+        multicast: m.has(".multicast::cluster"),
+    }))
 }
 
 fn reduce(m: &Mods) -> Result<Made, Reject> {

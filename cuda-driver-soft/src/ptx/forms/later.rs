@@ -32,6 +32,7 @@ const ONLY: &[(&str, &[&str])] = &[
     ("ldmatrix", &[".m16n16", ".m8n16"]),
     ("stmatrix", &[".m16n8"]),
     ("mma", &[".m8n8k4", ".sp", ".sp::ordered_metadata", ".kind::f8f6f4", ".kind::mxf4", ".kind::mxf4nvf4", ".kind::mxf8f6f4"]),
+    ("wgmma", &[".sp"]),
 ];
 
 /// An opcode whose root is one of the list.

@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// The numbers in `.m16n8k16`.
-fn shape(m: &Mods) -> [u16; 3] {
+pub(super) fn shape(m: &Mods) -> [u16; 3] {
     let numbers = |text: &str| -> Option<[u16; 3]> {
         let (m, rest) = text.strip_prefix(".m")?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;

@@ -25,7 +25,7 @@
 //! | `&` at the end | of a pair, both |
 //! | `policy` | cache policy, where the opcode says `.L2::cache_hint` |
 //! | `*` at the end | a vector where the opcode says `.v2`, `.v4`, `.v8` |
-//! | `^4` at the end | a vector of so many |
+//! | `^4` at the end | a vector of so many; `^n/2`: half as many as the shape has columns |
 //! | `{, x}` | may be left out |
 
 mod asynchronous;
@@ -40,12 +40,13 @@ mod mods;
 mod movement;
 mod samples;
 mod video;
+mod wgmma;
 
 pub(super) use mods::Mods;
 pub use samples::{Sample, every_form, later_roots, modifier_classes, samples};
 
 use super::names::FastMap;
-use crate::ir::{BoolOp, Op, Space, Type, VideoInst};
+use crate::ir::{BoolOp, Op, Space, Type, VideoInst, Wgmma};
 use std::sync::OnceLock;
 
 /// A line of the table.
@@ -87,7 +88,7 @@ pub(super) enum Made {
     Pointers(Op),
     /// `st.async`, `red.async`: this, and then a barrier is told how many bytes it was.
     Told(Op),
-    /// `mapa`: the address itself; `getctarank`: 0. Each block is a cluster.
+    /// `mapa`, `getctarank`: the address may be that of a variable.
     Mapa {
         rank: bool,
     },
@@ -106,6 +107,8 @@ pub(super) enum Made {
     Cvta(Op),
     /// A video instruction, whose operands may have selectors.
     Video(VideoInst),
+    /// `wgmma.mma_async`: the accumulator is read too, and constants go into the operation.
+    Wgmma(Wgmma),
     Bra {
         uni: bool,
     },
@@ -199,6 +202,7 @@ pub(super) struct Candidate {
 }
 
 /// Classes of modifiers. A class has types only, or none.
+#[rustfmt::skip] // long lists
 const CLASSES: &[(&str, &str)] = &[
     ("int", ".u16|.u32|.u64|.s16|.s32|.s64"),
     ("int8", ".u8|.u16|.u32|.u64|.s8|.s16|.s32|.s64"),
@@ -240,6 +244,11 @@ const CLASSES: &[(&str, &str)] = &[
     ("asem", ".relaxed|.acquire|.release|.acq_rel"),
     ("rsem", ".relaxed|.release"),
     ("pf", ".L2::64B|.L2::128B|.L2::256B"),
+    ("m64k16", ".m64n8k16|.m64n16k16|.m64n24k16|.m64n32k16|.m64n40k16|.m64n48k16|.m64n56k16|.m64n64k16|.m64n72k16|.m64n80k16|.m64n88k16|.m64n96k16|.m64n104k16|.m64n112k16|.m64n120k16|.m64n128k16|.m64n136k16|.m64n144k16|.m64n152k16|.m64n160k16|.m64n168k16|.m64n176k16|.m64n184k16|.m64n192k16|.m64n200k16|.m64n208k16|.m64n216k16|.m64n224k16|.m64n232k16|.m64n240k16|.m64n248k16|.m64n256k16"),
+    ("m64k8", ".m64n8k8|.m64n16k8|.m64n24k8|.m64n32k8|.m64n40k8|.m64n48k8|.m64n56k8|.m64n64k8|.m64n72k8|.m64n80k8|.m64n88k8|.m64n96k8|.m64n104k8|.m64n112k8|.m64n120k8|.m64n128k8|.m64n136k8|.m64n144k8|.m64n152k8|.m64n160k8|.m64n168k8|.m64n176k8|.m64n184k8|.m64n192k8|.m64n200k8|.m64n208k8|.m64n216k8|.m64n224k8|.m64n232k8|.m64n240k8|.m64n248k8|.m64n256k8"),
+    ("m64k32", ".m64n8k32|.m64n16k32|.m64n24k32|.m64n32k32|.m64n40k32|.m64n48k32|.m64n56k32|.m64n64k32|.m64n72k32|.m64n80k32|.m64n88k32|.m64n96k32|.m64n104k32|.m64n112k32|.m64n120k32|.m64n128k32|.m64n136k32|.m64n144k32|.m64n152k32|.m64n160k32|.m64n168k32|.m64n176k32|.m64n184k32|.m64n192k32|.m64n200k32|.m64n208k32|.m64n216k32|.m64n224k32|.m64n232k32|.m64n240k32|.m64n248k32|.m64n256k32"),
+    ("m64k32int", ".m64n8k32|.m64n16k32|.m64n24k32|.m64n32k32|.m64n48k32|.m64n64k32|.m64n80k32|.m64n96k32|.m64n112k32|.m64n128k32|.m64n144k32|.m64n160k32|.m64n176k32|.m64n192k32|.m64n208k32|.m64n224k32|.m64n240k32|.m64n256k32"),
+    ("m64k256", ".m64n8k256|.m64n16k256|.m64n24k256|.m64n32k256|.m64n48k256|.m64n64k256|.m64n80k256|.m64n96k256|.m64n112k256|.m64n128k256|.m64n144k256|.m64n160k256|.m64n176k256|.m64n192k256|.m64n208k256|.m64n224k256|.m64n240k256|.m64n256k256"),
 ];
 
 /// Modifiers that are younger than the instructions they go with: root (empty: any), modifier, PTX version times ten,
@@ -305,6 +314,7 @@ const FIRST: &[(&str, &[&str])] = &[
     ("mbarrier", &[".init", ".inval", ".expect_tx", ".complete_tx", ".arrive", ".arrive_drop", ".test_wait", ".try_wait", ".pending_count"]),
     ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
     ("barrier", &[".cta", ".cluster", ".wait", ".sync", ".arrive", ".red"]),
+    ("wgmma", &[".fence", ".mma_async", ".commit_group", ".wait_group"]),
 ];
 
 /// An element of a compiled row's modifiers.
@@ -344,6 +354,7 @@ fn table() -> &'static Table {
             control::ROWS,
             asynchronous::ROWS,
             matrix::ROWS,
+            wgmma::ROWS,
             video::ROWS,
         ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
@@ -596,6 +607,7 @@ fn spec(text: &str, mods: &Mods) -> Spec {
     };
     let vec = match count.parse() {
         Ok(count) => count,
+        Err(_) if count.starts_with("n/") => wgmma::columns(mods, count),
         Err(_) if flags.contains('*') => mods.vec(),
         Err(_) => 1,
     };

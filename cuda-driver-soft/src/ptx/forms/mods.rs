@@ -107,11 +107,16 @@ const KNOWN: &[&str] = &[
     ".load", ".store", ".mma", ".a", ".b", ".c", ".d", ".po", ".shr7", ".shr15",
     ".async::generic", ".reduce", ".bulk", ".prefetch", ".bulk_group", ".read", ".mbarrier::complete_tx::bytes", ".multicast::cluster",
     ".fractional", ".range", ".cvt", ".L2::evict_unchanged",
+    ".fence", ".mma_async",
 ];
 
 /// A modifier or type that this driver knows, of whatever instruction.
 pub(super) fn is_known(modifier: &str) -> bool {
-    type_of(modifier).is_some() || KNOWN.contains(&modifier)
+    let in_a_class = || {
+        let mut members = super::CLASSES.iter().map(|(_, members)| members);
+        members.any(|members| members.split('|').any(|member| member == modifier))
+    };
+    type_of(modifier).is_some() || KNOWN.contains(&modifier) || in_a_class()
 }
 
 impl<'a> Mods<'a> {

@@ -39,6 +39,7 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         | Made::Carry { op, .. } => Some(op),
                         Made::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
                         Made::Video(inst) => Some(Op::Video(inst)),
+                        Made::Wgmma(wgmma) => Some(Op::Wgmma(wgmma)),
                         Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
                         _ => None,
                     };
@@ -179,6 +180,7 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
             _ if opcode.starts_with("setmaxnreg") => "32",
             _ if opcode.starts_with("alloca") => "16",
             _ if opcode.starts_with("cp.async.c") => "16",
+            _ if opcode.starts_with("wgmma.mma") => "1",
             _ => "5",
         }
         .to_owned(),

@@ -361,18 +361,22 @@ impl Walker<'_> {
             }
             self.srcs.truncate(1);
         }
-        if let Op::Bulk { .. } = op {
-            return self.bulk(inst, op, &pointers);
+        if let Op::Bulk { multicast, .. } = op {
+            return self.bulk(inst, op, &pointers, multicast);
         }
         self.srcs.splice(0..0, pointers);
         self.emit(inst, op);
     }
 
     /// A bulk copy; then the barrier, if there is one, is told how many bytes it was.
-    fn bulk(&mut self, inst: &Inst, op: Op, pointers: &[Operand]) {
+    fn bulk(&mut self, inst: &Inst, op: Op, pointers: &[Operand], multicast: bool) {
         let (Some(copied), Some(size)) = (pointers.get(..2), self.srcs.first().copied()) else {
             return;
         };
+        if let (true, Some(mask), Some(barrier)) = (multicast, self.srcs.get(1), pointers.get(2)) {
+            self.srcs = [copied, &[size, *mask, *barrier]].concat();
+            return self.emit(inst, op);
+        }
         self.srcs = [copied, &[size]].concat();
         self.emit(inst, op);
         if let Some(barrier) = pointers.get(2) {
@@ -390,6 +394,12 @@ impl Walker<'_> {
         let ([to, barrier], Op::St(mem) | Op::Red { mem, .. }) = (addresses, op) else {
             return;
         };
+        let operands = (
+            std::mem::take(&mut self.dsts),
+            std::mem::take(&mut self.srcs),
+        );
+        self.emit(inst, Op::WantsCluster);
+        (self.dsts, self.srcs) = operands;
         let before = self.count;
         self.memory(inst, op, to);
         if self.count == before {
@@ -464,12 +474,14 @@ impl Walker<'_> {
                 _ => self.operand(index, operand, spec),
             }
         }
-        let ty = specs.first().map_or(Type::U32, |spec| spec.ty);
-        self.srcs.truncate(1);
-        if rank {
-            self.srcs = vec![Operand::Imm(0)];
-        }
-        self.emit(inst, Op::Mov { ty });
+        // The type of the address.
+        let ty = specs.get(1).map_or(Type::U32, |spec| spec.ty);
+        let op = if rank {
+            Op::Getctarank { ty }
+        } else {
+            Op::Mapa { ty }
+        };
+        self.emit(inst, op);
     }
 
     /// `cvta.space d, variable` as well as `cvta.space d, a`.

@@ -12,6 +12,7 @@ mod operands;
 mod ranges;
 mod subscript;
 mod video;
+mod wgmma;
 
 use super::ast::*;
 use super::diagnostics::{Diagnostics, Severity};
@@ -435,6 +436,9 @@ impl<'u> Walker<'u> {
         }
         let opcode = String::from_utf8_lossy(ast.opcodes.string(inst.opcode));
         self.require(inst.pos, &opcode, form.ptx, form.sm);
+        if form.root == "wgmma" {
+            self.wgmma_target(inst.pos);
+        }
     }
 
     /// What a driver says of `shfl` and `vote` without `.sync`.
@@ -570,6 +574,7 @@ impl<'u> Walker<'u> {
                 }
                 self.emit(inst, op.clone());
             }
+            Made::Wgmma(wgmma) => self.wgmma(inst, *wgmma),
             Made::Unsupported => {
                 self.dsts.clear();
                 self.srcs.clear();

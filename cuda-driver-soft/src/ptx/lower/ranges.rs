@@ -71,6 +71,15 @@ impl Walker<'_> {
                     self.say(inst.pos, message);
                 }
             }
+            "wgmma" if has("wait_group") => {
+                if let Some(value) = constant(0).map(u64::cast_signed).filter(|&n| n < 0) {
+                    let message = format!(
+                        "Argument 0 of instruction '{}': unexpected value '{value}', expected to be non-negative integer",
+                        self.name
+                    );
+                    self.say(inst.pos, message);
+                }
+            }
             "alloca" => {
                 if let Some(align) = constant(2) {
                     let message = if !align.is_power_of_two() {

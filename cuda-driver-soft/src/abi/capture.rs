@@ -1,0 +1,165 @@
+//! Stream capture.
+
+use std::ffi::c_uint;
+
+use cuda_driver_sys::{
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
+    cuuint64_t,
+};
+
+use super::args::{Caller, set};
+use super::exports;
+use super::graph::edges_from;
+use crate::driver::capture;
+use crate::driver::error::{Error, Result};
+use crate::driver::graph::exec;
+use crate::driver::process::driver_without_fault;
+use crate::driver::stream::{self, Mode};
+
+fn begin(hstream: CUstream, mode: Mode, capture_mode: CUstreamCaptureMode) -> Result<()> {
+    driver_without_fault()?;
+    let capture_mode = capture::Mode::of(capture_mode.0)?;
+    let stream = stream::resolve(hstream as usize, mode)?;
+    capture::begin(&stream, capture_mode, None)
+}
+
+/// Where a program wants to be told of a capture; NULL where it does not.
+struct Told {
+    status: *mut CUstreamCaptureStatus,
+    id: *mut cuuint64_t,
+    graph: *mut CUgraph,
+    nodes: *mut *const CUgraphNode,
+    data: *mut *const CUgraphEdgeData,
+    count: *mut usize,
+}
+
+/// Of a stream that does not capture, or whose capture is spoiled, the status alone is told.
+fn info(c: Caller, hstream: CUstream, mode: Mode, told: &Told) -> Result<()> {
+    use CUstreamCaptureStatus as Status;
+    let status = c.out(told.status)?;
+    let stream = stream::named(hstream as usize, mode)?;
+    let Some(info) = capture::info(&stream)? else {
+        status.set(Status::CU_STREAM_CAPTURE_STATUS_NONE);
+        return Ok(());
+    };
+    if info.invalid {
+        status.set(Status::CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+        return Ok(());
+    }
+    if info.lossy && told.data.is_null() && !told.nodes.is_null() {
+        return Err(Error::LOSSY_QUERY);
+    }
+    status.set(Status::CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    set(c.out_or_null(told.id), info.id);
+    set(c.out_or_null(told.graph), info.graph as CUgraph);
+    set(c.out_or_null(told.nodes), info.nodes as *const CUgraphNode);
+    set(
+        c.out_or_null(told.data),
+        info.data as *const CUgraphEdgeData,
+    );
+    set(c.out_or_null(told.count), info.count);
+    Ok(())
+}
+
+/// Told of the status alone.
+fn status_only(status: *mut CUstreamCaptureStatus) -> Told {
+    Told {
+        status,
+        id: std::ptr::null_mut(),
+        graph: std::ptr::null_mut(),
+        nodes: std::ptr::null_mut(),
+        data: std::ptr::null_mut(),
+        count: std::ptr::null_mut(),
+    }
+}
+
+fn update(
+    c: Caller,
+    hstream: CUstream,
+    mode: Mode,
+    nodes: *mut CUgraphNode,
+    data: *const CUgraphEdgeData,
+    count: usize,
+    flags: c_uint,
+) -> Result<()> {
+    const ADD: c_uint = 0;
+    const SET: c_uint = 1;
+    let stream = stream::named(hstream as usize, mode)?;
+    if !matches!(flags, ADD | SET) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let after = edges_from(c, nodes.cast_const(), data, count)?;
+    capture::update(&stream, after, flags == SET)
+}
+
+exports! {
+    fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz [_c, mode] (hstream: CUstream, capture_mode: CUstreamCaptureMode) {
+        begin(hstream, mode, capture_mode)
+    }
+
+    fn cuStreamBeginCapture | cuStreamBeginCapture_ptsz [_c, mode] (hstream: CUstream) {
+        begin(hstream, mode, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL)
+    }
+
+    fn cuStreamBeginCaptureToGraph | cuStreamBeginCaptureToGraph_ptsz [c, mode] (
+        hstream: CUstream, graph: CUgraph, nodes: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize, capture_mode: CUstreamCaptureMode,
+    ) {
+        driver_without_fault()?;
+        let capture_mode = capture::Mode::of(capture_mode.0)?;
+        let stream = stream::resolve(hstream as usize, mode)?;
+        let after = edges_from(c, nodes, data, count)?;
+        capture::begin(&stream, capture_mode, Some((graph as usize, after)))
+    }
+
+    fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (hstream: CUstream, out: *mut CUgraph) {
+        driver_without_fault()?;
+        let (unwanted, out) = (out.is_null(), c.out_or_null(out));
+        let stream = stream::resolve(hstream as usize, mode)?;
+        let graph = capture::end(&stream);
+        // There is no graph where there is an error.
+        set(out, graph.unwrap_or(0) as CUgraph);
+        match graph {
+            // Nobody could ever name it.
+            Ok(graph) if unwanted => exec::destroy_graph(graph),
+            other => other.map(drop),
+        }
+    }
+
+    inside fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
+        info(c, hstream, mode, &status_only(out))
+    }
+
+    inside fn cuStreamGetCaptureInfo | cuStreamGetCaptureInfo_ptsz [c, mode] (hstream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t) {
+        info(c, hstream, mode, &Told { id, ..status_only(status) })
+    }
+
+    inside fn cuStreamGetCaptureInfo_v2 | cuStreamGetCaptureInfo_v2_ptsz [c, mode] (
+        hstream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, count: *mut usize,
+    ) {
+        info(c, hstream, mode, &Told { status, id, graph, nodes, count, data: std::ptr::null_mut() })
+    }
+
+    inside fn cuStreamGetCaptureInfo_v3 | cuStreamGetCaptureInfo_v3_ptsz [c, mode] (
+        hstream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph, nodes: *mut *const CUgraphNode,
+        data: *mut *const CUgraphEdgeData, count: *mut usize,
+    ) {
+        info(c, hstream, mode, &Told { status, id, graph, nodes, data, count })
+    }
+
+    fn cuStreamUpdateCaptureDependencies | cuStreamUpdateCaptureDependencies_ptsz [c, mode] (hstream: CUstream, nodes: *mut CUgraphNode, count: usize, flags: c_uint) {
+        update(c, hstream, mode, nodes, std::ptr::null(), count, flags)
+    }
+
+    fn cuStreamUpdateCaptureDependencies_v2 | cuStreamUpdateCaptureDependencies_v2_ptsz [c, mode] (
+        hstream: CUstream, nodes: *mut CUgraphNode, data: *const CUgraphEdgeData, count: usize, flags: c_uint,
+    ) {
+        update(c, hstream, mode, nodes, data, count, flags)
+    }
+
+    fn cuThreadExchangeStreamCaptureMode [c] (mode: *mut CUstreamCaptureMode) {
+        let out = c.out(mode)?;
+        let new = c.read(mode.cast_const())?.0;
+        out.set(CUstreamCaptureMode(capture::exchange_mode(new)));
+        Ok(())
+    }
+}

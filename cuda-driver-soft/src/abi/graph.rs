@@ -1,0 +1,343 @@
+//! Graphs: their nodes and dependencies.
+
+use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
+use std::sync::Arc;
+
+use cuda_driver_sys::{
+    CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject,
+};
+
+use super::args::Caller;
+use super::exports;
+use crate::driver::error::{Error, Result};
+use crate::driver::graph::{Edge, EdgeData, dot, exec, object, world, world_without_fault};
+use crate::driver::process::driver_without_fault;
+
+fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
+    if data.reserved != [0; 5] {
+        return Err(Error::INVALID_VALUE);
+    }
+    Ok(EdgeData {
+        from_port: data.from_port,
+        to_port: data.to_port,
+        kind: data.type_,
+    })
+}
+
+/// What a node is to depend on; without data, plain dependencies.
+pub(super) fn edges_from(
+    c: Caller,
+    nodes: *const CUgraphNode,
+    data: *const CUgraphEdgeData,
+    count: usize,
+) -> Result<Vec<Edge>> {
+    let nodes = c.array(nodes, count)?;
+    let data = if data.is_null() {
+        vec![EdgeData::default(); count]
+    } else {
+        let data = c.array(data, count)?;
+        data.iter().map(data_of).collect::<Result<_>>()?
+    };
+    let edges = nodes.into_iter().zip(data).map(|(node, data)| Edge {
+        node: node as usize,
+        data,
+    });
+    Ok(edges.collect())
+}
+
+/// Edges from nodes to nodes.
+fn pairs(
+    c: Caller,
+    from: *const CUgraphNode,
+    to: *const CUgraphNode,
+    data: *const CUgraphEdgeData,
+    count: usize,
+) -> Result<Vec<(Edge, usize)>> {
+    let from = edges_from(c, from, data, count)?;
+    let to = c.array(to, count)?.into_iter().map(|node| node as usize);
+    Ok(from.into_iter().zip(to).collect())
+}
+
+/// Where a list goes, in parallel arrays of which any may be NULL, and how long it may be.
+struct Lists {
+    nodes: *mut CUgraphNode,
+    others: *mut CUgraphNode,
+    data: *mut CUgraphEdgeData,
+    count: *mut usize,
+}
+
+/// Gives a list to a program: its length where there is no array, else as much as there is room for, and zeros behind it.
+fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
+    let count = c.out(to.count)?;
+    if to.nodes.is_null() && to.others.is_null() && to.data.is_null() {
+        count.set(list.len());
+        return Ok(());
+    }
+    if to.data.is_null()
+        && list
+            .iter()
+            .any(|(edge, _)| edge.data != EdgeData::default())
+    {
+        return Err(Error::LOSSY_QUERY);
+    }
+    let room = c.read(to.count.cast_const())?;
+    for (index, &(edge, other)) in list.iter().take(room).enumerate() {
+        let data = CUgraphEdgeData {
+            from_port: edge.data.from_port,
+            to_port: edge.data.to_port,
+            type_: edge.data.kind,
+            reserved: [0; 5],
+        };
+        c.set_at(to.nodes, index, edge.node as CUgraphNode);
+        c.set_at(to.others, index, other as CUgraphNode);
+        c.set_at(to.data, index, data);
+    }
+    // As documented: the entries beyond are NULL, and the count is of those that there are.
+    for index in list.len()..room {
+        c.set_at(to.nodes, index, std::ptr::null_mut());
+        c.set_at(to.others, index, std::ptr::null_mut());
+        c.set_at(to.data, index, CUgraphEdgeData::default());
+    }
+    count.set(room.min(list.len()));
+    Ok(())
+}
+
+/// Nodes alone.
+fn give_nodes(c: Caller, nodes: Vec<usize>, to: *mut CUgraphNode, count: *mut usize) -> Result<()> {
+    let list: Vec<_> = nodes.into_iter().map(|n| (Edge::plain(n), 0)).collect();
+    let others = std::ptr::null_mut();
+    let data = std::ptr::null_mut();
+    give(
+        c,
+        &list,
+        &Lists {
+            nodes: to,
+            others,
+            data,
+            count,
+        },
+    )
+}
+
+/// Nodes with the data of their edges.
+fn give_edges(
+    c: Caller,
+    edges: Vec<Edge>,
+    nodes: *mut CUgraphNode,
+    data: *mut CUgraphEdgeData,
+    count: *mut usize,
+) -> Result<()> {
+    let list: Vec<_> = edges.into_iter().map(|edge| (edge, 0)).collect();
+    let others = std::ptr::null_mut();
+    give(
+        c,
+        &list,
+        &Lists {
+            nodes,
+            others,
+            data,
+            count,
+        },
+    )
+}
+
+exports! {
+    fn cuGraphCreate [c] (out: *mut CUgraph, flags: c_uint) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        if flags != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        out.set(world().create() as CUgraph);
+        Ok(())
+    }
+
+    fn cuGraphDestroy [_c] (graph: CUgraph) {
+        driver_without_fault()?;
+        exec::destroy_graph(graph as usize)
+    }
+
+    fn cuGraphClone [c] (out: *mut CUgraph, graph: CUgraph) {
+        let mut world = world_without_fault()?;
+        let out = c.out(out)?;
+        out.set(world.clone_graph(graph as usize)? as CUgraph);
+        Ok(())
+    }
+
+    fn cuGraphNodeFindInClone [c] (out: *mut CUgraphNode, node: CUgraphNode, clone: CUgraph) {
+        let world = world_without_fault()?;
+        let out = c.out(out)?;
+        out.set(world.find_in_clone(node as usize, clone as usize)? as CUgraphNode);
+        Ok(())
+    }
+
+    fn cuGraphGetNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        let list = world_without_fault()?.graph(graph as usize)?.nodes.clone();
+        give_nodes(c, list, nodes, count)
+    }
+
+    fn cuGraphGetRootNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        let list = world_without_fault()?.roots(graph as usize)?;
+        give_nodes(c, list, nodes, count)
+    }
+
+    fn cuGraphGetEdges [c] (graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
+        let list = world_without_fault()?.edges(graph as usize)?;
+        give(c, &list, &Lists { nodes: from, others: to, data: std::ptr::null_mut(), count })
+    }
+
+    fn cuGraphGetEdges_v2 [c] (graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+        let list = world_without_fault()?.edges(graph as usize)?;
+        give(c, &list, &Lists { nodes: from, others: to, data, count })
+    }
+
+    fn cuGraphNodeGetDependencies [c] (node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+        let list = world_without_fault()?.node(node as usize)?.after.clone();
+        give_edges(c, list, nodes, std::ptr::null_mut(), count)
+    }
+
+    fn cuGraphNodeGetDependencies_v2 [c] (node: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+        let list = world_without_fault()?.node(node as usize)?.after.clone();
+        give_edges(c, list, nodes, data, count)
+    }
+
+    fn cuGraphNodeGetDependentNodes [c] (node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+        let list = world_without_fault()?.dependents(node as usize)?;
+        give_edges(c, list, nodes, std::ptr::null_mut(), count)
+    }
+
+    fn cuGraphNodeGetDependentNodes_v2 [c] (node: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+        let list = world_without_fault()?.dependents(node as usize)?;
+        give_edges(c, list, nodes, data, count)
+    }
+
+    fn cuGraphAddDependencies [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+        let mut world = world_without_fault()?;
+        world.add_dependencies(graph as usize, &pairs(c, from, to, std::ptr::null(), count)?)
+    }
+
+    fn cuGraphAddDependencies_v2 [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
+        let mut world = world_without_fault()?;
+        world.add_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
+    }
+
+    fn cuGraphRemoveDependencies [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+        let mut world = world_without_fault()?;
+        world.remove_dependencies(graph as usize, &pairs(c, from, to, std::ptr::null(), count)?)
+    }
+
+    fn cuGraphRemoveDependencies_v2 [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
+        let mut world = world_without_fault()?;
+        world.remove_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
+    }
+
+    fn cuGraphDestroyNode [_c] (node: CUgraphNode) {
+        let destroyed = world_without_fault()?.destroy_node(node as usize)?;
+        destroyed.end()
+    }
+
+    fn cuGraphNodeGetType [c] (node: CUgraphNode, out: *mut CUgraphNodeType) {
+        let world = world_without_fault()?;
+        let out = c.out(out)?;
+        out.set(CUgraphNodeType(world.node(node as usize)?.action.kind()));
+        Ok(())
+    }
+
+    fn cuGraphGetId [c] (graph: CUgraph, out: *mut c_uint) {
+        let world = world_without_fault()?;
+        let out = c.out(out)?;
+        out.set(world.graph(graph as usize)?.id);
+        Ok(())
+    }
+
+    fn cuGraphNodeGetContainingGraph [c] (node: CUgraphNode, out: *mut CUgraph) {
+        let world = world_without_fault()?;
+        let out = c.out(out)?;
+        out.set(world.node(node as usize)?.graph as CUgraph);
+        Ok(())
+    }
+
+    fn cuGraphNodeGetLocalId [c] (node: CUgraphNode, out: *mut c_uint) {
+        let world = world_without_fault()?;
+        let out = c.out(out)?;
+        out.set(world.node(node as usize)?.local);
+        Ok(())
+    }
+
+    fn cuGraphNodeGetToolsId [c] (node: CUgraphNode, out: *mut c_ulonglong) {
+        let world = world_without_fault()?;
+        let out = c.out(out)?;
+        let node = world.node(node as usize)?;
+        let graph = world.graph(node.graph)?.id;
+        out.set(u64::from(graph) << 32 | u64::from(node.local));
+        Ok(())
+    }
+
+    fn cuGraphDebugDotPrint [c] (graph: CUgraph, path: *const c_char, _flags: c_uint) {
+        let text = dot::print(&*world_without_fault()?, graph as usize)?;
+        let path = c.string(path)?;
+        std::fs::write(&path, text).map_err(|error| {
+            crate::log!("{path}: {error}");
+            Error::OPERATING_SYSTEM
+        })
+    }
+
+    fn cuUserObjectCreate [c] (out: *mut CUuserObject, pointer: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint) {
+        const NO_DESTRUCTOR_SYNC: c_uint = 1;
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        let destroy = destroy.ok_or(Error::INVALID_VALUE)?;
+        if flags != NO_DESTRUCTOR_SYNC {
+            return Err(Error::INVALID_VALUE);
+        }
+        let pointer = pointer as usize;
+        // SAFETY: the caller vouches for the destructor and what it is given until it has run, once.
+        let destroy = Arc::new(move || unsafe { destroy(pointer as *mut c_void) });
+        out.set(object::create(destroy, count)? as CUuserObject);
+        Ok(())
+    }
+
+    fn cuUserObjectRetain [_c] (object: CUuserObject, count: c_uint) {
+        object::retain(object as usize, count)
+    }
+
+    fn cuUserObjectRelease [_c] (object: CUuserObject, count: c_uint) {
+        object::release(object as usize, count, &[])
+    }
+
+    fn cuGraphRetainUserObject [_c] (graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) {
+        const MOVE: c_uint = 1;
+        let mut world = world_without_fault()?;
+        let of = world.graph_mut(graph as usize)?;
+        if count == 0 || flags & !MOVE != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        if flags & MOVE == 0 {
+            object::retain(object as usize, count)?;
+        } else {
+            object::check(object as usize)?;
+        }
+        *of.objects.entry(object as usize).or_insert(0) += count;
+        Ok(())
+    }
+
+    fn cuGraphReleaseUserObject [_c] (graph: CUgraph, object: CUuserObject, count: c_uint) {
+        let mut world = world_without_fault()?;
+        let of = world.graph_mut(graph as usize)?;
+        let held = of.objects.get(&(object as usize)).copied().unwrap_or(0);
+        if count == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        // As recorded, more than it has is not an error, and nothing happens.
+        let Some(left) = held.checked_sub(count) else {
+            return Ok(());
+        };
+        if left == 0 {
+            of.objects.remove(&(object as usize));
+        } else {
+            of.objects.insert(object as usize, left);
+        }
+        drop(world);
+        object::release(object as usize, count, &[])
+    }
+}

@@ -1,0 +1,264 @@
+//! Executable graphs.
+
+use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
+
+use cuda_driver_sys::{
+    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdevice,
+    CUevent, CUgraph, CUgraphExec, CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo,
+    CUgraphInstantiateResult, CUgraphMem_attribute, CUgraphNode, CUgraphNodeParams, CUstream,
+    cuuint64_t,
+};
+
+use super::args::{Caller, set};
+use super::exports;
+use super::graph_nodes::{
+    KernelParams, check_context, copy, event_node, fill, kernel, kernel_params,
+};
+use super::node_params::action_of;
+use super::stream::host_node;
+use crate::driver::error::{Error, Result};
+use crate::driver::graph::exec::{self, UPLOAD};
+use crate::driver::graph::memory as graph_memory;
+use crate::driver::graph::node::{Action, Attributes};
+use crate::driver::graph::update::Refusal;
+use crate::driver::process::driver_without_fault;
+use crate::driver::stream::{self, Mode};
+
+/// With a buffer for a log, in which nothing is said.
+fn instantiate_with_log(
+    c: Caller,
+    out: *mut CUgraphExec,
+    graph: CUgraph,
+    error_node: *mut CUgraphNode,
+    log: *mut c_char,
+    size: usize,
+) -> Result<()> {
+    driver_without_fault()?;
+    let out = c.out(out)?;
+    set(c.out_or_null(error_node), std::ptr::null_mut());
+    c.set_text(log, size, b"");
+    out.set(exec::instantiate(graph as usize, 0)? as CUgraphExec);
+    Ok(())
+}
+
+fn instantiate_with_params(
+    c: Caller,
+    out: *mut CUgraphExec,
+    graph: CUgraph,
+    params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
+    mode: Mode,
+) -> Result<()> {
+    driver_without_fault()?;
+    let (out, mut asked) = (c.out(out)?, c.read(params.cast_const())?);
+    let made = exec::instantiate(graph as usize, asked.flags).and_then(|made| {
+        if asked.flags & UPLOAD != 0 {
+            // Nothing has to be brought anywhere, but the stream must be one.
+            stream::for_work(asked.hUploadStream as usize, mode)?;
+        }
+        Ok(made)
+    });
+    asked.hErrNode_out = std::ptr::null_mut();
+    asked.result_out = match made {
+        Ok(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_SUCCESS,
+        Err(_) => CUgraphInstantiateResult::CUDA_GRAPH_INSTANTIATE_ERROR,
+    };
+    c.out(params)?.set(asked);
+    out.set(made? as CUgraphExec);
+    Ok(())
+}
+
+/// Makes a node of an executable graph do something else of the same kind.
+fn change(
+    graph: CUgraphExec,
+    node: CUgraphNode,
+    action: impl FnOnce() -> Result<Action>,
+) -> Result<()> {
+    exec::get(graph as usize)?.set_action(node as usize, action()?)
+}
+
+/// A kernel with the attributes that its node has in the executable graph.
+fn change_kernel(
+    c: Caller,
+    graph: CUgraphExec,
+    node: CUgraphNode,
+    params: &KernelParams,
+) -> Result<()> {
+    let attributes = attributes_in(graph, node)?;
+    change(graph, node, || kernel(c, params, attributes))
+}
+
+fn attributes_in(graph: CUgraphExec, node: CUgraphNode) -> Result<Attributes> {
+    exec::get(graph as usize)?.with_step(node as usize, |step| match &step.action {
+        Action::Kernel(kernel) => Ok(kernel.attributes.clone()),
+        _ => Err(Error::INVALID_VALUE),
+    })
+}
+
+/// What became of an update, told where the caller wants it.
+fn told(refused: Option<Refusal>) -> CUgraphExecUpdateResultInfo {
+    let result = refused.map_or(0, |r| r.difference as c_uint);
+    CUgraphExecUpdateResultInfo {
+        result: CUgraphExecUpdateResult(result),
+        errorNode: refused.map_or(0, |r| r.node) as CUgraphNode,
+        errorFromNode: refused.map_or(0, |r| r.from) as CUgraphNode,
+    }
+}
+
+exports! {
+    fn cuGraphInstantiate = cuGraphInstantiate_v2 [c] (out: *mut CUgraphExec, graph: CUgraph, error_node: *mut CUgraphNode, log: *mut c_char, size: usize) {
+        instantiate_with_log(c, out, graph, error_node, log, size)
+    }
+
+    fn cuGraphInstantiateWithFlags [c] (out: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        // As recorded: there is no stream here to upload on.
+        if flags & UPLOAD != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        out.set(exec::instantiate(graph as usize, flags)? as CUgraphExec);
+        Ok(())
+    }
+
+    fn cuGraphInstantiateWithParams | cuGraphInstantiateWithParams_ptsz [c, mode] (out: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
+        instantiate_with_params(c, out, graph, params, mode)
+    }
+
+    fn cuGraphLaunch | cuGraphLaunch_ptsz [_c, mode] (graph: CUgraphExec, hstream: CUstream) {
+        let graph = exec::get(graph as usize)?;
+        // As recorded: this is not captured.
+        graph.launch(&stream::for_work(hstream as usize, mode)?)
+    }
+
+    fn cuGraphUpload | cuGraphUpload_ptsz [_c, mode] (graph: CUgraphExec, hstream: CUstream) {
+        exec::get(graph as usize)?;
+        stream::for_work(hstream as usize, mode).map(drop)
+    }
+
+    fn cuGraphExecDestroy [_c] (graph: CUgraphExec) {
+        exec::destroy(graph as usize)
+    }
+
+    fn cuGraphExecGetFlags [c] (graph: CUgraphExec, out: *mut cuuint64_t) {
+        let graph = exec::get(graph as usize)?;
+        c.out(out)?.set(graph.flags);
+        Ok(())
+    }
+
+    fn cuGraphExecGetId [c] (graph: CUgraphExec, out: *mut c_uint) {
+        let graph = exec::get(graph as usize)?;
+        c.out(out)?.set(graph.id);
+        Ok(())
+    }
+
+    fn cuGraphExecKernelNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+        let p = c.read(params)?;
+        change_kernel(c, graph, node, &kernel_params!(p, std::ptr::null_mut(), std::ptr::null_mut()))
+    }
+
+    fn cuGraphExecKernelNodeSetParams_v2 [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
+        let p = c.read(params)?;
+        change_kernel(c, graph, node, &kernel_params!(p, p.kern, p.ctx))
+    }
+
+    fn cuGraphExecMemcpyNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMCPY3D, ctx: CUcontext) {
+        change(graph, node, || {
+            check_context(ctx)?;
+            copy(c, params)
+        })
+    }
+
+    fn cuGraphExecMemsetNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext) {
+        change(graph, node, || {
+            check_context(ctx)?;
+            fill(&c.read(params)?)
+        })
+    }
+
+    fn cuGraphExecHostNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
+        change(graph, node, || {
+            let params = c.read(params)?;
+            host_node(params.fn_, params.userData, 0).map(Action::Host)
+        })
+    }
+
+    fn cuGraphExecEventRecordNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {
+        change(graph, node, || event_node(event).map(Action::Record))
+    }
+
+    fn cuGraphExecEventWaitNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {
+        change(graph, node, || event_node(event).map(Action::Wait))
+    }
+
+    fn cuGraphExecChildGraphNodeSetParams [_c] (graph: CUgraphExec, node: CUgraphNode, child: CUgraph) {
+        exec::get(graph as usize)?.set_child(node as usize, child as usize)
+    }
+
+    fn cuGraphExecNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams) {
+        const GRAPH: c_uint = 4;
+        let params = c.read(params.cast_const())?;
+        if params.type_.0 == GRAPH {
+            // SAFETY: the member that the type selects; of a pointer any bits are a value.
+            let child = unsafe { params.anonymous1.graph.graph };
+            return exec::get(graph as usize)?.set_child(node as usize, child as usize);
+        }
+        let kind = exec::get(graph as usize)?.with_step(node as usize, |step| Ok(step.action.kind()))?;
+        if params.type_.0 != kind {
+            return Err(Error::INVALID_VALUE);
+        }
+        let attributes = attributes_in(graph, node).unwrap_or_default();
+        change(graph, node, || action_of(c, &params, attributes))
+    }
+
+    fn cuGraphExecUpdate [c] (graph: CUgraphExec, with: CUgraph, error_node: *mut CUgraphNode, result: *mut CUgraphExecUpdateResult) {
+        let refused = exec::get(graph as usize)?.update(with as usize)?.err();
+        let info = told(refused);
+        set(c.out_or_null(error_node), info.errorNode);
+        set(c.out_or_null(result), info.result);
+        refused.map_or(Ok(()), |_| Err(Error::GRAPH_EXEC_UPDATE_FAILURE))
+    }
+
+    fn cuGraphExecUpdate_v2 [c] (graph: CUgraphExec, with: CUgraph, info: *mut CUgraphExecUpdateResultInfo) {
+        let refused = exec::get(graph as usize)?.update(with as usize)?.err();
+        set(c.out_or_null(info), told(refused));
+        refused.map_or(Ok(()), |_| Err(Error::GRAPH_EXEC_UPDATE_FAILURE))
+    }
+
+    fn cuGraphNodeSetEnabled [_c] (graph: CUgraphExec, node: CUgraphNode, enabled: c_uint) {
+        exec::get(graph as usize)?.with_step(node as usize, |step| {
+            step.check_switch()?;
+            step.enabled = enabled != 0;
+            Ok(())
+        })
+    }
+
+    fn cuGraphNodeGetEnabled [c] (graph: CUgraphExec, node: CUgraphNode, out: *mut c_uint) {
+        let graph = exec::get(graph as usize)?;
+        let out = c.out(out)?;
+        let enabled = graph.with_step(node as usize, |step| {
+            step.check_switch()?;
+            Ok(step.enabled)
+        })?;
+        out.set(enabled.into());
+        Ok(())
+    }
+
+    fn cuDeviceGraphMemTrim [_c] (device: CUdevice) {
+        driver_without_fault()?;
+        graph_memory::trim(device)
+    }
+
+    fn cuDeviceGetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
+        driver_without_fault()?;
+        let bytes = graph_memory::attribute(device, attribute.0)?;
+        c.out(value.cast::<cuuint64_t>())?.set(bytes);
+        Ok(())
+    }
+
+    fn cuDeviceSetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
+        driver_without_fault()?;
+        let value = c.read(value.cast_const().cast::<cuuint64_t>())?;
+        graph_memory::reset_attribute(device, attribute.0, value)
+    }
+}

@@ -1,0 +1,168 @@
+//! `CUgraphNodeParams`: what a node of any kind does, in one structure.
+
+use cuda_driver_sys::{
+    CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v3,
+    CUDA_MEM_FREE_NODE_PARAMS, CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUcontext,
+    CUevent, CUgraph, CUgraphNodeParams, CUgraphNodeType,
+};
+
+use super::args::Caller;
+use super::graph_nodes::{
+    KernelParams, check_context, copy, copy_params, event_node, fill, fill_params, free,
+    host_params, kernel, kernel_node_params, kernel_params,
+};
+use super::pool::{alloc_node, alloc_params};
+use super::stream::host_node;
+use crate::driver::error::{Error, Result};
+use crate::driver::graph::node::{Action, Attributes};
+
+/// What the structure asks for. Child graphs are another matter: adding one takes or copies it.
+pub(super) fn action_of(
+    c: Caller,
+    params: &CUgraphNodeParams,
+    attributes: Attributes,
+) -> Result<Action> {
+    use CUgraphNodeType as Type;
+    if params.reserved0 != [0; 3] || params.reserved2 != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let of = &params.anonymous1;
+    match params.type_ {
+        Type::CU_GRAPH_NODE_TYPE_KERNEL => {
+            // SAFETY: the member that the type selects; of numbers and pointers any bits are a value.
+            let p = unsafe { of.kernel };
+            kernel(c, &kernel_params!(p, p.kern, p.ctx), attributes)
+        }
+        Type::CU_GRAPH_NODE_TYPE_MEMCPY => {
+            // SAFETY: as above.
+            let p = unsafe { of.memcpy };
+            check_context(p.copyCtx)?;
+            copy(c, &raw const p.copyParams)
+        }
+        Type::CU_GRAPH_NODE_TYPE_MEMSET => {
+            // SAFETY: as above.
+            let p = unsafe { of.memset };
+            check_context(p.ctx)?;
+            fill(&CUDA_MEMSET_NODE_PARAMS {
+                dst: p.dst,
+                pitch: p.pitch,
+                value: p.value,
+                elementSize: p.elementSize,
+                width: p.width,
+                height: p.height,
+            })
+        }
+        Type::CU_GRAPH_NODE_TYPE_HOST => {
+            // SAFETY: as above; the function is an optional pointer, which the caller vouches for.
+            let p = unsafe { of.host };
+            host_node(p.fn_, p.userData, p.syncMode).map(Action::Host)
+        }
+        Type::CU_GRAPH_NODE_TYPE_EMPTY => Ok(Action::Empty),
+        Type::CU_GRAPH_NODE_TYPE_WAIT_EVENT => {
+            // SAFETY: as above.
+            event_node(unsafe { of.eventWait.event }).map(Action::Wait)
+        }
+        Type::CU_GRAPH_NODE_TYPE_EVENT_RECORD => {
+            // SAFETY: as above.
+            event_node(unsafe { of.eventRecord.event }).map(Action::Record)
+        }
+        Type::CU_GRAPH_NODE_TYPE_MEM_ALLOC => {
+            // SAFETY: as above.
+            let p = unsafe { of.alloc };
+            alloc_node(
+                c,
+                &p.poolProps,
+                p.accessDescs,
+                p.accessDescCount,
+                p.bytesize,
+            )
+            .map(Action::Alloc)
+        }
+        // SAFETY: as above.
+        Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
+        known if known.name().is_some() => {
+            crate::log!("nodes of the kind {known:?} are not supported");
+            Err(Error::NOT_SUPPORTED)
+        }
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// `cuGraphNodeGetParams`
+pub(super) fn give_params(c: Caller, action: &Action, out: *mut CUgraphNodeParams) -> Result<()> {
+    let out = c.out(out)?;
+    let mut params = CUgraphNodeParams {
+        type_: CUgraphNodeType(action.kind()),
+        ..CUgraphNodeParams::default()
+    };
+    let of = &mut params.anonymous1;
+    match action {
+        Action::Kernel(kernel) => {
+            let p = kernel_node_params(kernel);
+            of.kernel = CUDA_KERNEL_NODE_PARAMS_v3 {
+                func: p.func,
+                gridDimX: p.gridDimX,
+                gridDimY: p.gridDimY,
+                gridDimZ: p.gridDimZ,
+                blockDimX: p.blockDimX,
+                blockDimY: p.blockDimY,
+                blockDimZ: p.blockDimZ,
+                sharedMemBytes: p.sharedMemBytes,
+                kernelParams: p.kernelParams,
+                extra: p.extra,
+                kern: p.kern,
+                ctx: p.ctx,
+            };
+        }
+        Action::Copy(copy) => {
+            of.memcpy = CUDA_MEMCPY_NODE_PARAMS {
+                copyParams: copy_params(copy),
+                ..CUDA_MEMCPY_NODE_PARAMS::default()
+            };
+        }
+        Action::Fill(fill) => {
+            let p = fill_params(fill);
+            of.memset = cuda_driver_sys::CUDA_MEMSET_NODE_PARAMS_v2 {
+                dst: p.dst,
+                pitch: p.pitch,
+                value: p.value,
+                elementSize: p.elementSize,
+                width: p.width,
+                height: p.height,
+                ctx: std::ptr::null_mut::<std::ffi::c_void>() as CUcontext,
+            };
+        }
+        Action::Host(host) => {
+            let p = host_params(host);
+            of.host.fn_ = p.fn_;
+            of.host.userData = p.userData;
+            of.host.syncMode = host.sync_mode;
+        }
+        Action::Child(child) => {
+            of.graph = CUDA_CHILD_GRAPH_NODE_PARAMS {
+                graph: *child as CUgraph,
+                ..CUDA_CHILD_GRAPH_NODE_PARAMS::default()
+            };
+        }
+        Action::Empty => {}
+        Action::Record(event) => of.eventRecord.event = event.handle as CUevent,
+        Action::Wait(event) => {
+            of.eventWait = CUDA_EVENT_WAIT_NODE_PARAMS {
+                event: event.handle as CUevent,
+            };
+        }
+        Action::Alloc(alloc) => {
+            let p = alloc_params(alloc);
+            of.alloc.poolProps = p.poolProps;
+            of.alloc.bytesize = p.bytesize;
+            of.alloc.dptr = p.dptr;
+        }
+        Action::Free(memory) => {
+            of.free = CUDA_MEM_FREE_NODE_PARAMS {
+                dptr: memory.address,
+            };
+        }
+    }
+    out.set(params);
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Changes of an executable graph: of single nodes, and of all to those of another graph of the same shape.
+
+use super::exec::{Exec, Plan, Step};
+use super::node::{Action, CopyNode};
+use super::world_without_fault;
+use crate::driver::error::{Error, Result};
+use crate::driver::memory::Place;
+
+/// Why a graph cannot take the place of another: `CUgraphExecUpdateResult`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    Topology = 2,
+    Kind = 3,
+    Function = 4,
+    Parameters = 5,
+    Unsupported = 6,
+    Attributes = 8,
+}
+
+/// What came of an update that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) difference: Difference,
+    /// The node of the graph that was given, and one that it depends on; 0 for none.
+    pub(crate) node: usize,
+    pub(crate) from: usize,
+}
+
+/// Whether what a node does may become this, in an executable graph.
+fn compare(old: &Action, new: &Action) -> std::result::Result<(), Difference> {
+    match (old, new) {
+        (Action::Kernel(old), Action::Kernel(new)) => {
+            if old.ready.context != new.ready.context {
+                return Err(Difference::Function);
+            }
+            if old.ready.shape.cooperative != new.ready.shape.cooperative {
+                return Err(Difference::Attributes);
+            }
+            Ok(())
+        }
+        (Action::Copy(old), Action::Copy(new)) => compare_copies(old, new),
+        (Action::Fill(old), Action::Fill(new)) => {
+            let owner = |address| match Place::device(address, 1) {
+                Ok(Place::Device(allocation, _)) => Some(allocation.owner),
+                _ => None,
+            };
+            let rows = |height: u64| height > 1;
+            if owner(old.address) != owner(new.address) || rows(old.height) != rows(new.height) {
+                return Err(Difference::Parameters);
+            }
+            Ok(())
+        }
+        (Action::Alloc(old), Action::Alloc(new)) if old.memory.address == new.memory.address => {
+            Ok(())
+        }
+        (Action::Free(old), Action::Free(new)) if old.address == new.address => Ok(()),
+        (Action::Alloc(_), Action::Alloc(_)) | (Action::Free(_), Action::Free(_)) => {
+            Err(Difference::Unsupported)
+        }
+        (old, new) if old.kind() == new.kind() => Ok(()),
+        _ => Err(Difference::Kind),
+    }
+}
+
+/// As documented, memory stays on the side where it was, and a copy of rows stays one.
+fn compare_copies(old: &CopyNode, new: &CopyNode) -> std::result::Result<(), Difference> {
+    let sides = |copy: &CopyNode| copy.on_host().ok();
+    let rows = |copy: &CopyNode| (copy.extent.height > 1, copy.extent.depth > 1);
+    if sides(old) == sides(new) && rows(old) == rows(new) {
+        Ok(())
+    } else {
+        Err(Difference::Parameters)
+    }
+}
+
+impl Exec {
+    /// `cuGraphExec…NodeSetParams`: what a node does from the next launch on.
+    pub(crate) fn set_action(&self, node: usize, action: Action) -> Result<()> {
+        self.with_step(node, |step| {
+            compare(&step.action, &action).map_err(|difference| {
+                crate::log!(
+                    "a node of an executable graph cannot be changed like this: {difference:?}"
+                );
+                Error::INVALID_VALUE
+            })?;
+            step.action = action;
+            Ok(())
+        })
+    }
+
+    /// `cuGraphExecChildGraphNodeSetParams`: the nodes of a graph of the same shape.
+    pub(crate) fn set_child(&self, node: usize, graph: usize) -> Result<()> {
+        let new = Plan::of(&*world_without_fault()?, graph)?;
+        self.with_step(node, |step| {
+            let child = step.child.as_mut().ok_or(Error::INVALID_VALUE)?;
+            let taken = child.take_over(&new);
+            taken.map_err(|_| Error::GRAPH_EXEC_UPDATE_FAILURE)
+        })
+    }
+
+    /// `cuGraphExecUpdate`
+    pub(crate) fn update(&self, graph: usize) -> Result<std::result::Result<(), Refusal>> {
+        let new = Plan::of(&*world_without_fault()?, graph)?;
+        Ok(self.lock().plan.take_over(&new))
+    }
+}
+
+impl Plan {
+    /// Takes over what the nodes of another plan do; nothing if that is not possible.
+    fn take_over(&mut self, new: &Plan) -> std::result::Result<(), Refusal> {
+        let pairs = self.pair(new)?;
+        let mut changed = self.clone();
+        for (old, with) in pairs {
+            let step = &new.steps[with];
+            changed.steps[old].take_over(step)?;
+        }
+        *self = changed;
+        Ok(())
+    }
+
+    /// Pairs the steps with those of another plan: as documented, from those that none waits for, in their order, to what
+    /// they depend on, in the order in which that was said.
+    fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
+        let refuse = |node: usize, from: usize| Refusal {
+            difference: Difference::Topology,
+            node,
+            from,
+        };
+        let (exits, new_exits) = (self.exits(), new.exits());
+        if self.steps.len() != new.steps.len() {
+            return Err(refuse(0, 0));
+        }
+        if exits.len() != new_exits.len() {
+            let extra = new_exits.get(exits.len()).or(new_exits.last());
+            return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
+        }
+        let mut partner: Vec<Option<usize>> = vec![None; self.steps.len()];
+        let mut taken = vec![false; new.steps.len()];
+        let mut todo: Vec<(usize, usize, usize)> = Vec::new();
+        todo.extend(exits.into_iter().zip(new_exits).map(|(a, b)| (a, b, 0)));
+        while let Some((old, with, from)) = todo.pop() {
+            let node = new.steps[with].node;
+            match partner[old] {
+                Some(known) if known == with => continue,
+                None if !taken[with] => {}
+                _ => return Err(refuse(from, node)),
+            }
+            (partner[old], taken[with]) = (Some(with), true);
+            let (before, new_before) = (&self.steps[old].after, &new.steps[with].after);
+            if before.len() != new_before.len() {
+                return Err(refuse(node, 0));
+            }
+            for (a, b) in before.iter().zip(new_before) {
+                if a.1 != b.1 {
+                    return Err(refuse(node, new.steps[b.0].node));
+                }
+                todo.push((a.0, b.0, node));
+            }
+        }
+        let pairs = partner.into_iter().enumerate();
+        let pairs = pairs.map(|(old, with)| Some((old, with?)));
+        pairs.collect::<Option<_>>().ok_or(refuse(0, 0))
+    }
+}
+
+impl Step {
+    fn take_over(&mut self, new: &Step) -> std::result::Result<(), Refusal> {
+        compare(&self.action, &new.action).map_err(|difference| Refusal {
+            difference,
+            node: new.node,
+            from: 0,
+        })?;
+        match (&mut self.child, &new.child) {
+            (Some(child), Some(other)) => child.take_over(other)?,
+            _ => self.action = new.action.clone(),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,353 @@
+//! What stream capture forbids, and how captures go wrong.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::graph_tools::{
+    Steps, begin, edges, end, event, graph, instantiate, kinds, status, stream,
+};
+use crate::{child, is, ok};
+
+unsafe extern "system" fn callback(_: CUstream, _: CUresult, _: *mut c_void) {}
+
+/// Ends a capture and gives the code; there is no graph where it is not 0.
+fn end_code(stream: CUstream) -> u32 {
+    let mut graph = ptr::without_provenance_mut(8);
+    let code = crate::call!(cuStreamEndCapture(stream, &raw mut graph)).0;
+    assert_eq!(graph.is_null(), code != 0, "{graph:?} with {code}");
+    if code == 0 {
+        ok!(cuGraphDestroy(graph));
+    }
+    code
+}
+
+/// While a capture of this mode goes on: the code of a call, the capture's status after it, the code of its end.
+fn during(flags: u32, mode: u32, call: &mut dyn FnMut(CUstream) -> CUresult) -> [u32; 3] {
+    let stream = stream(flags);
+    ok!(cuStreamBeginCapture(stream, CUstreamCaptureMode(mode)));
+    let code = call(stream).0;
+    let all = [code, status(stream), end_code(stream)];
+    ok!(cuCtxSynchronize());
+    ok!(cuStreamDestroy(stream));
+    all
+}
+
+/// What the call says in all modes, first with a capturing stream that the null stream waits for, then with one that it does
+/// not: global, of the thread, relaxed.
+fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
+    let mut codes = [0; 6];
+    for (index, code) in codes.iter_mut().enumerate() {
+        let (flags, mode) = (index / 3, index % 3);
+        let seen = during(flags as u32, mode as u32, &mut call);
+        // A call that fails like this spoils the capture.
+        let spoilt = seen[0] >= 900;
+        assert_eq!(
+            seen[1..],
+            if spoilt { [2, 901] } else { [1, 0] },
+            "{seen:?}"
+        );
+        *code = seen[0];
+    }
+    codes
+}
+
+/// `says!(codes, [0, …], |s| cuStreamQuery(s))`: the codes that [`in_all_modes`] must give.
+macro_rules! says {
+    ($expected:expr, |$s:ident| $call:expr) => {{
+        #[allow(unused_variables)]
+        let got = in_all_modes(|$s| crate::call!($call));
+        assert_eq!(got, $expected, "{}", stringify!($call));
+    }};
+}
+
+/// Whatever captures.
+const ALWAYS: [u32; 6] = [900; 6];
+/// What might wait for the device.
+const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
+/// Work that would wait for the stream.
+const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
+const NEVER: [u32; 6] = [0; 6];
+
+#[test]
+fn calls_while_a_stream_captures() {
+    // Captures of the global mode forbid calls in all threads.
+    child!("calls_while_a_stream_captures", {
+        let s = Steps::new();
+        let other = stream(1);
+        let null: CUstream = ptr::null_mut();
+        let data = s.data;
+        let done = event();
+        ok!(cuEventRecord(done, other));
+        ok!(cuStreamSynchronize(other));
+        let mut page = [0_u8; 64];
+        let host = page.as_mut_ptr().cast::<c_void>();
+
+        says!(ALWAYS, |s| cuStreamQuery(s));
+        says!(ALWAYS, |s| cuStreamSynchronize(s));
+        says!(ALWAYS, |s| cuCtxSynchronize());
+        says!(ALWAYS, |s| cuStreamAddCallback(
+            s,
+            Some(callback),
+            null.cast(),
+            0
+        ));
+        says!([906, 906, 906, 900, 900, 0], |s| cuStreamQuery(null));
+        says!([906, 906, 906, 900, 900, 0], |s| cuStreamSynchronize(null));
+        says!(UNSAFE, |s| cuStreamQuery(other));
+        says!(UNSAFE, |s| cuStreamSynchronize(other));
+        says!(UNSAFE, |s| cuEventQuery(done));
+        says!(UNSAFE, |s| cuEventSynchronize(done));
+
+        let (mut memory, mut pinned) = (0, null.cast::<c_void>());
+        says!(UNSAFE, |s| cuMemAlloc(&raw mut memory, 64));
+        says!(UNSAFE, |s| cuMemFree(0));
+        says!(UNSAFE, |s| cuMemHostAlloc(&raw mut pinned, 64, 0));
+        says!(UNSAFE, |s| cuMemFreeHost(ptr::null_mut()));
+        says!(UNSAFE, |s| cuMemAllocManaged(&raw mut memory, 64, 1));
+        says!(UNSAFE, |s| cuMemAllocAsync(&raw mut memory, 64, other));
+        says!(UNSAFE, |s| cuMemFreeAsync(0, other));
+        says!(NEVER, |s| cuMemAllocAsync(&raw mut memory, 64, s));
+
+        says!(IMPLICIT, |s| cuMemcpyHtoD(data, host, 64));
+        says!(IMPLICIT, |s| cuMemcpyDtoH(host, data, 64));
+        says!(IMPLICIT, |s| cuMemsetD8(data, 0, 64));
+        says!(IMPLICIT, |s| cuMemsetD8Async(data, 0, 64, null));
+        says!(IMPLICIT, |s| cuEventRecord(done, null));
+        says!(IMPLICIT, |s| cuStreamWaitEvent(null, done, 0));
+        says!(NEVER, |s| cuMemsetD8Async(data, 0, 64, other));
+        says!(NEVER, |s| cuMemcpyHtoDAsync(data, host, 64, s));
+
+        let (mut created, mut made) = (ptr::null_mut(), ptr::null_mut());
+        says!(NEVER, |s| cuStreamCreate(&raw mut created, 0));
+        says!(NEVER, |s| cuEventCreate(&raw mut made, 0));
+        let mut exec = ptr::null_mut();
+        let small = graph();
+        says!(UNSAFE, |s| cuGraphInstantiateWithFlags(
+            &raw mut exec,
+            small,
+            0
+        ));
+        let exec = instantiate(small);
+        says!(ALWAYS, |s| cuGraphLaunch(exec, s));
+        says!(NEVER, |s| cuGraphLaunch(exec, other));
+        says!(IMPLICIT, |s| cuGraphLaunch(exec, null));
+
+        // What the program may wait for when it comes from the capture itself.
+        says!([905; 6], |s| cuStreamWaitEvent(s, done, 0));
+        let inside = event();
+        let recorded = |stream| {
+            ok!(cuEventRecord(inside, stream));
+            inside
+        };
+        says!([907; 6], |s| cuEventQuery(recorded(s)));
+        says!([907; 6], |s| cuEventSynchronize(recorded(s)));
+        // Of a capture that is over.
+        let mut c = Codes::new();
+        is!(c, 1, cuEventQuery(inside));
+        is!(c, 1, cuStreamWaitEvent(other, inside, 0));
+        is!(c, 0, cuEventRecord(inside, other));
+        is!(c, 0, cuEventSynchronize(inside));
+        // One that was never recorded is nothing to wait for.
+        let never = event();
+        says!(NEVER, |s| cuStreamWaitEvent(s, never, 0));
+    });
+}
+
+#[test]
+fn modes_and_threads() {
+    child!("modes_and_threads", {
+        let s = Steps::new();
+        let context = s.gpu.context.addr();
+        // The code of an allocation by another thread, in this mode of its own.
+        let elsewhere = |own: u32| {
+            let alloc = move || {
+                let mut mode = CUstreamCaptureMode(own);
+                let mut memory = 0;
+                ok!(cuCtxSetCurrent(ptr::with_exposed_provenance_mut(context)));
+                ok!(cuThreadExchangeStreamCaptureMode(&raw mut mode));
+                assert_eq!(mode.0, 0, "the mode of a new thread");
+                crate::call!(cuMemAlloc(&raw mut memory, 64)).0
+            };
+            std::thread::spawn(alloc).join().unwrap_or(999)
+        };
+        let code = |mode, own| during(1, mode, &mut |_| CUresult(elsewhere(own)));
+        // Only a capture of the global mode forbids a thread that allows no more than that.
+        assert_eq!(code(0, 0), [900, 2, 901]);
+        for (mode, own) in [(0, 1), (0, 2), (1, 0), (1, 1), (2, 0)] {
+            assert_eq!(code(mode, own), [0, 1, 0], "{mode} {own}");
+        }
+        // The thread that captures may say that it knows what it does.
+        let relaxed = |_| {
+            let mut mode = CUstreamCaptureMode(2);
+            let mut memory = 0;
+            ok!(cuThreadExchangeStreamCaptureMode(&raw mut mode));
+            let code = crate::call!(cuMemAlloc(&raw mut memory, 64));
+            ok!(cuThreadExchangeStreamCaptureMode(&raw mut mode));
+            assert_eq!(mode.0, 2);
+            code
+        };
+        assert_eq!(during(0, 0, &mut { relaxed }), [0, 1, 0]);
+        // The end belongs to the thread that began it, unless it is relaxed.
+        for (mode, expected) in [(0, [908, 0, 401]), (1, [908, 0, 401]), (2, [0, 0, 401])] {
+            let mut ended = |stream: CUstream| {
+                let stream = stream.expose_provenance();
+                let end = move || {
+                    let mut graph = ptr::null_mut();
+                    let stream = ptr::with_exposed_provenance_mut(stream);
+                    crate::call!(cuStreamEndCapture(stream, &raw mut graph)).0
+                };
+                CUresult(std::thread::spawn(end).join().unwrap_or(999))
+            };
+            assert_eq!(during(1, mode, &mut ended), expected, "{mode}");
+        }
+    });
+}
+
+#[test]
+fn captures_that_go_wrong() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let (a, b) = (s.stream, stream(1));
+    let (fork, join) = (event(), event());
+    // A fork that is not joined. Afterwards, no stream captures.
+    begin(a);
+    is!(c, 0, cuEventRecord(fork, a));
+    is!(c, 0, cuStreamWaitEvent(b, fork, 0));
+    s.step(b, 1);
+    assert_eq!(end_code(a), 904);
+    assert_eq!((status(a), status(b)), (0, 0));
+    // The same where the other stream has nothing of its own.
+    begin(a);
+    s.step(a, 1);
+    is!(c, 0, cuEventRecord(fork, a));
+    is!(c, 0, cuStreamWaitEvent(b, fork, 0));
+    assert_eq!(end_code(a), 0);
+    assert_eq!(status(b), 0);
+    // It ends where it began.
+    begin(a);
+    is!(c, 0, cuEventRecord(fork, a));
+    is!(c, 0, cuStreamWaitEvent(b, fork, 0));
+    assert_eq!(end_code(b), 903);
+    assert_eq!((status(a), status(b)), (2, 2));
+    is!(c, 901, cuEventRecord(join, b));
+    is!(c, 901, cuStreamWaitEvent(a, join, 0));
+    is!(c, 901, cuMemsetD8Async(s.data, 1, 1, a));
+    assert_eq!(end_code(a), 901);
+    assert_eq!((status(a), status(b)), (0, 0));
+    // Two captures stay two.
+    begin(a);
+    begin(b);
+    is!(c, 401, cuStreamBeginCapture(b, CUstreamCaptureMode(2)));
+    s.step(b, 1);
+    is!(c, 0, cuEventRecord(join, b));
+    is!(c, 902, cuStreamWaitEvent(a, join, 0));
+    assert_eq!((status(a), status(b)), (2, 2));
+    assert_eq!((end_code(a), end_code(b)), (901, 901));
+    // An event of a capture that is over.
+    begin(a);
+    is!(c, 1, cuStreamWaitEvent(a, join, 0));
+    assert_eq!(end_code(a), 901);
+    // A stream is destroyed: the one that began, the one that joined.
+    let gone = stream(1);
+    begin(gone);
+    is!(c, 0, cuStreamDestroy(gone));
+    let gone = stream(1);
+    begin(a);
+    is!(c, 0, cuEventRecord(fork, a));
+    is!(c, 0, cuStreamWaitEvent(gone, fork, 0));
+    s.step(gone, 1);
+    is!(c, 0, cuStreamDestroy(gone));
+    assert_eq!(end_code(a), 904);
+    // A launch that cannot be.
+    begin(a);
+    is!(
+        c,
+        1,
+        cuLaunchKernel(
+            s.none,
+            0,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            a,
+            ptr::null_mut(),
+            ptr::null_mut()
+        )
+    );
+    assert_eq!((status(a), end_code(a)), (2, 901));
+    // Nothing captures.
+    assert_eq!(end_code(a), 401);
+    is!(c, 1, cuStreamBeginCapture(a, CUstreamCaptureMode(3)));
+    is!(
+        c,
+        900,
+        cuStreamBeginCapture(ptr::null_mut(), CUstreamCaptureMode(2))
+    );
+    is!(c, 1, cuStreamIsCapturing(a, ptr::null_mut()));
+    // Nobody wants the graph.
+    begin(a);
+    is!(c, 0, cuStreamEndCapture(a, ptr::null_mut()));
+    assert_eq!(status(a), 0);
+    assert_eq!(s.value(0), 0, "nothing was done");
+}
+
+#[test]
+fn the_null_stream_beside_a_capture() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let blocking = stream(0);
+    let fork = event();
+    let null: CUstream = ptr::null_mut();
+    begin(blocking);
+    let mut state = CUstreamCaptureStatus(77);
+    is!(c, 906, cuStreamIsCapturing(null, &raw mut state));
+    assert_eq!(status(CU_STREAM_PER_THREAD), 0);
+    assert_eq!(status(blocking), 1, "to ask spoils nothing");
+    is!(c, 0, cuEventRecord(fork, blocking));
+    is!(c, 906, cuStreamWaitEvent(null, fork, 0));
+    assert_eq!(end_code(blocking), 901);
+    // The thread's own stream captures like any other.
+    let own = CU_STREAM_PER_THREAD;
+    begin(own);
+    s.step(own, 4);
+    let graph = end(own);
+    assert_eq!(kinds(graph), [0]);
+    let exec = instantiate(graph);
+    assert_eq!(s.run(exec), 4);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(graph));
+}
+
+#[test]
+fn capture_to_a_graph_that_is_there() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let a = s.stream;
+    let into = graph();
+    let first = s.digit(into, &[], 1);
+    let relaxed = CUstreamCaptureMode(2);
+    is!(
+        c,
+        0,
+        cuStreamBeginCaptureToGraph(a, into, &raw const first, ptr::null(), 1, relaxed)
+    );
+    s.step(a, 2);
+    is!(c, 401, cuGraphDestroy(into));
+    assert_eq!(end(a), into);
+    assert_eq!(edges(into), [(0, 1)]);
+    let exec = instantiate(into);
+    assert_eq!(s.run(exec), 12);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(
+        c,
+        1,
+        cuStreamBeginCaptureToGraph(a, ptr::null_mut(), ptr::null(), ptr::null(), 0, relaxed)
+    );
+    is!(c, 0, cuGraphDestroy(into));
+}

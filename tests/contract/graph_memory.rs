@@ -1,0 +1,189 @@
+//! Memory that nodes of graphs allocate and free.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::graph_tools::{Steps, begin, copy_params, end, graph, instantiate, kinds};
+use crate::{is, ok};
+
+fn alloc_params(bytes: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
+    let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
+    params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+    params.bytesize = bytes;
+    params
+}
+
+/// A node that allocates, and the address.
+fn alloc(graph: CUgraph, bytes: usize) -> (CUgraphNode, CUdeviceptr) {
+    let mut params = alloc_params(bytes);
+    let mut node = ptr::null_mut();
+    ok!(cuGraphAddMemAllocNode(
+        &raw mut node,
+        graph,
+        ptr::null(),
+        0,
+        &raw mut params
+    ));
+    assert!(
+        params.dptr != 0 && params.dptr % 512 == 0,
+        "{:#x}",
+        params.dptr
+    );
+    (node, params.dptr)
+}
+
+#[test]
+fn memory_that_outlives_the_launch() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let (node, memory) = alloc(g, 1000);
+    let mut said = CUDA_MEM_ALLOC_NODE_PARAMS::default();
+    is!(c, 0, cuGraphMemAllocNodeGetParams(node, &raw mut said));
+    assert_eq!((said.dptr, said.bytesize), (memory, 1000));
+    is!(
+        c,
+        1,
+        cuGraphAddMemAllocNode(
+            &mut ptr::null_mut(),
+            g,
+            ptr::null(),
+            0,
+            &mut alloc_params(0)
+        )
+    );
+    // Before a launch there is an address, and nothing there.
+    let mut kind = 9_u32;
+    is!(
+        c,
+        1,
+        cuPointerGetAttribute(
+            (&raw mut kind).cast::<c_void>(),
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+            memory
+        )
+    );
+    is!(
+        c,
+        500,
+        cuMemGetAddressRange(ptr::null_mut(), &mut 0, memory)
+    );
+    is!(c, 1, cuMemFree(memory));
+    let put = s.node(g, &[node], s.put, memory, 4);
+    let copy = copy_params(s.data, memory, 4);
+    is!(
+        c,
+        0,
+        cuGraphAddMemcpyNode(
+            &mut ptr::null_mut(),
+            g,
+            &raw const put,
+            1,
+            &raw const copy,
+            s.gpu.context
+        )
+    );
+    // Such a graph is there once.
+    is!(c, 801, cuGraphClone(&mut ptr::null_mut(), g));
+    is!(
+        c,
+        801,
+        cuGraphAddChildGraphNode(&mut ptr::null_mut(), graph(), ptr::null(), 0, g)
+    );
+    is!(c, 801, cuGraphDestroyNode(node));
+    let exec = instantiate(g);
+    is!(
+        c,
+        801,
+        cuGraphInstantiateWithFlags(&mut ptr::null_mut(), g, 0)
+    );
+    assert_eq!(s.run(exec), 4);
+    let mut value = 0_u32;
+    is!(c, 0, cuMemcpyDtoH((&raw mut value).cast(), memory, 4));
+    assert_eq!(value, 4);
+    // As long as it is allocated, it cannot be allocated again.
+    is!(c, 1, cuGraphLaunch(exec, s.stream));
+    is!(c, 0, cuMemFreeAsync(memory, s.stream));
+    is!(c, 1, cuMemFreeAsync(memory, s.stream));
+    assert_eq!(s.run(exec), 4);
+    is!(c, 0, cuMemFree(memory));
+    is!(c, 1, cuMemFree(memory));
+    assert_eq!(s.run(exec), 4);
+    // It stays, whatever becomes of the graph.
+    is!(c, 0, cuGraphExecDestroy(exec));
+    let mut exec = ptr::null_mut();
+    is!(c, 0, cuGraphInstantiateWithFlags(&raw mut exec, g, 1));
+    is!(c, 0, cuMemFree(memory));
+    // Freed by the launch itself.
+    for _ in 0..3 {
+        assert_eq!(s.run(exec), 4);
+    }
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+    is!(c, 0, cuMemcpyDtoH((&raw mut value).cast(), memory, 4));
+    is!(c, 0, cuMemFree(memory));
+}
+
+#[test]
+fn memory_of_a_capture() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let a = s.stream;
+    let mut memory = 0;
+    begin(a);
+    is!(c, 0, cuMemAllocAsync(&raw mut memory, 64, a));
+    s.launch(s.put, a, memory, 6);
+    let g = end(a);
+    assert_eq!(kinds(g), [10, 0]);
+    let exec = instantiate(g);
+    for _ in 0..3 {
+        // Used and freed outside of the graph, in the order of the stream.
+        let mut value = 0_u32;
+        is!(c, 0, cuGraphLaunch(exec, a));
+        is!(
+            c,
+            0,
+            cuMemcpyDtoHAsync((&raw mut value).cast(), memory, 4, a)
+        );
+        is!(c, 0, cuMemFreeAsync(memory, a));
+        is!(c, 0, cuStreamSynchronize(a));
+        assert_eq!(value, 6);
+    }
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+    is!(c, 1, cuMemFree(memory));
+}
+
+#[test]
+fn counts_of_a_device() {
+    let mut c = Codes::new();
+    let _s = Steps::new();
+    let used = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
+    let high = CUgraphMem_attribute::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
+    let mut value = 0_u64;
+    let place = (&raw mut value).cast::<c_void>();
+    is!(c, 0, cuDeviceGetGraphMemAttribute(0, used, place));
+    is!(
+        c,
+        1,
+        cuDeviceGetGraphMemAttribute(0, CUgraphMem_attribute(9), place)
+    );
+    is!(c, 101, cuDeviceGetGraphMemAttribute(1000, used, place));
+    // What was at most so far begins anew, at what is.
+    let set = |attribute, mut value: u64| {
+        crate::call!(cuDeviceSetGraphMemAttribute(
+            0,
+            attribute,
+            (&raw mut value).cast()
+        ))
+        .0
+    };
+    assert_eq!([set(high, 1), set(high, 0)], [1, 0]);
+    assert_eq!([set(used, 1), set(used, 0)], [1, 1]);
+    is!(c, 0, cuDeviceGraphMemTrim(0));
+    is!(c, 101, cuDeviceGraphMemTrim(1000));
+}

@@ -1,0 +1,633 @@
+//! Graphs that are built by hand: nodes, dependencies, copies of graphs, launches.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::graph_tools::{
+    Steps, copy_params, edges, event, fill_params, graph, instantiate, kernel_params, kinds, nodes,
+    stream,
+};
+use crate::{arguments, is, ok};
+
+#[test]
+fn nodes_run_after_those_that_they_depend_on() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    // Made in another order than they run in.
+    let last = s.digit(g, &[], 4);
+    let first = s.digit(g, &[], 1);
+    let left = s.digit(g, &[first], 2);
+    let right = s.node(g, &[first], s.step, s.data + 4, 3);
+    let both = [left, right];
+    is!(
+        c,
+        0,
+        cuGraphAddDependencies(g, both.as_ptr(), [last, last].as_ptr(), 2)
+    );
+    assert_eq!(edges(g), [(1, 2), (1, 3), (2, 0), (3, 0)]);
+    let exec = instantiate(g);
+    for _ in 0..3 {
+        assert_eq!(s.run(exec), 124);
+        assert_eq!(s.gpu.read::<u32>(s.data, 2), [124, 3]);
+    }
+    // A graph without nodes does nothing.
+    let empty = instantiate(graph());
+    is!(c, 0, cuGraphLaunch(empty, s.stream));
+    is!(c, 0, cuGraphUpload(empty, s.stream));
+    is!(c, 0, cuStreamSynchronize(s.stream));
+    is!(c, 0, cuGraphExecDestroy(empty));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 1, cuGraphExecDestroy(exec));
+    is!(c, 1, cuGraphLaunch(exec, s.stream));
+    is!(c, 0, cuGraphDestroy(g));
+    is!(c, 1, cuGraphDestroy(g));
+}
+
+#[test]
+fn what_graphs_say_of_their_nodes() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let a = s.digit(g, &[], 1);
+    let b = s.digit(g, &[a], 2);
+    let d = s.digit(g, &[a], 3);
+    let mut e = ptr::null_mut();
+    is!(c, 0, cuGraphAddEmptyNode(&raw mut e, g, [b, d].as_ptr(), 2));
+    assert_eq!(nodes(g), [a, b, d, e]);
+    assert_eq!(kinds(g), [0, 0, 0, 5]);
+
+    let filler = ptr::without_provenance_mut(8);
+    let mut some = [filler; 6];
+    let mut count = 1;
+    is!(c, 0, cuGraphGetNodes(g, some.as_mut_ptr(), &raw mut count));
+    assert_eq!((count, some[0], some[1]), (1, a, filler));
+    count = 6;
+    is!(c, 0, cuGraphGetNodes(g, some.as_mut_ptr(), &raw mut count));
+    assert_eq!(
+        (count, some[4], some[5]),
+        (4, ptr::null_mut(), ptr::null_mut())
+    );
+    count = 6;
+    is!(
+        c,
+        0,
+        cuGraphGetRootNodes(g, some.as_mut_ptr(), &raw mut count)
+    );
+    assert_eq!((count, some[0]), (1, a));
+    count = 6;
+    is!(
+        c,
+        0,
+        cuGraphNodeGetDependencies(e, some.as_mut_ptr(), &raw mut count)
+    );
+    assert_eq!((count, &some[..2]), (2, &[b, d][..]));
+    count = 6;
+    is!(
+        c,
+        0,
+        cuGraphNodeGetDependentNodes(a, some.as_mut_ptr(), &raw mut count)
+    );
+    assert_eq!((count, &some[..2]), (2, &[b, d][..]));
+    is!(c, 1, cuGraphGetNodes(g, some.as_mut_ptr(), ptr::null_mut()));
+    is!(
+        c,
+        1,
+        cuGraphNodeGetDependencies(e, ptr::null_mut(), ptr::null_mut())
+    );
+    is!(c, 1, cuGraphNodeGetType(a, ptr::null_mut()));
+    is!(
+        c,
+        1,
+        cuGraphNodeGetType(ptr::null_mut(), &mut CUgraphNodeType(0))
+    );
+
+    // A copy has the same shape, and nodes of its own.
+    let mut copy = ptr::null_mut();
+    is!(c, 0, cuGraphClone(&raw mut copy, g));
+    let mut inside = ptr::null_mut();
+    is!(c, 0, cuGraphNodeFindInClone(&raw mut inside, d, copy));
+    assert_eq!(inside, nodes(copy)[2]);
+    is!(c, 1, cuGraphNodeFindInClone(&raw mut inside, d, g));
+    is!(c, 0, cuGraphDestroyNode(b));
+    assert_eq!((edges(g), kinds(g).len()), (vec![(0, 1), (1, 2)], 3));
+    assert_eq!(edges(copy), [(0, 1), (0, 2), (1, 3), (2, 3)]);
+    is!(c, 0, cuGraphDestroy(g));
+    let exec = instantiate(copy);
+    let ran = s.run(exec);
+    assert!([123, 132].contains(&ran), "{ran}");
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(copy));
+}
+
+#[test]
+fn wrong_dependencies() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let (g, other) = (graph(), graph());
+    let null = ptr::null_mut();
+    let a = s.digit(g, &[], 1);
+    let b = s.digit(g, &[a], 2);
+    let foreign = s.digit(other, &[], 1);
+    let mut new = null;
+    let out = &raw mut new;
+    is!(c, 1, cuGraphAddEmptyNode(out, g, [a, a].as_ptr(), 2));
+    is!(c, 1, cuGraphAddEmptyNode(out, g, [foreign].as_ptr(), 1));
+    is!(c, 1, cuGraphAddEmptyNode(out, g, [null].as_ptr(), 1));
+    is!(c, 1, cuGraphAddEmptyNode(out, g, ptr::null(), 1));
+    is!(
+        c,
+        1,
+        cuGraphAddEmptyNode(ptr::null_mut(), g, ptr::null(), 0)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddEmptyNode(out, ptr::null_mut(), ptr::null(), 0)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddDependencies(g, &raw const a, &raw const a, 1)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddDependencies(g, &raw const a, &raw const b, 1)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddDependencies(g, &raw const a, &raw const foreign, 1)
+    );
+    is!(c, 1, cuGraphAddDependencies(g, ptr::null(), ptr::null(), 1));
+    is!(c, 0, cuGraphAddDependencies(g, ptr::null(), ptr::null(), 0));
+    is!(
+        c,
+        1,
+        cuGraphAddDependencies(ptr::null_mut(), &raw const a, &raw const b, 1)
+    );
+    is!(
+        c,
+        1,
+        cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1)
+    );
+    // A cycle is seen when the graph is instantiated.
+    let mut exec = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddDependencies(g, &raw const b, &raw const a, 1)
+    );
+    is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
+    is!(
+        c,
+        0,
+        cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1)
+    );
+    let exec = instantiate(g);
+    assert_eq!(s.run(exec), 12);
+    is!(c, 1, cuGraphCreate(&mut new.cast(), 1));
+    is!(c, 1, cuGraphCreate(ptr::null_mut(), 0));
+    is!(c, 1, cuGraphDestroy(ptr::null_mut()));
+    is!(c, 1, cuGraphDestroyNode(ptr::null_mut()));
+    is!(c, 1, cuGraphClone(ptr::null_mut(), g));
+    is!(c, 1, cuGraphClone(&mut new.cast(), ptr::null_mut()));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+    is!(c, 0, cuGraphDestroy(other));
+}
+
+#[test]
+fn wrong_parameters() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let mut new = ptr::null_mut();
+    let mut arguments = arguments![s.data, 3_u32];
+    let mut pointers = arguments.pointers();
+    let mut kernel = |params: CUDA_KERNEL_NODE_PARAMS| {
+        crate::call!(cuGraphAddKernelNode(
+            &raw mut new,
+            g,
+            ptr::null(),
+            0,
+            &raw const params
+        ))
+        .0
+    };
+    let right = kernel_params(s.step, pointers.as_mut_ptr());
+    assert_eq!(kernel(right), 0);
+    assert_eq!(kernel(kernel_params(s.step, ptr::null_mut())), 1);
+    assert_eq!(
+        kernel(kernel_params(ptr::null_mut(), pointers.as_mut_ptr())),
+        400
+    );
+    assert_eq!(
+        kernel(CUDA_KERNEL_NODE_PARAMS {
+            gridDimX: 0,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(
+        kernel(CUDA_KERNEL_NODE_PARAMS {
+            blockDimX: 2000,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(
+        kernel(CUDA_KERNEL_NODE_PARAMS {
+            sharedMemBytes: 1 << 20,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(kernel(kernel_params(s.none, ptr::null_mut())), 0);
+    is!(
+        c,
+        1,
+        cuGraphAddKernelNode(&raw mut new, g, ptr::null(), 0, ptr::null())
+    );
+
+    let context = s.gpu.context;
+    let mut copy = |params: CUDA_MEMCPY3D| {
+        let params = &raw const params;
+        crate::call!(cuGraphAddMemcpyNode(
+            &raw mut new,
+            g,
+            ptr::null(),
+            0,
+            params,
+            context
+        ))
+        .0
+    };
+    let right = copy_params(s.data, s.data + 64, 16);
+    assert_eq!(copy(right), 0);
+    assert_eq!(copy(copy_params(s.data, s.data + 64, 0)), 1);
+    assert_eq!(copy(copy_params(s.data, s.data + 64, 1 << 30)), 1);
+    assert_eq!(copy(copy_params(s.data, 16, 16)), 1);
+    assert_eq!(copy(CUDA_MEMCPY3D { Height: 0, ..right }), 1);
+
+    let mut fill = |params: CUDA_MEMSET_NODE_PARAMS| {
+        let params = &raw const params;
+        crate::call!(cuGraphAddMemsetNode(
+            &raw mut new,
+            g,
+            ptr::null(),
+            0,
+            params,
+            context
+        ))
+        .0
+    };
+    let right = fill_params(s.data, 1, 4);
+    assert_eq!(fill(right), 0);
+    for (size, code) in [(0, 1), (1, 0), (2, 0), (3, 1), (8, 1)] {
+        let params = CUDA_MEMSET_NODE_PARAMS {
+            elementSize: size,
+            ..right
+        };
+        assert_eq!(fill(params), code, "elements of {size} bytes");
+    }
+    assert_eq!(
+        fill(CUDA_MEMSET_NODE_PARAMS {
+            value: 300,
+            elementSize: 1,
+            ..right
+        }),
+        0
+    );
+    assert_eq!(fill(CUDA_MEMSET_NODE_PARAMS { width: 0, ..right }), 1);
+    assert_eq!(fill(CUDA_MEMSET_NODE_PARAMS { height: 0, ..right }), 1);
+    assert_eq!(
+        fill(CUDA_MEMSET_NODE_PARAMS {
+            height: 2,
+            pitch: 8,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(fill(fill_params(s.data, 1, 1 << 30)), 1);
+    assert_eq!(fill(fill_params(16, 1, 4)), 1);
+    assert_eq!(fill(fill_params(s.data + 2, 1, 4)), 1);
+
+    let mut host = CUDA_HOST_NODE_PARAMS::default();
+    is!(
+        c,
+        1,
+        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, ptr::null())
+    );
+    host.fn_ = Some(count);
+    is!(
+        c,
+        0,
+        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddEventRecordNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddEventWaitNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddChildGraphNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
+    );
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+/// Adds one to the counter behind the pointer.
+unsafe extern "system" fn count(data: *mut c_void) {
+    // SAFETY: the tests pass a counter that lives until the launches are done.
+    unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
+}
+
+#[test]
+fn host_functions_and_events_in_a_graph() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let calls = AtomicU32::new(0);
+    let params = CUDA_HOST_NODE_PARAMS {
+        fn_: Some(count),
+        userData: (&raw const calls).cast_mut().cast(),
+    };
+    let g = graph();
+    let (mut host, mut record, mut wait) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    let (made, wanted) = (event(), event());
+    is!(
+        c,
+        0,
+        cuGraphAddEventWaitNode(&raw mut wait, g, ptr::null(), 0, wanted)
+    );
+    is!(
+        c,
+        0,
+        cuGraphAddHostNode(&raw mut host, g, &raw const wait, 1, &raw const params)
+    );
+    is!(
+        c,
+        0,
+        cuGraphAddEventRecordNode(&raw mut record, g, &raw const host, 1, made)
+    );
+    let mut said = CUDA_HOST_NODE_PARAMS::default();
+    is!(c, 0, cuGraphHostNodeGetParams(host, &raw mut said));
+    assert_eq!(said.userData, params.userData);
+    let exec = instantiate(g);
+    // A host function waits for the other stream's work through an event.
+    let other = stream(1);
+    for round in 1..3 {
+        s.launch(s.put, other, s.data + 4, round);
+        is!(c, 0, cuEventRecord(wanted, other));
+        is!(c, 0, cuGraphLaunch(exec, s.stream));
+        is!(c, 0, cuEventSynchronize(made));
+        assert_eq!(calls.load(Ordering::SeqCst), round);
+        is!(c, 0, cuStreamQuery(other));
+    }
+    is!(
+        c,
+        1,
+        cuGraphEventRecordNodeSetEvent(record, ptr::null_mut())
+    );
+    is!(c, 1, cuGraphEventWaitNodeSetEvent(record, wanted));
+    is!(c, 0, cuGraphEventWaitNodeSetEvent(wait, made));
+    let mut event = ptr::null_mut();
+    is!(c, 0, cuGraphEventWaitNodeGetEvent(wait, &raw mut event));
+    assert_eq!(event, made);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn graphs_in_graphs() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let inner = graph();
+    let one = s.digit(inner, &[], 5);
+    s.digit(inner, &[one], 6);
+    let outer = graph();
+    let before = s.digit(outer, &[], 1);
+    let mut child = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddChildGraphNode(&raw mut child, outer, &raw const before, 1, inner)
+    );
+    s.digit(outer, &[child], 2);
+    assert_eq!(kinds(outer), [0, 4, 0]);
+    // It is a copy, which the node owns.
+    let mut own = ptr::null_mut();
+    is!(c, 0, cuGraphChildGraphNodeGetGraph(child, &raw mut own));
+    assert_ne!(own, inner);
+    is!(c, 0, cuGraphDestroy(inner));
+    assert_eq!(edges(own), [(0, 1)]);
+    let exec = instantiate(outer);
+    assert_eq!(s.run(exec), 1562);
+    // What changes in it, changes for the next instantiation.
+    s.digit(own, &[nodes(own)[1]], 7);
+    assert_eq!(s.run(exec), 1562);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    let exec = instantiate(outer);
+    assert_eq!(s.run(exec), 15672);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(outer));
+}
+
+#[test]
+fn arguments_as_one_buffer() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let mut buffer = [0_u8; 12];
+    buffer[..8].copy_from_slice(&s.data.to_ne_bytes());
+    buffer[8..].copy_from_slice(&7_u32.to_ne_bytes());
+    let mut size = buffer.len();
+    let mut extra = [
+        ptr::without_provenance_mut(1),
+        buffer.as_mut_ptr().cast(),
+        ptr::without_provenance_mut(2),
+        (&raw mut size).cast(),
+        ptr::null_mut(),
+    ];
+    let params = CUDA_KERNEL_NODE_PARAMS {
+        extra: extra.as_mut_ptr(),
+        ..kernel_params(s.put, ptr::null_mut())
+    };
+    let mut node = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddKernelNode(&raw mut node, g, ptr::null(), 0, &raw const params)
+    );
+    // They are copied.
+    buffer.fill(0);
+    size = 0;
+    let exec = instantiate(g);
+    assert_eq!(s.run(exec), 7);
+    let mut said = CUDA_KERNEL_NODE_PARAMS::default();
+    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut said));
+    assert!(said.kernelParams.is_null() && !said.extra.is_null());
+    // What it says can be set again.
+    is!(c, 0, cuGraphKernelNodeSetParams(node, &raw const said));
+    let again = instantiate(g);
+    assert_eq!(s.run(again), 7);
+    assert_eq!(size, 0);
+    is!(c, 0, cuGraphExecDestroy(again));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn ways_to_instantiate() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    s.digit(g, &[], 3);
+    let mut exec = ptr::null_mut();
+    for (flags, code, said) in [(0, 0, 0), (1, 0, 1), (2, 1, 0), (8, 0, 0), (16, 1, 0)] {
+        is!(
+            c,
+            code,
+            cuGraphInstantiateWithFlags(&raw mut exec, g, flags)
+        );
+        if code == 0 {
+            let mut got = 99;
+            is!(c, 0, cuGraphExecGetFlags(exec, &raw mut got));
+            assert_eq!(got, said, "flags {flags}");
+            is!(c, 0, cuGraphExecDestroy(exec));
+        }
+    }
+    let mut params = CUDA_GRAPH_INSTANTIATE_PARAMS {
+        flags: 2,
+        hUploadStream: s.stream,
+        ..Default::default()
+    };
+    is!(
+        c,
+        0,
+        cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params)
+    );
+    assert_eq!(params.result_out.0, 0);
+    assert_eq!(s.run(exec), 3);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    params.flags = 64;
+    is!(
+        c,
+        1,
+        cuGraphInstantiateWithParams(&raw mut exec, g, &raw mut params)
+    );
+    assert_eq!(params.result_out.0, 1);
+    is!(
+        c,
+        1,
+        cuGraphInstantiateWithParams(&raw mut exec, g, ptr::null_mut())
+    );
+    is!(c, 1, cuGraphInstantiateWithFlags(ptr::null_mut(), g, 0));
+    is!(
+        c,
+        1,
+        cuGraphInstantiateWithFlags(&raw mut exec, ptr::null_mut(), 0)
+    );
+    is!(c, 1, cuGraphLaunch(ptr::null_mut(), s.stream));
+    is!(c, 1, cuGraphExecDestroy(ptr::null_mut()));
+    // Memory that is gone by then.
+    let gone = s.gpu.alloc(64);
+    let mut node = ptr::null_mut();
+    let fill = fill_params(gone, 1, 4);
+    is!(
+        c,
+        0,
+        cuGraphAddMemsetNode(
+            &raw mut node,
+            g,
+            ptr::null(),
+            0,
+            &raw const fill,
+            s.gpu.context
+        )
+    );
+    ok!(cuMemFree(gone));
+    is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn user_objects_live_as_long_as_what_refers_to_them() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let ended = AtomicU32::new(0);
+    let data = (&raw const ended).cast_mut().cast();
+    // Its end is told on another thread.
+    let wait = |expected: u32| {
+        for _ in 0..2000 {
+            if ended.load(Ordering::SeqCst) == expected {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        panic!("{} ended, not {expected}", ended.load(Ordering::SeqCst));
+    };
+    let mut object = ptr::null_mut();
+    is!(
+        c,
+        1,
+        cuUserObjectCreate(&raw mut object, data, Some(count), 1, 0)
+    );
+    is!(c, 1, cuUserObjectCreate(&raw mut object, data, None, 1, 1));
+    is!(
+        c,
+        1,
+        cuUserObjectCreate(&raw mut object, data, Some(count), 0, 1)
+    );
+    is!(
+        c,
+        0,
+        cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1)
+    );
+    is!(c, 0, cuUserObjectRetain(object, 2));
+    is!(c, 0, cuUserObjectRelease(object, 2));
+    is!(c, 1, cuUserObjectRetain(object, 0));
+    is!(c, 1, cuUserObjectRelease(object, 0));
+    let g = graph();
+    s.digit(g, &[], 1);
+    is!(c, 0, cuGraphRetainUserObject(g, object, 1, 0));
+    is!(c, 1, cuGraphRetainUserObject(g, object, 1, 5));
+    is!(c, 1, cuGraphRetainUserObject(g, ptr::null_mut(), 1, 0));
+    is!(c, 1, cuGraphReleaseUserObject(g, object, 0));
+    is!(c, 0, cuUserObjectRelease(object, 1));
+    let exec = instantiate(g);
+    let mut copy = ptr::null_mut();
+    is!(c, 0, cuGraphClone(&raw mut copy, g));
+    is!(c, 0, cuGraphDestroy(g));
+    is!(c, 0, cuGraphDestroy(copy));
+    assert_eq!(s.run(exec), 1);
+    assert_eq!(ended.load(Ordering::SeqCst), 0);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    wait(1);
+    // A reference that is handed over.
+    is!(
+        c,
+        0,
+        cuUserObjectCreate(&raw mut object, data, Some(count), 1, 1)
+    );
+    let g = graph();
+    is!(c, 0, cuGraphRetainUserObject(g, object, 1, 1));
+    is!(c, 0, cuGraphDestroy(g));
+    wait(2);
+}
