@@ -7,6 +7,7 @@
 mod common;
 
 mod argument_order;
+mod arrays;
 mod asynchronous;
 mod atomics;
 mod batches;
@@ -63,6 +64,7 @@ mod rare_instructions;
 mod start;
 mod stream_attributes;
 mod streams;
+mod textures;
 mod usage_counts;
 mod virtual_memory;
 mod warps;

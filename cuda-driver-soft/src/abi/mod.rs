@@ -7,6 +7,7 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod array;
 mod batch;
 mod beside;
 mod capture;
@@ -34,10 +35,12 @@ mod pool;
 mod process;
 mod real;
 mod rect;
+mod reference;
 mod stream;
 mod stream_attribute;
 mod table;
 mod tensor_map;
+mod texture;
 mod virtual_memory;
 
 pub use real::REAL;
