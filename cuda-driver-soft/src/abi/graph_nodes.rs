@@ -550,8 +550,10 @@ exports! {
             return Err(Error::INVALID_VALUE);
         }
         let asked = check_attribute(&CUlaunchAttribute { id, value, ..CUlaunchAttribute::default() })?;
-        if let Asked::Cluster(cluster) = asked {
-            kernel.ready.check_cluster(cluster)?;
+        match asked {
+            Asked::Cluster(cluster) => kernel.ready.check_cluster(cluster)?,
+            Asked::Event(_) => return Err(Error::NOT_SUPPORTED),
+            Asked::Cooperative(_) | Asked::Nothing => {}
         }
         let mut attributes = kernel.attributes.clone();
         attributes.insert(id.0, words(&value));
