@@ -47,6 +47,7 @@ for try in 1 2 3; do
         [ -d "$home/$driver" ] || missing+=("$line")
     done
     [ ${#missing[@]} = 0 ] && break
+    sleep $(((try - 1) * 5))
     lists || true
     for line in "${missing[@]}"; do
         fetch "${line% *}" "${line#* }" || echo "driver ${line% *} was not fetched (try $try of 3)" >&2

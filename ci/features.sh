@@ -12,6 +12,7 @@ if [ ! -x "$hack/bin/cargo-hack" ]; then
             echo "ci/features.sh: cargo-hack 0.6.46 could not be installed" >&2
             exit 75
         fi
+        sleep $((try * 5))
     done
 fi
 

@@ -18,7 +18,8 @@ download() {
             return 0
         fi
         # A stale package list names versions that are gone.
-        [ "$try" = 2 ] && apt-get update --quiet >/dev/null 2>&1
+        apt-get update --quiet >/dev/null 2>&1 || true
+        sleep $((try * 5))
     done
     echo "ci/msrv.sh: Debian's rustc-web $version could not be downloaded" >&2
     exit 75

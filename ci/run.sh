@@ -13,6 +13,8 @@ clone=$root/target/clean-clone
 log=$root/target/ci.log
 mkdir -p "$cache" "$root/target"
 : >"$log"
+# A registry that does not answer at once fails nothing.
+export CARGO_NET_RETRY=10
 
 failed=() skipped=() not_downloaded=() timed=()
 

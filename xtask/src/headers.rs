@@ -167,15 +167,15 @@ pub(crate) fn fetch(package: &Package) -> Result<PathBuf, String> {
     let file = folder.join(&**holds);
     if !file.is_file() {
         // Its own, since several processes may fetch the same.
-        let wheels = with_number(
-            &root()
-                .join(".cache/wheels")
-                .join(format!("{name}-{version}")),
-        );
+        let process = std::process::id();
+        let wheels = root()
+            .join(".cache/wheels")
+            .join(format!("{name}-{version}.{process}"));
         let pinned = format!("{name}=={version}");
         let mut failure = None;
         for pause in [0, 2, 10] {
             std::thread::sleep(std::time::Duration::from_secs(pause));
+            let _ = std::fs::remove_dir_all(&wheels);
             let wheel = download(&pinned, &wheels);
             let unpacked = wheel.and_then(|wheel| unpack(&wheel, &folder, &file));
             let _ = std::fs::remove_dir_all(&wheels);
@@ -253,33 +253,21 @@ fn download(pinned: &str, into: &Path) -> Result<PathBuf, String> {
 
 /// Unpacks a package in one step, since another process may be doing the same, or be looking for `file` there.
 fn unpack(wheel: &Path, into: &Path, file: &Path) -> Result<(), String> {
-    let fresh = with_number(into);
-    let _ = std::fs::remove_dir_all(&fresh);
-    let unpacked = command(
+    let fresh = wheel.with_extension("unpacked");
+    command(
         Command::new("python3")
             .args(["-m", "zipfile", "-e"])
             .arg(wheel)
             .arg(&fresh),
-    );
-    let placed = unpacked.and_then(|()| {
-        if file.is_file() {
-            return Ok(()); // the other process was faster
-        }
-        let _ = std::fs::remove_dir_all(into);
-        match std::fs::rename(&fresh, into) {
-            Err(error) if !file.is_file() => Err(format!("{}: {error}", into.display())),
-            _ => Ok(()),
-        }
-    });
-    let _ = std::fs::remove_dir_all(&fresh);
-    placed
-}
-
-/// A name beside this one that no other process uses.
-fn with_number(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    name.into()
+    )?;
+    if file.is_file() {
+        return Ok(()); // the other process was faster
+    }
+    let _ = std::fs::remove_dir_all(into);
+    match std::fs::rename(&fresh, into) {
+        Err(error) if !file.is_file() => Err(format!("{}: {error}", into.display())),
+        _ => Ok(()),
+    }
 }
 
 fn command(command: &mut Command) -> Result<(), String> {
