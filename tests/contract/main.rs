@@ -7,6 +7,7 @@
 mod common;
 
 mod argument_order;
+mod arrays;
 mod asynchronous;
 mod atomics;
 mod blocking;
@@ -60,6 +61,7 @@ mod process_exit;
 mod rare_instructions;
 mod start;
 mod streams;
+mod textures;
 mod usage_counts;
 mod virtual_memory;
 mod warps;

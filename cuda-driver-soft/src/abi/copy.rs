@@ -60,7 +60,7 @@ impl Copy {
         let place = |base| match base {
             Base::Device(address) => Place::device(address, self.bytes as u64),
             Base::Host(address) | Base::Unified(address) => anywhere(self.c, address, self.bytes),
-            Base::Nothing => Err(Error::INVALID_VALUE),
+            Base::Array(..) | Base::Nothing => Err(Error::INVALID_VALUE),
         };
         let (to, from) = (place(self.to)?, place(self.from)?);
         copy(to, from, self.bytes as u64, &stream, self.waits)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cuda_driver_sys::{
     CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
-    CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphEdgeData, CUgraphNode,
+    CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphEdgeData, CUgraphNode,
     CUgraphNodeParams, CUkernel, CUkernelNodeAttrID, CUkernelNodeAttrValue, CUlaunchAttribute,
     CUmemorytype, CUstreamBatchMemOpParams,
 };
@@ -263,7 +263,12 @@ pub(super) fn copy_params(node: &CopyNode) -> CUDA_MEMCPY3D {
     let kind = |side: &Side| match side.base {
         Base::Host(_) => CUmemorytype::CU_MEMORYTYPE_HOST,
         Base::Unified(_) => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
+        Base::Array(..) => CUmemorytype::CU_MEMORYTYPE_ARRAY,
         _ => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+    };
+    let array = |side: &Side| match side.base {
+        Base::Array(handle, _) => handle as CUarray,
+        _ => std::ptr::null_mut(),
     };
     let (to, from) = (&node.to, &node.from);
     CUDA_MEMCPY3D {
@@ -273,6 +278,7 @@ pub(super) fn copy_params(node: &CopyNode) -> CUDA_MEMCPY3D {
         srcMemoryType: kind(from),
         srcHost: host(from) as *const c_void,
         srcDevice: device(from),
+        srcArray: array(from),
         srcPitch: from.pitch as usize,
         srcHeight: from.rows as usize,
         dstXInBytes: to.offset[0] as usize,
@@ -281,6 +287,7 @@ pub(super) fn copy_params(node: &CopyNode) -> CUDA_MEMCPY3D {
         dstMemoryType: kind(to),
         dstHost: host(to) as *mut c_void,
         dstDevice: device(to),
+        dstArray: array(to),
         dstPitch: to.pitch as usize,
         dstHeight: to.rows as usize,
         WidthInBytes: node.extent.width as usize,

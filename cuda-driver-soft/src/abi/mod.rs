@@ -7,6 +7,7 @@
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
+mod array;
 mod beside;
 mod capture;
 mod context;
@@ -33,9 +34,11 @@ mod pool;
 mod process;
 mod real;
 mod rect;
+mod reference;
 mod stream;
 mod table;
 mod tensor_map;
+mod texture;
 mod virtual_memory;
 
 pub use real::REAL;

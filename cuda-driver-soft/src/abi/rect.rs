@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use cuda_driver_sys::{
-    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUdeviceptr, CUmemorytype, CUstream,
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUdeviceptr, CUmemorytype, CUstream,
 };
 
 use super::args::Caller;
@@ -17,12 +17,15 @@ use crate::driver::{context, profile};
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();
 
-fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr) -> Base {
+/// Where an array is given, and which level of it.
+type InArray = (CUarray, u32);
+
+fn base(kind: CUmemorytype, host: *const c_void, device: CUdeviceptr, array: InArray) -> Base {
     match kind {
         CUmemorytype::CU_MEMORYTYPE_HOST => Base::Host(host as u64),
         CUmemorytype::CU_MEMORYTYPE_DEVICE => Base::Device(device),
         CUmemorytype::CU_MEMORYTYPE_UNIFIED => Base::Unified(device),
-        // There are no arrays that a handle could name.
+        CUmemorytype::CU_MEMORYTYPE_ARRAY => Base::Array(array.0 as usize, array.1),
         _ => Base::Nothing,
     }
 }
@@ -52,8 +55,8 @@ fn run(
 
 fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sides> {
     let copy = c.read(copy)?;
-    let side = |kind, host, device, x: usize, y: usize, pitch: usize| Side {
-        base: base(kind, host, device),
+    let side = |kind, host, device, array, x: usize, y: usize, pitch: usize| Side {
+        base: base(kind, host, device, (array, 0)),
         offset: [x as u64, y as u64, 0],
         pitch: pitch as u64,
         rows: 0,
@@ -63,6 +66,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
             copy.dstMemoryType,
             copy.dstHost.cast_const(),
             copy.dstDevice,
+            copy.dstArray,
             copy.dstXInBytes,
             copy.dstY,
             copy.dstPitch,
@@ -71,6 +75,7 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
             copy.srcMemoryType,
             copy.srcHost,
             copy.srcDevice,
+            copy.srcArray,
             copy.srcXInBytes,
             copy.srcY,
             copy.srcPitch,
@@ -100,13 +105,19 @@ macro_rules! sides_of_box {
                     copy.dstMemoryType,
                     copy.dstHost.cast_const(),
                     copy.dstDevice,
+                    (copy.dstArray, copy.dstLOD as u32),
                 ),
                 offset: [copy.dstXInBytes as u64, copy.dstY as u64, copy.dstZ as u64],
                 pitch: copy.dstPitch as u64,
                 rows: copy.dstHeight as u64,
             },
             from: Side {
-                base: base(copy.srcMemoryType, copy.srcHost, copy.srcDevice),
+                base: base(
+                    copy.srcMemoryType,
+                    copy.srcHost,
+                    copy.srcDevice,
+                    (copy.srcArray, copy.srcLOD as u32),
+                ),
                 offset: [copy.srcXInBytes as u64, copy.srcY as u64, copy.srcZ as u64],
                 pitch: copy.srcPitch as u64,
                 rows: copy.srcHeight as u64,

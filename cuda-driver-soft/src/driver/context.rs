@@ -380,6 +380,8 @@ impl Context {
         self.drain();
         self.alive.store(false, Relaxed);
         super::module::unload_all_of(self);
+        super::texture::forget_all_of(self);
+        super::array::forget_all_of(self);
         super::memory::release_all_of(self);
     }
 }

@@ -41,10 +41,10 @@ pub(crate) fn find(address: u64) -> Option<Allocation> {
     space().find(address).filter(is_for_calls)
 }
 
-/// What kernels allocate is theirs: the host has no access to it. And what a stream is to free is gone for every call from
+/// What kernels allocate is theirs, and arrays have handles: the host has no access to either by an address. And what a stream is to free is gone for every call from
 /// then on, as recorded, though work that was queued before still finds it.
 fn is_for_calls(allocation: &Allocation) -> bool {
-    allocation.kind != Kind::Heap && !pool::is_leaving(allocation)
+    !matches!(allocation.kind, Kind::Heap | Kind::Array) && !pool::is_leaving(allocation)
 }
 
 /// Who owns memory of a device that is no context's. No context has this number.

@@ -4,6 +4,7 @@
 //! [`work`] the order of asynchronous work; [`capture`] turns it into the nodes of a [`graph`]. The other files are the groups of the manual. Handles are numbers that are
 //! looked up ([`handle`]), never addresses that are followed.
 
+pub(crate) mod array;
 pub(crate) mod attribute;
 pub(crate) mod capture;
 pub(crate) mod cluster;
@@ -32,8 +33,10 @@ pub(crate) mod pool;
 pub(crate) mod process;
 pub(crate) mod profile;
 pub(crate) mod rect;
+pub(crate) mod reference;
 pub(crate) mod stream;
 pub(crate) mod tensor_map;
+pub(crate) mod texture;
 pub(crate) mod virtual_memory;
 pub(crate) mod work;
 pub(crate) mod workers;

@@ -9,6 +9,7 @@ use super::function::{self, Function};
 use super::jit::{self, Log};
 use super::memory;
 use super::process::{driver, driver_without_fault, observe_fault};
+use super::reference;
 use crate::exec::Program;
 use crate::image::Image;
 use crate::ir;
@@ -23,6 +24,8 @@ pub(crate) struct Module {
     pub(crate) program: Arc<Program>,
     /// Handles of the functions that were asked for.
     functions: Mutex<BTreeMap<String, usize>>,
+    /// Handles of the texture and surface references that were asked for.
+    references: Mutex<BTreeMap<String, usize>>,
 }
 
 /// The living module of this handle.
@@ -64,14 +67,17 @@ pub(crate) fn instantiate(
             crate::exec::LoadError::BadInitializer { .. } => Error::INVALID_PTX,
         }
     })?;
-    Ok(driver()?.modules.insert_with(|handle| Module {
+    let module = driver()?.modules.insert_with(|handle| Module {
         handle,
         context: Arc::downgrade(context),
         context_id: context.id(),
         of_library,
         program,
         functions: Mutex::default(),
-    }))
+        references: Mutex::default(),
+    });
+    reference::begin(&module);
+    Ok(module)
 }
 
 /// `cuModuleUnload`: waits for the work of its context.
@@ -90,6 +96,14 @@ fn remove(module: &Module) -> Result<()> {
     for function in module.functions().values() {
         let _ = driver.functions.remove(*function);
     }
+    let references = module
+        .references
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for reference in references.values() {
+        let _ = driver.references.remove(*reference);
+    }
+    reference::end(module);
     driver
         .modules
         .remove(module.handle)
@@ -134,12 +148,32 @@ impl Module {
         Ok(function.handle)
     }
 
+    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: the same handle each time.
+    pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
+        let mut references = self
+            .references
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = references.get(name)
+            && reference::bound(*handle, surface).is_ok()
+        {
+            return Ok(*handle);
+        }
+        let handle = reference::of_variable(self, name, surface)?;
+        references.insert(name.into(), handle);
+        Ok(handle)
+    }
+
     /// `cuModuleGetGlobal`: address and size in bytes.
     pub(crate) fn global(&self, name: &str) -> Result<(u64, u64)> {
         if name.is_empty() {
             return Err(Error::INVALID_VALUE);
         }
-        if self.program.kernel(name).is_some() {
+        let variables = &self.program.module().variables;
+        let opaque = variables
+            .iter()
+            .any(|v| v.name == name && v.opaque.is_some());
+        if opaque || self.program.kernel(name).is_some() {
             return Err(Error::INVALID_VALUE);
         }
         self.program.global(name).ok_or_else(|| {

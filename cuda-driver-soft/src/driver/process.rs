@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::array::{Array, Mipmap};
 use super::context::Context;
 use super::device::{self, Device};
 use super::error::{Error, Result};
@@ -15,6 +16,7 @@ use super::library::{Kernel, Library};
 use super::link::Linker;
 use super::module::Module;
 use super::pool::Pool;
+use super::reference::Reference;
 use super::stream::Stream;
 use super::virtual_memory::Generic;
 use super::workers::{graph, in_host_function};
@@ -31,6 +33,9 @@ pub(crate) struct Driver {
     pub(crate) kernels: Table<Kernel>,
     pub(crate) linkers: Table<Linker>,
     pub(crate) pools: Table<Pool>,
+    pub(crate) arrays: Table<Array>,
+    pub(crate) mipmaps: Table<Mipmap>,
+    pub(crate) references: Table<Reference>,
     pub(crate) generics: Table<Generic>,
     pub(crate) graph_execs: Table<Exec>,
     pub(crate) user_objects: Table<UserObject>,
@@ -102,6 +107,9 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
         kernels: Table::new(Kind::Kernel),
         linkers: Table::new(Kind::Linker),
         pools: Table::new(Kind::Pool),
+        arrays: Table::new(Kind::Array),
+        mipmaps: Table::new(Kind::Mipmap),
+        references: Table::new(Kind::Reference),
         generics: Table::new(Kind::Generic),
         graph_execs: Table::new(Kind::GraphExec),
         user_objects: Table::new(Kind::UserObject),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::array;
 use super::capture;
 use super::copy::{self, Done, Waits};
 use super::error::{Error, Result};
@@ -9,7 +10,7 @@ use super::graph::node::{Action, CopyNode};
 use super::memory::Place;
 use super::stream::StreamRef;
 use crate::memory::host::HostRange;
-use crate::memory::space;
+use crate::memory::{Allocation, space};
 
 /// How much is copied: bytes of a row, rows of a slice, slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(crate) enum Base {
     Host(u64),
     /// Whatever lies at this address.
     Unified(u64),
+    /// The array of this handle; with a level that is not 0 none.
+    Array(usize, u32),
     /// No kind of memory that there is.
     Nothing,
 }
@@ -50,6 +53,8 @@ pub(crate) struct Region {
     bytes: u64,
     /// Memory of the program, as who made the call vouched for it.
     host: Option<HostRange>,
+    /// Memory of an array.
+    texels: Option<Allocation>,
     pitch: u64,
     slice: u64,
 }
@@ -79,6 +84,9 @@ impl Side {
         extent: Extent,
         host: &impl Fn(u64, u64) -> HostRange,
     ) -> Result<Region> {
+        if let Base::Array(handle, level) = self.base {
+            return self.in_array(extent, handle, level);
+        }
         let [x, y, z] = self.offset;
         let overflow = Error::INVALID_VALUE;
         let row = x.checked_add(extent.width).ok_or(overflow)?;
@@ -112,14 +120,48 @@ impl Side {
                 Base::Unified(address(base)?),
                 Some(host(address(base)?, bytes)),
             ),
-            Base::Nothing => return Err(Error::INVALID_VALUE),
+            Base::Array(..) | Base::Nothing => return Err(Error::INVALID_VALUE),
         };
         Ok(Region {
             base,
             bytes,
             host,
+            texels: None,
             pitch,
             slice,
+        })
+    }
+}
+
+impl Side {
+    /// Finds the part of an array, whose pitch and rows are its own. As recorded, it may begin and end inside of texels.
+    fn in_array(&self, extent: Extent, handle: usize, level: u32) -> Result<Region> {
+        if handle == 0 || level != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let array = array::get(handle)?;
+        let plane = array.image.levels[0];
+        let [_, rows, slices] = plane.size;
+        let ends = [plane.pitch, rows.into(), slices.into()];
+        let parts = [extent.width, extent.height, extent.depth];
+        for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {
+            if begin.checked_add(part).is_none_or(|last| last > end) {
+                crate::log!(
+                    "a copy of {parts:?} at {:?} of an array of {ends:?}",
+                    self.offset
+                );
+                return Err(Error::INVALID_VALUE);
+            }
+        }
+        let [x, y, z] = self.offset;
+        let last = (extent.depth - 1) * plane.slice + (extent.height - 1) * plane.pitch;
+        Ok(Region {
+            base: Base::Device(plane.address + z * plane.slice + y * plane.pitch + x),
+            bytes: last + extent.width,
+            host: None,
+            texels: Some(array.memory),
+            pitch: plane.pitch,
+            slice: plane.slice,
         })
     }
 }
@@ -131,14 +173,17 @@ impl Region {
             Base::Device(address) | Base::Host(address) | Base::Unified(address) => {
                 (address, self.bytes)
             }
-            Base::Nothing => (0, 0),
+            Base::Array(..) | Base::Nothing => (0, 0),
         }
     }
 
     /// Finds the memory.
     pub(crate) fn locate(&self) -> Result<Located> {
         let place = match (self.base, self.host) {
-            (Base::Device(address), _) => Place::device(address, self.bytes)?,
+            (Base::Device(address), _) => match self.texels {
+                Some(memory) => Place::Device(memory, address),
+                None => Place::device(address, self.bytes)?,
+            },
             (_, Some(host)) => Place::of(host, self.bytes)?,
             _ => return Err(Error::INVALID_VALUE),
         };

@@ -3,6 +3,7 @@
 use super::isa::Handler;
 use super::ops::collective::{Collective, Operands};
 use super::ops::matrix::Matrix;
+use super::ops::texture::Texture;
 use super::registers::{PREDICATE_BYTES, Slot, WIDEST_ROW};
 use crate::ir::{FuncId, RegClass, Special, VarId};
 use std::fmt;
@@ -82,6 +83,8 @@ pub(crate) enum Action {
     Collective(Collective, Operands),
     /// `mma` and the like, which all lanes of a warp do together.
     Matrix(Box<Matrix>),
+    /// `tex`, `suld` and their kin.
+    Texture(Box<Texture>),
     /// `alloca` and its kin.
     Stack(Stack),
 }

@@ -29,6 +29,7 @@ pub(crate) mod stack;
 pub(crate) mod tensor_map;
 #[cfg(test)]
 mod tests;
+pub(crate) mod texture;
 mod warp;
 pub(crate) mod window;
 mod worker;

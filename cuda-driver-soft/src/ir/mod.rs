@@ -8,6 +8,7 @@
 mod body;
 mod display;
 mod op;
+mod texture;
 mod types;
 mod video;
 
@@ -16,6 +17,7 @@ pub use body::{
     Special,
 };
 pub use op::*;
+pub use texture::*;
 pub use types::*;
 pub use video::*;
 
@@ -84,6 +86,8 @@ pub struct Variable {
     pub relocs: Vec<Reloc>,
     /// `.attribute(.managed)`.
     pub managed: bool,
+    /// `.texref` and its like: what the driver binds, and where its handle is.
+    pub opaque: Option<Opaque>,
 }
 
 /// An address inside a variable's initial value.

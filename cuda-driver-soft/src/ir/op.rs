@@ -3,6 +3,7 @@
 //! Operand order is the manual's. `d`, `a`, `b`, `c` below are its names for destination and sources. Types are those
 //! written in the instruction; registers may be wider where the manual allows it (`ld`, `st`, `cvt`).
 
+use super::texture::{Opaque, Query, Surface, Tex};
 use super::types::*;
 use super::video::VideoInst;
 use super::{BarOp, CallSlot, Callee, InstId};
@@ -450,6 +451,17 @@ pub enum Op {
         column: bool,
         space: Space,
     },
+    /// `tex`, `tld4`
+    Tex(Tex),
+    /// `suld`, `sust`, `sured`
+    Surface(Surface),
+    /// `txq`, and `suq` with `surface`: source 0 is the handle, source 1 the level if there is one.
+    Query {
+        query: Query,
+        surface: bool,
+    },
+    /// `istypep p, a`
+    Istypep(Opaque),
     /// `nanosleep.u32 t`
     Nanosleep,
     /// An instruction that does nothing here: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt` without debugger.

@@ -33,6 +33,8 @@ pub enum Kind {
     Constant,
     /// What a kernel got from `malloc`.
     Heap,
+    /// Texels of an array.
+    Array,
     /// A mapping of [`Physical`] memory.
     Mapped,
 }
@@ -57,7 +59,9 @@ impl Kind {
     /// What an allocation of this kind is taken from, and counted in.
     fn pool(self) -> Option<Pool> {
         match self {
-            Kind::Device | Kind::Managed | Kind::Global | Kind::Constant => Some(Pool::Device),
+            Kind::Device | Kind::Managed | Kind::Global | Kind::Constant | Kind::Array => {
+                Some(Pool::Device)
+            }
             Kind::Heap => Some(Pool::Heap),
             // What is mapped was counted when it was made.
             Kind::Pinned | Kind::Registered | Kind::Mapped => None,

@@ -1,7 +1,7 @@
 //! The module as it is written: flat vectors, nothing resolved.
 
 use super::names::{Name, Names};
-use crate::ir::{Directives, Linkage, Target, Type};
+use crate::ir::{Directives, Linkage, Opaque, Target, Type};
 use std::ops::Range;
 
 /// A range of [`Ast::operands`].
@@ -90,10 +90,8 @@ pub(super) enum DeclSpace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeclType {
     Scalar(Type),
-    /// `.texref`, `.surfref`
-    Opaque,
-    /// `.samplerref`
-    Sampler,
+    /// `.texref`, `.surfref`, `.samplerref`
+    Opaque(Opaque),
 }
 
 impl DeclType {
@@ -101,7 +99,7 @@ impl DeclType {
     pub(super) fn size(self) -> u32 {
         match self {
             DeclType::Scalar(ty) => ty.size(),
-            DeclType::Opaque | DeclType::Sampler => 8,
+            DeclType::Opaque(_) => 8,
         }
     }
 }

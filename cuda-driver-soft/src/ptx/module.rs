@@ -20,6 +20,8 @@ pub(super) struct Unit {
     pub(super) globals: FastMap<Name, Global>,
     pub(super) functions: Vec<Signature>,
     pub(super) spaces: Vec<Space>,
+    /// Of each variable, whether it stands for a texture or a surface.
+    pub(super) opaques: Vec<Option<ir::Opaque>>,
     /// The module variable that a `.shared`, `.global` or `.const` declaration inside a function became, by its index
     /// in [`Ast::vars`].
     pub(super) statics: FastMap<u32, VarId>,
@@ -120,6 +122,7 @@ pub(super) fn build(
         globals,
         functions,
         spaces: variables.iter().map(|v| v.space).collect(),
+        opaques: variables.iter().map(|v| v.opaque).collect(),
         statics,
         forms: (0..ast.opcodes.len()).map(|_| OnceLock::new()).collect(),
         ast,
@@ -295,7 +298,7 @@ pub(super) fn parameters(unit: &Unit, range: &std::ops::Range<u32>) -> Vec<ir::P
             align,
             ty: match var.ty {
                 DeclType::Scalar(ty) => ty,
-                DeclType::Opaque | DeclType::Sampler => Type::B64,
+                DeclType::Opaque(_) => Type::B64,
             },
         };
         offset += size;
@@ -374,7 +377,7 @@ impl Builder<'_> {
             let message = ".common variables must be declared in .global space";
             self.error(var.pos, message.to_owned());
         }
-        if var.ty == DeclType::Sampler && !ast.independent_textures {
+        if var.ty == DeclType::Opaque(ir::Opaque::Sampler) && !ast.independent_textures {
             let message = "Instruction or declaration violates .target texmode_unified setting";
             self.error(var.pos, message.to_owned());
         }
@@ -483,6 +486,12 @@ impl Builder<'_> {
             init: Vec::new(),
             relocs: Vec::new(),
             managed: var.managed,
+            opaque: match (var.ty, var.space) {
+                (DeclType::Opaque(opaque), _) => Some(opaque),
+                // The old spelling.
+                (_, DeclSpace::Tex) => Some(ir::Opaque::Texture),
+                _ => None,
+            },
         };
         match &var.init {
             Some(init)

@@ -7,7 +7,7 @@ use super::super::ops::{self, Form, control, logic, mov};
 use super::super::registers::Slot;
 use super::super::window;
 use super::builder::Builder;
-use super::{CannotRun, asynchronous, atomic, is_control, matrix, stack};
+use super::{CannotRun, asynchronous, atomic, is_control, matrix, stack, texture};
 use crate::ir::{
     Address, BarOp, BoolOp, CallSlot, Callee, Compare, Inst, MemMods, Op, Operand, Reg, RegClass,
     Space, Type, VideoInst,
@@ -80,6 +80,7 @@ fn one(b: &mut Builder<'_>, inst: &Inst) -> Option<()> {
         Op::Bulk { .. } => asynchronous::bulk(b, inst)?,
         Op::Mbarrier { op, space } => asynchronous::mbarrier(b, inst, *op, *space)?,
         op if matrix::is(op) => matrix::lower(b, inst)?,
+        op if texture::is(op) => texture::lower(b, inst)?,
         Op::Atom { op, mem } => atomic::lower(b, inst, *op, mem, true)?,
         Op::Red { op, mem } => atomic::lower(b, inst, *op, mem, false)?,
         Op::Alloca | Op::Stacksave | Op::Stackrestore => stack::lower(b, inst)?,

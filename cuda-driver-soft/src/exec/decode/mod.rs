@@ -19,6 +19,7 @@ mod lower;
 mod matrix;
 mod order;
 mod stack;
+mod texture;
 
 use super::code::Code;
 use super::isa::Isa;
@@ -95,5 +96,6 @@ fn is_control(op: &Op) -> bool {
             | Op::Stacksave
             | Op::Stackrestore
     ) || matrix::is(op)
+        || texture::is(op)
         || Collective::of(op).is_some()
 }

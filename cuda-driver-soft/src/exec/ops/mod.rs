@@ -17,6 +17,7 @@
 //! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
 //! | `matrix`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
 //! | `collective` | shfl vote match redux elect activemask bar.warp |
+//! | `texture`, `surface` | tex tld4 txq istypep; suld sust sured suq |
 //! | `video` | vadd … vset4 |
 //! | `affine`, `memory::affine` | what converged warps compute once for all lanes, and the addresses that come of it |
 //! | `control` | bra and the other branches, trap; what is left to the scheduler |
@@ -44,6 +45,8 @@ pub(crate) mod mods;
 pub(crate) mod mov;
 mod product;
 mod shapes;
+mod surface;
+pub(crate) mod texture;
 pub(crate) mod video;
 mod wgmma;
 

@@ -23,6 +23,7 @@
 //! | `approx` | rcp sqrt rsqrt sin cos lg2 ex2 tanh with .approx, div.approx, div.full |
 //! | `bits`, `carry` | bfe bfi bfind bmsk brev clz popc fns prmt szext dp2a dp4a; add.cc addc sub.cc subc mad.cc madc |
 //! | `atomic` | what atom and red compute, where no other instruction does |
+//! | `texture` | which texels tex and tld4 read, and what comes of them; what sust.p stores |
 //! | `video` | vadd vsub vabsdiff vmin vmax vshl vshr vset vmad, and the forms for two and four elements |
 //! | `affine` | integer instructions on rows in which each lane has the same step to the next |
 //! | `round`, `elementary` | the one place where an exact value becomes a rounded one; functions in f64 below `approx` |
@@ -42,6 +43,7 @@ pub mod logic;
 pub mod matrix;
 pub mod mbarrier;
 pub(crate) mod round;
+pub mod texture;
 pub mod video;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::held::Held;
 use super::lanes::{self, Mask};
 use super::machine::Machine;
 use super::ops::collective::Collective;
-use super::ops::matrix;
+use super::ops::{matrix, texture};
 use super::run::{Event, run};
 use crate::ir::{BarOp, FuncId};
 use crate::memory::buffer::LocalMemory;
@@ -571,6 +571,13 @@ impl Warp {
                     wait: Wait::Warp,
                 });
                 self.do_together(m, frames)?;
+            }
+            Action::Texture(call) => {
+                let Some(frame) = self.frames[split.frame as usize].as_mut() else {
+                    return Ok(0);
+                };
+                texture::run(m, &mut frame.file, call, split.mask).map_err(|()| line)?;
+                self.push(after);
             }
             Action::Stack(what) => {
                 self.stack(m, split, *what).map_err(|()| line)?;

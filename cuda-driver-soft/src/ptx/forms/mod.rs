@@ -39,6 +39,7 @@ mod memory;
 mod mods;
 mod movement;
 mod samples;
+mod texture;
 mod video;
 mod wgmma;
 
@@ -105,6 +106,8 @@ pub(super) enum Made {
     Lop3(Option<BoolOp>),
     /// `cvta space d, a`, whose source may be a variable.
     Cvta(Op),
+    /// `tex`, `suld` and their kin: the address operand is a handle, perhaps with coordinates.
+    Texture(Op),
     /// A video instruction, whose operands may have selectors.
     Video(VideoInst),
     /// `wgmma.mma_async`: the accumulator is read too, and constants go into the operation.
@@ -269,6 +272,8 @@ const SINCE: &[(&str, &str, u32, u32)] = &[
     ("", ".shared::cluster", 78, 90),
     ("", ".param::entry", 83, 0),
     ("", ".b128", 83, 70),
+    ("tex", ".f16", 42, 53),
+    ("tex", ".f16x2", 42, 53),
     ("", ".weak", 60, 70),
     ("", ".relaxed", 60, 70),
     ("", ".acquire", 60, 70),
@@ -312,6 +317,11 @@ const FIRST: &[(&str, &[&str])] = &[
     ("st", &[".async"]),
     ("red", &[".async"]),
     ("mbarrier", &[".init", ".inval", ".expect_tx", ".complete_tx", ".arrive", ".arrive_drop", ".test_wait", ".try_wait", ".pending_count"]),
+    ("tex", &[".base", ".level", ".grad"]),
+    ("txq", &[".level"]),
+    ("suld", &[".b"]),
+    ("sust", &[".b", ".p"]),
+    ("sured", &[".b", ".p"]),
     ("bar", &[".cta", ".warp", ".sync", ".arrive", ".red"]),
     ("barrier", &[".cta", ".cluster", ".wait", ".sync", ".arrive", ".red"]),
     ("wgmma", &[".fence", ".mma_async", ".commit_group", ".wait_group"]),
@@ -356,6 +366,7 @@ fn table() -> &'static Table {
             matrix::ROWS,
             wgmma::ROWS,
             video::ROWS,
+            texture::ROWS,
         ];
         let rows: Vec<&'static Row> = groups.into_iter().flatten().collect();
         let mut roots: FastMap<&'static str, Vec<Compiled>> = FastMap::default();

@@ -107,6 +107,8 @@ const KNOWN: &[&str] = &[
     ".load", ".store", ".mma", ".a", ".b", ".c", ".d", ".po", ".shr7", ".shr15",
     ".async::generic", ".reduce", ".bulk", ".prefetch", ".bulk_group", ".read", ".mbarrier::complete_tx::bytes", ".multicast::cluster",
     ".fractional", ".range", ".cvt", ".L2::evict_unchanged",
+    ".1d", ".2d", ".3d", ".a1d", ".a2d", ".cube", ".acube", ".base", ".level", ".grad", ".r", ".g", ".p", ".trap", ".zero",
+    ".width", ".height", ".depth", ".texref", ".samplerref", ".surfref",
     ".fence", ".mma_async",
 ];
 

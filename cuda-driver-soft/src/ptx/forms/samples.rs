@@ -36,6 +36,7 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
                         | Made::Cvta(op)
                         | Made::Pointers(op)
                         | Made::Told(op)
+                        | Made::Texture(op)
                         | Made::Carry { op, .. } => Some(op),
                         Made::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
                         Made::Video(inst) => Some(Op::Video(inst)),
@@ -184,6 +185,24 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
             _ => "5",
         }
         .to_owned(),
-        Role::Address => "[%rd1]".to_owned(),
+        Role::Address => match coordinates(opcode) {
+            Some(coordinates) => format!("[%rd1, {coordinates}]"),
+            None => "[%rd1]".to_owned(),
+        },
     }
+}
+
+/// What a texture or surface is read at.
+fn coordinates(opcode: &str) -> Option<&'static str> {
+    let (root, _) = opcode.split_once('.')?;
+    if !matches!(root, "tex" | "tld4" | "suld" | "sust" | "sured") {
+        return None;
+    }
+    let modifiers = mods::split(&opcode[root.len()..]);
+    let written = super::texture::geometry(&super::Mods::new(&modifiers)).written();
+    Some(match written {
+        1 => "{%r1}",
+        2 => "{%r1, %r2}",
+        _ => "{%r1, %r2, %r3, %r4}",
+    })
 }

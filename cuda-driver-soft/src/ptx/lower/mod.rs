@@ -11,6 +11,7 @@ mod memory;
 mod operands;
 mod ranges;
 mod subscript;
+mod texture;
 mod video;
 mod wgmma;
 
@@ -545,6 +546,7 @@ impl<'u> Walker<'u> {
                 self.srcs = vec![Operand::Imm(*value)];
                 self.emit(inst, Op::Mov { ty: Type::B64 });
             }
+            Made::Texture(op) => self.texture(inst, op, address),
             Made::Cvta(op) => self.cvta(inst, op, operands),
             Made::Lop3(bool_op) => {
                 // The table is the fourth source.

@@ -208,7 +208,20 @@ impl Walker<'_> {
     pub(super) fn operand(&mut self, index: usize, operand: &Source, spec: &Spec) {
         let braces = spec.braces && matches!(operand.kind, OperandKind::Vector(_));
         if spec.vec > 1 || braces {
-            return self.vector(index, operand, spec);
+            return match (spec.role, operand.kind) {
+                (Role::DestPair, OperandKind::Pair(span)) => {
+                    self.vector_and_predicate(index, span, spec);
+                }
+                (Role::DestPair, _) => self.vector(
+                    index,
+                    operand,
+                    &Spec {
+                        role: Role::Dest,
+                        ..*spec
+                    },
+                ),
+                _ => self.vector(index, operand, spec),
+            };
         }
         self.faults.mismatch |= spec.always_braces;
         match (spec.role, operand.kind) {
@@ -420,6 +433,22 @@ impl Walker<'_> {
     }
 
     /// `{a, b}`, or a vector register: one operand per element.
+    /// `{a, b, c, d}|p`
+    fn vector_and_predicate(&mut self, index: usize, span: Span, spec: &Spec) {
+        let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+        if let [vector, predicate] = parts {
+            self.vector(
+                index,
+                vector,
+                &Spec {
+                    role: Role::Dest,
+                    ..*spec
+                },
+            );
+            self.destination(index, predicate, &dest(Type::Pred, true));
+        }
+    }
+
     fn vector(&mut self, index: usize, operand: &Source, spec: &Spec) {
         let unit = self.unit;
         let element = Spec {

@@ -1,7 +1,7 @@
 //! Variable, register and parameter declarations, and initial values.
 
 use super::{Parser, Result, expr::Value};
-use crate::ir::{Linkage, Type};
+use crate::ir::{Linkage, Opaque, Type};
 use crate::ptx::ast::*;
 use crate::ptx::diagnostics::Severity;
 use crate::ptx::lexer::Kind;
@@ -33,8 +33,9 @@ fn decl_type(text: &[u8]) -> Option<DeclType> {
         b".f16x2" => F16x2,
         b".f32" => F32,
         b".f64" => F64,
-        b".texref" | b".surfref" => return Some(DeclType::Opaque),
-        b".samplerref" => return Some(DeclType::Sampler),
+        b".texref" => return Some(DeclType::Opaque(Opaque::Texture)),
+        b".surfref" => return Some(DeclType::Opaque(Opaque::Surface)),
+        b".samplerref" => return Some(DeclType::Opaque(Opaque::Sampler)),
         _ => return None,
     }))
 }
@@ -67,7 +68,7 @@ impl Parser<'_> {
             linkage,
             align: None,
             vec: 1,
-            ty: DeclType::Opaque,
+            ty: DeclType::Scalar(Type::B8),
             name: Name::SINK,
             count: None,
             dims: Vec::new(),
@@ -117,7 +118,7 @@ impl Parser<'_> {
                             DeclType::Scalar(Type::F16x2) => {
                                 self.require(self.pos(), ".f16x2 packed data-type", 42, 53);
                             }
-                            DeclType::Opaque | DeclType::Sampler => {
+                            DeclType::Opaque(_) => {
                                 self.require(self.pos(), "opaque type", 15, 0);
                             }
                             DeclType::Scalar(_) => {}

@@ -259,7 +259,8 @@ impl Parser<'_> {
                     }
                 }
                 self.expect(b'}')?;
-                OperandKind::Vector(self.close_list(base))
+                let kind = OperandKind::Vector(self.close_list(base));
+                self.perhaps_pair(kind, pos)?
             }
             Kind::Punct(b'[') => self.address()?,
             Kind::Punct(b'!') => {
@@ -363,6 +364,11 @@ impl Parser<'_> {
                 _ => OperandKind::Name(name, Selector::None),
             }
         };
+        self.perhaps_pair(kind, pos)
+    }
+
+    /// `a|p`, if that is what follows.
+    fn perhaps_pair(&mut self, kind: OperandKind, pos: Pos) -> Result<OperandKind> {
         if !self.accept(b'|') {
             return Ok(kind);
         }

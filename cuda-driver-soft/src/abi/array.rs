@@ -1,0 +1,272 @@
+//! Arrays and mipmapped arrays, and copies of bytes to and from them.
+
+use std::ffi::{c_uint, c_void};
+
+use cuda_driver_sys::{
+    CUDA_ARRAY_DESCRIPTOR, CUDA_ARRAY_DESCRIPTOR_v1, CUDA_ARRAY_MEMORY_REQUIREMENTS,
+    CUDA_ARRAY_SPARSE_PROPERTIES, CUDA_ARRAY3D_DESCRIPTOR, CUDA_ARRAY3D_DESCRIPTOR_v1, CUarray,
+    CUarray_format, CUdevice, CUdeviceptr, CUmipmappedArray, CUstream,
+};
+
+use super::args::Caller;
+use super::exports;
+use crate::driver::array::{self, Descriptor};
+use crate::driver::copy::Waits::{self, Asynchronous, Synchronous};
+use crate::driver::error::{Error, Result};
+use crate::driver::rect::{self, Base, Extent, Side};
+use crate::driver::stream::{self, Mode};
+use crate::driver::{context, device};
+
+/// The NULL stream, which the synchronous copies work on.
+const NULL: CUstream = std::ptr::null_mut();
+
+/// A descriptor of C, of whichever version.
+macro_rules! descriptor {
+    ($d:expr, $depth:expr, $flags:expr) => {
+        Descriptor {
+            width: $d.Width as u64,
+            height: $d.Height as u64,
+            depth: $depth as u64,
+            format: $d.Format.0,
+            channels: $d.NumChannels,
+            flags: $flags,
+        }
+    };
+}
+
+fn format(descriptor: &Descriptor) -> CUarray_format {
+    CUarray_format(descriptor.format)
+}
+
+/// The description of an array, for those who have room for it.
+fn described(c: Caller, array: CUarray, out: bool) -> Result<Descriptor> {
+    let _ = c;
+    context::current()?;
+    let array = array::get(array as usize)?;
+    if out {
+        Ok(array.descriptor)
+    } else {
+        Err(Error::INVALID_VALUE)
+    }
+}
+
+/// As recorded: only of arrays whose memory the program is to bring, and there are none of those.
+fn requirements(living: impl FnOnce() -> Result<()>, device: CUdevice) -> Result<()> {
+    context::current()?;
+    device::get(device)?;
+    living()?;
+    Err(Error::INVALID_VALUE)
+}
+
+/// One side of a copy of bytes: of an array, in its first row.
+fn side(base: Base, offset: usize) -> Side {
+    Side {
+        base,
+        offset: [offset as u64, 0, 0],
+        pitch: 0,
+        rows: 0,
+    }
+}
+
+struct Bytes {
+    c: Caller,
+    mode: Mode,
+    stream: CUstream,
+    waits: Waits,
+    count: usize,
+}
+
+impl Bytes {
+    fn copy(self, to: Side, from: Side) -> Result<()> {
+        let stream = match self.waits {
+            Synchronous => stream::for_work(self.stream as usize, self.mode)?,
+            Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
+        };
+        // Nothing is copied, but there must be something that it would be copied to and from.
+        for side in [&to, &from] {
+            if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {
+                return Err(Error::INVALID_VALUE);
+            }
+        }
+        let extent = Extent {
+            width: self.count as u64,
+            height: 1,
+            depth: 1,
+        };
+        let host = |address: u64, bytes: u64| self.c.host(address as *const c_void, bytes as usize);
+        rect::copy(to, from, extent, &stream, self.waits, host)
+    }
+}
+
+fn in_array(array: CUarray, offset: usize) -> Side {
+    side(Base::Array(array as usize, 0), offset)
+}
+
+fn in_host(pointer: *const c_void) -> Side {
+    side(Base::Host(pointer as u64), 0)
+}
+
+fn on_device(address: CUdeviceptr) -> Side {
+    side(Base::Device(address), 0)
+}
+
+exports! {
+    fn cuArrayCreate_v2 [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY_DESCRIPTOR) {
+        context::current()?;
+        let (out, d) = (c.out(out)?, c.read(descriptor)?);
+        out.set(array::create(descriptor!(d, 0, 0))? as CUarray);
+        Ok(())
+    }
+
+    fn cuArrayCreate [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY_DESCRIPTOR_v1) {
+        context::current()?;
+        let (out, d) = (c.out(out)?, c.read(descriptor)?);
+        out.set(array::create(descriptor!(d, 0, 0))? as CUarray);
+        Ok(())
+    }
+
+    fn cuArray3DCreate_v2 [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR) {
+        context::current()?;
+        let (out, d) = (c.out(out)?, c.read(descriptor)?);
+        out.set(array::create(descriptor!(d, d.Depth, d.Flags))? as CUarray);
+        Ok(())
+    }
+
+    fn cuArray3DCreate [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR_v1) {
+        context::current()?;
+        let (out, d) = (c.out(out)?, c.read(descriptor)?);
+        out.set(array::create(descriptor!(d, d.Depth, d.Flags))? as CUarray);
+        Ok(())
+    }
+
+    fn cuArrayDestroy [_c] (array: CUarray) {
+        array::destroy(array as usize)
+    }
+
+    fn cuArrayGetDescriptor_v2 [c] (out: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray) {
+        let d = described(c, array, !out.is_null())?;
+        c.out(out)?.set(CUDA_ARRAY_DESCRIPTOR {
+            Width: d.width as usize,
+            Height: d.height as usize,
+            Format: format(&d),
+            NumChannels: d.channels,
+        });
+        Ok(())
+    }
+
+    fn cuArrayGetDescriptor [c] (out: *mut CUDA_ARRAY_DESCRIPTOR_v1, array: CUarray) {
+        let d = described(c, array, !out.is_null())?;
+        c.out(out)?.set(CUDA_ARRAY_DESCRIPTOR_v1 {
+            Width: d.width as c_uint,
+            Height: d.height as c_uint,
+            Format: format(&d),
+            NumChannels: d.channels,
+        });
+        Ok(())
+    }
+
+    fn cuArray3DGetDescriptor_v2 [c] (out: *mut CUDA_ARRAY3D_DESCRIPTOR, array: CUarray) {
+        let d = described(c, array, !out.is_null())?;
+        c.out(out)?.set(CUDA_ARRAY3D_DESCRIPTOR {
+            Width: d.width as usize,
+            Height: d.height as usize,
+            Depth: d.depth as usize,
+            Format: format(&d),
+            NumChannels: d.channels,
+            Flags: d.flags,
+        });
+        Ok(())
+    }
+
+    fn cuArray3DGetDescriptor [c] (out: *mut CUDA_ARRAY3D_DESCRIPTOR_v1, array: CUarray) {
+        let d = described(c, array, !out.is_null())?;
+        c.out(out)?.set(CUDA_ARRAY3D_DESCRIPTOR_v1 {
+            Width: d.width as c_uint,
+            Height: d.height as c_uint,
+            Depth: d.depth as c_uint,
+            Format: format(&d),
+            NumChannels: d.channels,
+            Flags: d.flags,
+        });
+        Ok(())
+    }
+
+    fn cuArrayGetMemoryRequirements [c] (out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, array: CUarray, device: CUdevice) {
+        c.out(out)?;
+        requirements(|| array::get(array as usize).map(drop), device)
+    }
+
+    fn cuMipmappedArrayGetMemoryRequirements [c] (out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, mipmap: CUmipmappedArray, device: CUdevice) {
+        c.out(out)?;
+        requirements(|| array::mipmap(mipmap as usize).map(drop), device)
+    }
+
+    // As recorded: of arrays of one plane, and of those that are not sparse.
+    fn cuArrayGetPlane [c] (out: *mut CUarray, array: CUarray, _plane: c_uint) {
+        context::current()?;
+        c.out(out)?;
+        array::get(array as usize)?;
+        Err(Error::INVALID_VALUE)
+    }
+
+    fn cuArrayGetSparseProperties [c] (out: *mut CUDA_ARRAY_SPARSE_PROPERTIES, array: CUarray) {
+        context::current()?;
+        c.out(out)?;
+        array::get(array as usize)?;
+        Err(Error::INVALID_VALUE)
+    }
+
+    fn cuMipmappedArrayGetSparseProperties [c] (out: *mut CUDA_ARRAY_SPARSE_PROPERTIES, mipmap: CUmipmappedArray) {
+        context::current()?;
+        c.out(out)?;
+        array::mipmap(mipmap as usize)?;
+        Err(Error::INVALID_VALUE)
+    }
+
+    fn cuMipmappedArrayCreate [c] (out: *mut CUmipmappedArray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR, levels: c_uint) {
+        context::current()?;
+        let (out, d) = (c.out(out)?, c.read(descriptor)?);
+        out.set(array::create_mipmap(descriptor!(d, d.Depth, d.Flags), levels)? as CUmipmappedArray);
+        Ok(())
+    }
+
+    fn cuMipmappedArrayGetLevel [c] (out: *mut CUarray, mipmap: CUmipmappedArray, level: c_uint) {
+        context::current()?;
+        array::mipmap(mipmap as usize)?;
+        let out = c.out(out)?;
+        out.set(array::level(mipmap as usize, level)? as CUarray);
+        Ok(())
+    }
+
+    fn cuMipmappedArrayDestroy [_c] (mipmap: CUmipmappedArray) {
+        array::destroy_mipmap(mipmap as usize)
+    }
+
+    fn cuMemcpyHtoA_v2 | cuMemcpyHtoA_v2_ptds [c, mode] (to: CUarray, offset: usize, from: *const c_void, count: usize) {
+        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_array(to, offset), in_host(from))
+    }
+
+    fn cuMemcpyHtoAAsync_v2 | cuMemcpyHtoAAsync_v2_ptsz [c, mode] (to: CUarray, offset: usize, from: *const c_void, count: usize, stream: CUstream) {
+        Bytes { c, mode, stream, waits: Asynchronous, count }.copy(in_array(to, offset), in_host(from))
+    }
+
+    fn cuMemcpyAtoH_v2 | cuMemcpyAtoH_v2_ptds [c, mode] (to: *mut c_void, from: CUarray, offset: usize, count: usize) {
+        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_host(to), in_array(from, offset))
+    }
+
+    fn cuMemcpyAtoHAsync_v2 | cuMemcpyAtoHAsync_v2_ptsz [c, mode] (to: *mut c_void, from: CUarray, offset: usize, count: usize, stream: CUstream) {
+        Bytes { c, mode, stream, waits: Asynchronous, count }.copy(in_host(to), in_array(from, offset))
+    }
+
+    fn cuMemcpyDtoA_v2 | cuMemcpyDtoA_v2_ptds [c, mode] (to: CUarray, offset: usize, from: CUdeviceptr, count: usize) {
+        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_array(to, offset), on_device(from))
+    }
+
+    fn cuMemcpyAtoD_v2 | cuMemcpyAtoD_v2_ptds [c, mode] (to: CUdeviceptr, from: CUarray, offset: usize, count: usize) {
+        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(on_device(to), in_array(from, offset))
+    }
+
+    fn cuMemcpyAtoA_v2 | cuMemcpyAtoA_v2_ptds [c, mode] (to: CUarray, to_offset: usize, from: CUarray, from_offset: usize, count: usize) {
+        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_array(to, to_offset), in_array(from, from_offset))
+    }
+}
