@@ -382,7 +382,7 @@ fn user_objects_live_as_long_as_what_refers_to_them() {
     let data = (&raw const ended).cast_mut().cast();
     // Its end is told on another thread.
     let wait = |expected: u32| {
-        for _ in 0..2000 {
+        for _ in 0..60_000 {
             if ended.load(Ordering::SeqCst) == expected {
                 return;
             }
