@@ -422,7 +422,7 @@ fn memory_operations() {
         params
     };
     let mut both = [write(s.data, 1), write(s.data + 4, 2)];
-    let mut params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
+    let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
         ctx: s.gpu.context,
         count: 2,
         paramArray: both.as_mut_ptr(),
@@ -436,7 +436,7 @@ fn memory_operations() {
         cuGraphAddBatchMemOpNode(&raw mut node, g, ptr::null(), 0, &raw const params)
     );
     // They are copied.
-    both[1] = write(s.data, 9);
+    both.fill(write(s.data, 9));
     let exec = instantiate(g);
     s.run(exec);
     assert_eq!(s.gpu.read::<u32>(s.data, 2), [1, 2]);
@@ -446,8 +446,12 @@ fn memory_operations() {
     // SAFETY: the driver keeps them as long as the node is as it is; both are writes.
     let second = unsafe { (*said.paramArray.add(1)).writeValue };
     assert_eq!(second.address, s.data + 4);
-    both[0] = write(s.data, 3);
-    params.count = 1;
+    let mut one = [write(s.data, 3)];
+    let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
+        count: 1,
+        paramArray: one.as_mut_ptr(),
+        ..params
+    };
     is!(
         c,
         0,
