@@ -7,7 +7,8 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::graph_tools::{
-    PTX, Steps, begin, copy_params, end, fill_params, graph, instantiate, kernel_params, nodes,
+    PTX, Steps, begin, copy_params, end, fill_params, graph, instantiate, kernel_params, kinds,
+    nodes,
 };
 use crate::{arguments, is};
 
@@ -390,6 +391,74 @@ fn arguments_as_one_buffer() {
     assert_eq!(s.run(again), 7);
     assert_eq!(size, 0);
     is!(c, 0, cuGraphExecDestroy(again));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn memory_operations() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let a = s.stream;
+    // Captured, each is a node.
+    begin(a);
+    is!(c, 0, cuStreamWriteValue32(a, s.data, 4, 0));
+    is!(c, 0, cuStreamWaitValue32(a, s.data, 4, 1));
+    s.step(a, 5);
+    let captured = end(a);
+    assert_eq!(kinds(captured), [12, 12, 0]);
+    let exec = instantiate(captured);
+    for _ in 0..2 {
+        assert_eq!(s.run(exec), 45);
+    }
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(captured));
+    // By hand, several are one.
+    let write = |address, value| {
+        let mut params = CUstreamBatchMemOpParams::default();
+        params.writeValue.operation = CUstreamBatchMemOpType::CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        params.writeValue.address = address;
+        params.writeValue.anonymous1.value = value;
+        params
+    };
+    let mut both = [write(s.data, 1), write(s.data + 4, 2)];
+    let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
+        ctx: s.gpu.context,
+        count: 2,
+        paramArray: both.as_mut_ptr(),
+        flags: 0,
+    };
+    let g = graph();
+    let mut node = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddBatchMemOpNode(&raw mut node, g, ptr::null(), 0, &raw const params)
+    );
+    // They are copied.
+    both.fill(write(s.data, 9));
+    let exec = instantiate(g);
+    s.run(exec);
+    assert_eq!(s.gpu.read::<u32>(s.data, 2), [1, 2]);
+    let mut said = CUDA_BATCH_MEM_OP_NODE_PARAMS::default();
+    is!(c, 0, cuGraphBatchMemOpNodeGetParams(node, &raw mut said));
+    assert_eq!(said.count, 2);
+    // SAFETY: the driver keeps them as long as the node is as it is; both are writes.
+    let second = unsafe { (*said.paramArray.add(1)).writeValue };
+    assert_eq!(second.address, s.data + 4);
+    let mut one = [write(s.data, 3)];
+    let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
+        count: 1,
+        paramArray: one.as_mut_ptr(),
+        ..params
+    };
+    is!(
+        c,
+        0,
+        cuGraphExecBatchMemOpNodeSetParams(exec, node, &raw const params)
+    );
+    s.run(exec);
+    assert_eq!(s.gpu.read::<u32>(s.data, 2), [3, 0]);
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(g));
 }

@@ -3,17 +3,17 @@
 use std::ffi::{c_char, c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdevice,
-    CUevent, CUgraph, CUgraphExec, CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo,
-    CUgraphInstantiateResult, CUgraphMem_attribute, CUgraphNode, CUgraphNodeParams, CUstream,
-    cuuint64_t,
+    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
+    CUcontext, CUdevice, CUevent, CUgraph, CUgraphExec, CUgraphExecUpdateResult,
+    CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphMem_attribute, CUgraphNode,
+    CUgraphNodeParams, CUstream, cuuint64_t,
 };
 
 use super::args::{Caller, set};
 use super::exports;
 use super::graph_nodes::{
-    KernelParams, check_context, copy, event_node, fill, kernel, kernel_params,
+    KernelParams, check_context, copy, event_node, fill, kernel, kernel_params, operations,
 };
 use super::node_params::action_of;
 use super::stream::host_node;
@@ -181,6 +181,10 @@ exports! {
             let params = c.read(params)?;
             host_node(params.fn_, params.userData, 0).map(Action::Host)
         })
+    }
+
+    fn cuGraphExecBatchMemOpNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+        change(graph, node, || operations(c, params))
     }
 
     fn cuGraphExecEventRecordNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {

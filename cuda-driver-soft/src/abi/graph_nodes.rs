@@ -4,16 +4,18 @@ use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1,
-    CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUcontext,
-    CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams,
-    CUkernel, CUkernelNodeAttrID, CUkernelNodeAttrValue, CUlaunchAttribute, CUmemorytype,
+    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
+    CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphEdgeData, CUgraphNode,
+    CUgraphNodeParams, CUkernel, CUkernelNodeAttrID, CUkernelNodeAttrValue, CUlaunchAttribute,
+    CUmemorytype, CUstreamBatchMemOpParams,
 };
 
 use super::args::Caller;
 use super::exports;
 use super::graph::edges_from;
 use super::launch::{Asked, check_attribute, ready, words};
+use super::memory_operation::batch;
 use super::node_params::{action_of, give_params};
 use super::pool::alloc_node;
 use super::rect::cuboid;
@@ -25,7 +27,7 @@ use crate::driver::event;
 use crate::driver::function;
 use crate::driver::graph::memory as graph_memory;
 use crate::driver::graph::node::{
-    Action, AllocNode, Attributes, CopyNode, EventNode, HostNode, KernelNode, check_fill,
+    Action, AllocNode, Attributes, Batch, CopyNode, EventNode, HostNode, KernelNode, check_fill,
 };
 use crate::driver::graph::{Edge, World, world_without_fault};
 use crate::driver::launch::Shape;
@@ -146,6 +148,26 @@ pub(super) fn event_node(handle: CUevent) -> Result<EventNode> {
     }
     let event = event::get(handle)?;
     Ok(EventNode { handle, event })
+}
+
+/// Memory operations.
+pub(super) fn operations(
+    c: Caller,
+    params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
+) -> Result<Action> {
+    let p = c.read(params)?;
+    check_context(p.ctx)?;
+    let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
+    Ok(Action::Operations(Batch::new(all)))
+}
+
+pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
+    let (address, count) = batch.told();
+    CUDA_BATCH_MEM_OP_NODE_PARAMS {
+        count: count as c_uint,
+        paramArray: address as *mut CUstreamBatchMemOpParams,
+        ..CUDA_BATCH_MEM_OP_NODE_PARAMS::default()
+    }
 }
 
 /// Frees what some node allocates at this address.
@@ -417,6 +439,20 @@ exports! {
 
     fn cuGraphAddMemFreeNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, address: CUdeviceptr) {
         add(c, out, graph, nodes, count, || free(address))
+    }
+
+    fn cuGraphAddBatchMemOpNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+        add(c, out, graph, nodes, count, || operations(c, params))
+    }
+
+    fn cuGraphBatchMemOpNodeGetParams [c] (node: CUgraphNode, out: *mut CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+        let batch = pick!(node, Operations)?;
+        c.out(out)?.set(batch_params(&batch));
+        Ok(())
+    }
+
+    fn cuGraphBatchMemOpNodeSetParams [c] (node: CUgraphNode, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+        change(node, || operations(c, params))
     }
 
     fn cuGraphAddNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *mut CUgraphNodeParams) {

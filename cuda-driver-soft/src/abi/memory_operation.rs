@@ -8,6 +8,7 @@ use cuda_driver_sys::{
     CUdeviceptr, CUstream, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, cuuint32_t, cuuint64_t,
 };
 
+use super::args::Caller;
 use super::exports;
 use crate::driver::error::{Error, Result};
 use crate::driver::memory_operation::{self as operation, Operation};
@@ -41,41 +42,44 @@ fn read(params: &CUstreamBatchMemOpParams) -> Result<Operation> {
     }
 }
 
+/// All of a batch, or none.
+pub(super) fn batch(
+    c: Caller,
+    count: c_uint,
+    params: *const CUstreamBatchMemOpParams,
+    flags: c_uint,
+) -> Result<Vec<Operation>> {
+    operation::check_count(count as usize)?;
+    if flags != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let all = c.array(params, count as usize)?;
+    all.iter().map(read).collect()
+}
+
 exports! {
     fn cuStreamWaitValue32_v2 | cuStreamWaitValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
-        let stream = stream::for_work(hstream as usize, mode)?;
-        operation::submit(vec![operation::wait(address, value.into(), 4, flags)?], &stream);
-        Ok(())
+        let stream = stream::for_capture(hstream as usize, mode)?;
+        operation::submit(vec![operation::wait(address, value.into(), 4, flags)?], &stream)
     }
 
     fn cuStreamWaitValue64_v2 | cuStreamWaitValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
-        let stream = stream::for_work(hstream as usize, mode)?;
-        operation::submit(vec![operation::wait(address, value, 8, flags)?], &stream);
-        Ok(())
+        let stream = stream::for_capture(hstream as usize, mode)?;
+        operation::submit(vec![operation::wait(address, value, 8, flags)?], &stream)
     }
 
     fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
-        let stream = stream::for_work(hstream as usize, mode)?;
-        operation::submit(vec![operation::write(address, value.into(), 4, flags)?], &stream);
-        Ok(())
+        let stream = stream::for_capture(hstream as usize, mode)?;
+        operation::submit(vec![operation::write(address, value.into(), 4, flags)?], &stream)
     }
 
     fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
-        let stream = stream::for_work(hstream as usize, mode)?;
-        operation::submit(vec![operation::write(address, value, 8, flags)?], &stream);
-        Ok(())
+        let stream = stream::for_capture(hstream as usize, mode)?;
+        operation::submit(vec![operation::write(address, value, 8, flags)?], &stream)
     }
 
     fn cuStreamBatchMemOp_v2 | cuStreamBatchMemOp_v2_ptsz [c, mode] (hstream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams, flags: c_uint) {
-        let stream = stream::for_work(hstream as usize, mode)?;
-        operation::check_count(count as usize)?;
-        if flags != 0 {
-            return Err(Error::INVALID_VALUE);
-        }
-        // All or none.
-        let all = c.array(params.cast_const(), count as usize)?;
-        let all = all.iter().map(read).collect::<Result<Vec<_>>>()?;
-        operation::submit(all, &stream);
-        Ok(())
+        let stream = stream::for_capture(hstream as usize, mode)?;
+        operation::submit(batch(c, count, params, flags)?, &stream)
     }
 }

@@ -8,13 +8,14 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::graph_nodes::{
-    KernelParams, check_context, copy, copy_params, event_node, fill, fill_params, free,
-    host_params, kernel, kernel_node_params, kernel_params,
+    KernelParams, batch_params, check_context, copy, copy_params, event_node, fill, fill_params,
+    free, host_params, kernel, kernel_node_params, kernel_params,
 };
+use super::memory_operation::batch;
 use super::pool::{alloc_node, alloc_params};
 use super::stream::host_node;
 use crate::driver::error::{Error, Result};
-use crate::driver::graph::node::{Action, Attributes};
+use crate::driver::graph::node::{Action, Attributes, Batch};
 
 /// What the structure asks for. Child graphs are another matter: adding one takes or copies it.
 pub(super) fn action_of(
@@ -77,6 +78,13 @@ pub(super) fn action_of(
                 p.bytesize,
             )
             .map(Action::Alloc)
+        }
+        Type::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
+            // SAFETY: as above.
+            let p = unsafe { of.memOp };
+            check_context(p.ctx)?;
+            let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
+            Ok(Action::Operations(Batch::new(all)))
         }
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
@@ -156,6 +164,11 @@ pub(super) fn give_params(c: Caller, action: &Action, out: *mut CUgraphNodeParam
             of.alloc.poolProps = p.poolProps;
             of.alloc.bytesize = p.bytesize;
             of.alloc.dptr = p.dptr;
+        }
+        Action::Operations(batch) => {
+            let p = batch_params(batch);
+            of.memOp.count = p.count;
+            of.memOp.paramArray = p.paramArray;
         }
         Action::Free(memory) => {
             of.free = CUDA_MEM_FREE_NODE_PARAMS {

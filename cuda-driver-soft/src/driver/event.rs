@@ -196,11 +196,7 @@ impl Event {
         }
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
-        let work = match &self.shared {
-            Some(shared) => shared.record(),
-            None => Work::Stamp(time.clone()),
-        };
-        let node = stream.submit(&[], work, 0);
+        let node = stream.submit(&[], self.record_work(&time), 0);
         *record = Some(Record::Work { node, time });
         Ok(())
     }
@@ -213,13 +209,18 @@ impl Event {
         }
         let mut record = self.lock();
         let time = Arc::new(OnceLock::new());
-        let work = match &self.shared {
-            Some(shared) => shared.record(),
-            None => Work::Stamp(time.clone()),
-        };
+        let work = self.record_work(&time);
         let node = graph().submit(&context.lanes().all_tails(), work, 0);
         *record = Some(Record::Work { node, time });
         Ok(())
+    }
+
+    /// What records it.
+    pub(crate) fn record_work(&self, time: &Arc<OnceLock<Instant>>) -> Work {
+        match &self.shared {
+            Some(shared) => shared.record(),
+            None => Work::Stamp(time.clone()),
+        }
     }
 
     /// Whether what it recorded is done.

@@ -3,8 +3,10 @@
 //! Whoever makes memory have the value (the host, a kernel, a copy, another stream) tells nobody: a wait is a node that is
 //! asked again and again.
 
+use super::capture;
 use super::copy::gone;
 use super::error::{Error, Result};
+use super::graph::node::{Action, Batch};
 use super::memory::Place;
 use super::stream::StreamRef;
 use super::work::Work;
@@ -54,8 +56,14 @@ impl Test {
 }
 
 /// An operation whose arguments are checked.
-pub(crate) struct Operation(What);
+#[derive(Clone)]
+pub(crate) struct Operation {
+    what: What,
+    /// The `CUstreamBatchMemOpParams` that asked for it.
+    pub(crate) params: [u64; 6],
+}
 
+#[derive(Clone, Copy)]
 enum What {
     Wait(Value, Test),
     Write(Value),
@@ -92,8 +100,11 @@ impl Value {
 /// Waits for a value of 4 or 8 bytes.
 pub(crate) fn wait(address: u64, value: u64, bytes: u64, flags: u32) -> Result<Operation> {
     let test = Test::of(flags)?;
-    let value = Value::new(address, value, bytes)?;
-    Ok(Operation(What::Wait(value, test)))
+    let kind = if bytes == 4 { 1 } else { 4 };
+    Ok(Operation {
+        what: What::Wait(Value::new(address, value, bytes)?, test),
+        params: [kind, address, value, flags.into(), 0, 0],
+    })
 }
 
 /// Writes a value of 4 or 8 bytes. As recorded, there are no flags.
@@ -101,17 +112,24 @@ pub(crate) fn write(address: u64, value: u64, bytes: u64, flags: u32) -> Result<
     if flags != 0 {
         return Err(Error::INVALID_VALUE);
     }
-    let value = Value::new(address, value, bytes)?;
-    value.place.check_writable()?;
-    Ok(Operation(What::Write(value)))
+    let what = Value::new(address, value, bytes)?;
+    what.place.check_writable()?;
+    let kind = if bytes == 4 { 2 } else { 5 };
+    Ok(Operation {
+        what: What::Write(what),
+        params: [kind, address, value, flags.into(), 0, 0],
+    })
 }
 
 /// A barrier for memory of the system, or of the device alone.
 pub(crate) fn barrier(flags: u32) -> Result<Operation> {
-    match flags {
-        0 | 1 => Ok(Operation(What::Barrier)),
-        _ => Err(Error::INVALID_VALUE),
+    if flags > 1 {
+        return Err(Error::INVALID_VALUE);
     }
+    Ok(Operation {
+        what: What::Barrier,
+        params: [6 | u64::from(flags) << 32, 0, 0, 0, 0, 0],
+    })
 }
 
 /// Checks how many operations there are.
@@ -124,10 +142,10 @@ pub(crate) fn check_count(count: usize) -> Result<()> {
     }
 }
 
-/// Puts operations on a stream, one after the other.
-pub(crate) fn submit(operations: Vec<Operation>, stream: &StreamRef) {
-    for Operation(what) in operations {
-        let work = match what {
+impl Operation {
+    /// What a stream, or a graph, does for it.
+    pub(crate) fn work(&self) -> Work {
+        match self.what {
             What::Wait(value, test) => Work::Until(Box::new(move || {
                 let found = value.place.check_still_there();
                 let found = found.and_then(|()| space().load(value.address, value.bytes));
@@ -140,9 +158,19 @@ pub(crate) fn submit(operations: Vec<Operation>, stream: &StreamRef) {
                 written.map_err(gone)
             })),
             What::Barrier => Work::Join,
-        };
-        stream.submit(&[], work, 0);
+        }
     }
+}
+
+/// Puts operations on a stream, one after the other, or into what the stream captures, as one node.
+pub(crate) fn submit(operations: Vec<Operation>, stream: &StreamRef) -> Result<()> {
+    if stream.is_capturing() {
+        return capture::add(stream, Action::Operations(Batch::new(operations)));
+    }
+    for operation in operations {
+        stream.submit(&[], operation.work(), 0);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ fn label(action: &Action) -> String {
             "MEM_ALLOC {:#x} {} bytes",
             alloc.memory.address, alloc.memory.bytes
         ),
+        Action::Operations(batch) => format!("BATCH_MEM_OP {}", batch.operations.len()),
         Action::Free(memory) => format!("MEM_FREE {:#x}", memory.address),
     }
 }

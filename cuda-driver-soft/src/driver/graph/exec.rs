@@ -265,6 +265,20 @@ fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<Piece>) -> Result<Vec<usi
             ends[index] = if inside.is_empty() { after } else { inside };
             continue;
         }
+        if let Action::Operations(batch) = &step.action {
+            for operation in &batch.operations {
+                let work = Some((operation.work(), 0));
+                let behind = vec![into.len()];
+                let after = std::mem::replace(&mut after, behind);
+                into.push(Piece {
+                    work,
+                    event: None,
+                    after,
+                });
+            }
+            ends[index] = after;
+            continue;
+        }
         let work = if step.enabled {
             node::work(&step.action)?
         } else {
@@ -315,7 +329,7 @@ impl Exec {
             let (work, cost) = match piece.event {
                 Some(Point::Record(event)) => {
                     let time = Arc::new(OnceLock::new());
-                    let id = all_work().submit(&after, Work::Stamp(time.clone()), 0);
+                    let id = all_work().submit(&after, event.event.record_work(&time), 0);
                     recorded.push((event, id, time));
                     ids.push(id);
                     continue;

@@ -10,6 +10,7 @@ use crate::driver::error::{Error, Result};
 use crate::driver::event::Event;
 use crate::driver::launch::Ready;
 use crate::driver::memory::Place;
+use crate::driver::memory_operation::Operation;
 use crate::driver::rect::{self, Extent, Region, Side};
 use crate::driver::work::Work;
 use crate::memory::BadRange;
@@ -30,6 +31,8 @@ pub(crate) enum Action {
     Alloc(AllocNode),
     /// Frees memory that a node of some graph allocates.
     Free(Arc<GraphMemory>),
+    /// Memory operations, one after the other.
+    Operations(Arc<Batch>),
 }
 
 impl Action {
@@ -46,6 +49,7 @@ impl Action {
             Action::Record(_) => 7,
             Action::Alloc(_) => 10,
             Action::Free(_) => 11,
+            Action::Operations(_) => 12,
         }
     }
 
@@ -291,6 +295,28 @@ pub(crate) struct AllocNode {
     pub(crate) ordinal: i32,
 }
 
+/// Memory operations.
+pub(crate) struct Batch {
+    pub(crate) operations: Vec<Operation>,
+    /// As a program is told of them: it is given a pointer.
+    told: Box<[[u64; 6]]>,
+}
+
+impl Batch {
+    pub(crate) fn new(operations: Vec<Operation>) -> Arc<Self> {
+        let told = operations.iter().map(|operation| operation.params);
+        Arc::new(Batch {
+            told: told.collect(),
+            operations,
+        })
+    }
+
+    /// Address and number of the `CUstreamBatchMemOpParams`, as long as the node is as it is.
+    pub(crate) fn told(&self) -> (usize, usize) {
+        (self.told.as_ptr().addr(), self.told.len())
+    }
+}
+
 /// What a node does when it is its turn, for the graph of all work; `None` for what only joins.
 pub(crate) fn work(action: &Action) -> Result<Option<(Work, u64)>> {
     Ok(Some(match action {
@@ -327,7 +353,9 @@ pub(crate) fn work(action: &Action) -> Result<Option<(Work, u64)>> {
             };
             (Work::Task(Box::new(task)), 0)
         }
-        Action::Child(_)
+        // A launch takes them one by one.
+        Action::Operations(_)
+        | Action::Child(_)
         | Action::Empty
         | Action::Record(_)
         | Action::Wait(_)
