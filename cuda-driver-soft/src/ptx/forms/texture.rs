@@ -34,8 +34,10 @@ pub(super) const ROWS: &[Row] = &[
     row("tex.grad.3d.v2.f16x2(.s32|.f32) d|p:1?^2, [a], b:f32^4, c:f32^4{, a:s32^4}", 30, 20, |m| tex(m, Level::Gradient(4))),
     row("tex.grad(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b:f32^4, c:f32^4", 43, 20, |m| tex(m, Level::Gradient(4))),
     // --- with a value to compare with: of textures of depths, which cannot be made
-    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:f32{, b:s32^1}", 43, 20, later),
-    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:f32{, b:s32^2}", 43, 20, later),
+    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:f32", 43, 20, later),
+    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:s32^1, c:f32", 43, 20, later),
+    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:f32", 43, 20, later),
+    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:s32^2, c:f32", 43, 20, later),
     row("tex{.base}(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:f32", 43, 20, later),
     // --- one component of the four texels that would be filtered
     row("tld4(.r|.g|.b|.a).2d.v4(.u32|.s32|.f32).f32 d|p:1?^4, [a]{, b:s32^2}", 22, 20, gather),
