@@ -55,6 +55,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("tex.acube", "],rf32", DEPTHS),
     ("tex.base", "],rf32", DEPTHS),
     ("tld4", "],rf32", DEPTHS),
+    ("tex.level", "],rf32,rf32", DEPTHS),
+    ("tex.grad", "},rf32", DEPTHS),
     ("tex", ",{rs32},rf32", DEPTHS),
     ("tex", ",{rs32,rs32},rf32", DEPTHS),
 ];
