@@ -86,6 +86,7 @@ pub(super) const ROWS: &[Row] = &[
     row("sured.b(.min|.max)(.1d|.2d|.3d|.a1d|.a2d)(.u64|.s64)(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
     row("sured.b(.and|.or)(.1d|.2d|.3d|.a1d|.a2d).b32(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
     row("sured.p(.add|.min|.max|.and|.or)(.1d|.2d|.3d|.a1d|.a2d).b32(.trap|.clamp|.zero) [a], b", 30, 30, reduce),
+    row("sured.p(.min|.max)(.1d|.2d|.3d|.a1d|.a2d).b64(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
 ];
 
 /// How the coordinates are written; of the instructions of the table all name it.
