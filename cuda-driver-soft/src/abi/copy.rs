@@ -21,7 +21,7 @@ use crate::driver::stream::{self, Mode};
 const NULL: CUstream = std::ptr::null_mut();
 
 /// Memory at an address that may be the device's or the program's.
-fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<Place> {
+pub(super) fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<Place> {
     Place::of(c.host(address as *const c_void, bytes), bytes as u64)
 }
 

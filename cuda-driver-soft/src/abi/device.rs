@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use cuda_driver_sys::{
-    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop, CUexecAffinityType,
-    CUuuid,
+    CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop,
+    CUexecAffinityType, CUuuid,
 };
 
 use super::args::Caller;
@@ -30,6 +30,29 @@ fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
     out.set(CUuuid {
         bytes: device::get(ordinal)?.uuid().map(|b| b as c_char),
     });
+    Ok(())
+}
+
+/// No atomic operation is one across the bus, as on an H200.
+fn no_atomics(
+    c: Caller,
+    out: *mut c_uint,
+    operations: *const CUatomicOperation,
+    count: c_uint,
+) -> Result<()> {
+    driver()?;
+    c.out(out)?;
+    let operations = c.array(operations, count as usize)?;
+    if count == 0
+        || operations
+            .iter()
+            .any(|operation| operation.name().is_none())
+    {
+        return Err(Error::INVALID_VALUE);
+    }
+    for index in 0..operations.len() {
+        c.set_at(out, index, 0);
+    }
     Ok(())
 }
 
@@ -105,6 +128,20 @@ exports! {
             _ => return Err(Error::INVALID_VALUE),
         });
         Ok(())
+    }
+
+    fn cuDeviceGetHostAtomicCapabilities [c] (out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint, ordinal: CUdevice) {
+        device::get(ordinal)?;
+        no_atomics(c, out, operations, count)
+    }
+
+    fn cuDeviceGetP2PAtomicCapabilities [c] (
+        out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint, from: CUdevice, to: CUdevice,
+    ) {
+        if device::get(from)?.ordinal == device::get(to)?.ordinal {
+            return Err(Error::INVALID_DEVICE);
+        }
+        no_atomics(c, out, operations, count)
     }
 
     fn cuDeviceCanAccessPeer [c] (can: *mut c_int, from: CUdevice, to: CUdevice) {

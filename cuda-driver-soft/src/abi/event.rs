@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use cuda_driver_sys::{CUevent, CUstream};
+use cuda_driver_sys::{CUcontext, CUevent, CUstream};
 
 use super::args::Caller;
 use super::exports;
@@ -68,6 +68,19 @@ exports! {
 
     inside fn cuEventElapsedTime_v2 [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {
         elapsed(c, milliseconds, start, end)
+    }
+
+    fn cuCtxRecordEvent [_c] (hcontext: CUcontext, hevent: CUevent) {
+        let context = context::by_handle(hcontext as usize)?;
+        event::get(hevent as usize)?.record_context(&context)
+    }
+
+    fn cuCtxWaitEvent [_c] (hcontext: CUcontext, hevent: CUevent) {
+        let context = context::by_handle(hcontext as usize)?;
+        if let Some(node) = event::get(hevent as usize)?.node() {
+            context.lanes().hold_until(node);
+        }
+        Ok(())
     }
 
     fn cuEventDestroy_v2 = cuEventDestroy [c] (hevent: CUevent) {

@@ -13,7 +13,7 @@ use super::exports;
 use crate::driver::capture;
 use crate::driver::context::{self, Context};
 use crate::driver::error::{Error, Result};
-use crate::driver::event;
+use crate::driver::event::{self, Event};
 use crate::driver::function::{self, Function};
 use crate::driver::graph::node::{Attributes, COOPERATIVE};
 use crate::driver::launch::{self, Checked, Ready, Shape};
@@ -115,25 +115,35 @@ fn launch(
     checked.with(arguments)?.submit(attributes, packed, &stream)
 }
 
+/// What the attributes of a launch ask for.
+struct Described {
+    cooperative: bool,
+    cluster: Option<[u32; 3]>,
+    kept: Attributes,
+    events: Vec<Arc<Event>>,
+}
+
 /// What the attributes of `cuLaunchKernelEx` ask for: whether the launch is cooperative, and blocks of a cluster. Hints are
 /// taken and change nothing; what would change the result and cannot be done is refused. All of them are kept for a node of
 /// a graph.
-fn attributes(
-    c: Caller,
-    list: *const CUlaunchAttribute,
-    count: c_uint,
-) -> Result<(bool, Option<[u32; 3]>, Attributes)> {
-    let (mut cooperative, mut cluster) = (false, None);
+fn attributes(c: Caller, list: *const CUlaunchAttribute, count: c_uint) -> Result<Described> {
+    let (mut cooperative, mut cluster, mut events) = (false, None, Vec::new());
     let mut kept = Attributes::new();
     for attribute in c.array(list, count as usize)? {
         kept.insert(attribute.id.0, words(&attribute.value));
         match check_attribute(&attribute)? {
             Asked::Cooperative(asked) => cooperative = asked,
             Asked::Cluster(asked) => cluster = asked,
+            Asked::Event(event) => events.push(event),
             Asked::Nothing => {}
         }
     }
-    Ok((cooperative, cluster, kept))
+    Ok(Described {
+        cooperative,
+        cluster,
+        kept,
+        events,
+    })
 }
 
 /// The value of an attribute, whatever it is.
@@ -152,6 +162,8 @@ pub(super) enum Asked {
     Cooperative(bool),
     /// Blocks of a cluster, if there are to be clusters.
     Cluster(Option<[u32; 3]>),
+    /// An event that is recorded when blocks say so, or have begun: at the latest when all is done, as here.
+    Event(Arc<Event>),
 }
 
 /// Checks an attribute of a launch.
@@ -169,8 +181,21 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
         | Id::CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
             // SAFETY: both members begin with the event, a pointer that is looked up and not followed.
             let event = unsafe { attribute.value.programmaticEvent.event };
-            event::get(event as usize)?;
-            return Err(Error::NOT_SUPPORTED);
+            return Ok(Asked::Event(event::get(event as usize)?));
+        }
+        // As recorded: a hint of nothing in one dimension is no cluster.
+        Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+            let cluster = [cluster.x, cluster.y, cluster.z];
+            if cluster != [0; 3] && cluster.contains(&0) {
+                return Err(Error::INVALID_CLUSTER_SIZE);
+            }
+        }
+        // As recorded: switches with two settings.
+        Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+        | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+            if !matches!(flag, 0 | 1) =>
+        {
+            return Err(Error::INVALID_VALUE);
         }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
             return Err(Error::NOT_SUPPORTED);
@@ -189,17 +214,20 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
     Ok(Asked::Nothing)
 }
 
-/// The shape of a launch that is described by a structure, and all its attributes.
-pub(super) fn shape(c: Caller, config: &CUlaunchConfig) -> Result<(Shape, Attributes)> {
-    let (cooperative, cluster, kept) = attributes(c, config.attrs, config.numAttrs)?;
+/// A launch that is described by a structure: its shape, all its attributes, and the events that it records.
+pub(super) fn described(
+    c: Caller,
+    config: &CUlaunchConfig,
+) -> Result<(Shape, Attributes, Vec<Arc<Event>>)> {
+    let asked = attributes(c, config.attrs, config.numAttrs)?;
     let shape = Shape {
         grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
-        cooperative,
-        cluster,
+        cooperative: asked.cooperative,
+        cluster: asked.cluster,
     };
-    Ok((shape, kept))
+    Ok((shape, asked.kept, asked.events))
 }
 
 fn launch_ex(
@@ -212,9 +240,13 @@ fn launch_ex(
 ) -> Result<()> {
     driver_without_fault()?;
     let config = c.read(config)?;
-    let (shape, kept) = shape(c, &config)?;
-    let stream = config.hStream;
-    launch(c, function, shape, stream, mode, params, extra, kept)
+    let (shape, kept, events) = described(c, &config)?;
+    let hstream = config.hStream;
+    launch(c, function, shape, hstream, mode, params, extra, kept)?;
+    for event in events {
+        event.record(&stream::for_capture(hstream as usize, mode)?)?;
+    }
+    Ok(())
 }
 
 /// The function that a call of CUDA 2.0 names: those need a context.

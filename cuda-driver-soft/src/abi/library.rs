@@ -13,7 +13,8 @@ use super::image::{Jit, image_or_wrapper};
 use super::module::read_file;
 use crate::driver::error::{Error, Result};
 use crate::driver::jit::Log;
-use crate::driver::{context, device, library};
+use crate::driver::{context, device, library, memory};
+use crate::memory::Kind;
 
 /// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
 fn check_options(
@@ -97,6 +98,25 @@ exports! {
         let library = library::get(handle as usize)?;
         let name = c.string(name)?;
         let (is_address, is_bytes) = library.module_in(&context::current()?)?.global(&name)?;
+        set(c.out_or_null(address), is_address);
+        set(c.out_or_null(bytes), is_bytes as usize);
+        Ok(())
+    }
+
+    fn cuLibraryGetManaged [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
+        if address.is_null() && bytes.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let library = library::get(handle as usize)?;
+        let name = c.string(name)?;
+        let found = library.module_in(&context::current()?)?.global(&name);
+        // As recorded, also for the name of a kernel.
+        let (is_address, is_bytes) = found.map_err(|_| Error::NOT_FOUND)?;
+        let managed = memory::find(is_address).is_some_and(|a| a.kind == Kind::Managed);
+        if !managed {
+            crate::log!("`{name}` is not managed memory");
+            return Err(Error::NOT_FOUND);
+        }
         set(c.out_or_null(address), is_address);
         set(c.out_or_null(bytes), is_bytes as usize);
         Ok(())

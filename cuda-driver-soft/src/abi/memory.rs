@@ -59,9 +59,12 @@ fn pointer_attribute(
     let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
     match attribute {
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
-            // As recorded: mappings are no context's.
-            let own = known.map(|a| if a.kind == Kind::Mapped { 0 } else { a.owner });
-            c.out(data.cast::<u64>())?.set(own?)
+            // As recorded: what is mapped, or of a pool, is no context's.
+            let allocation = known?;
+            let context = driver()?.contexts.get(allocation.owner as usize);
+            let of_context = context.is_ok() && pool::pool_of(allocation) == 0;
+            let owner = if of_context { allocation.owner } else { 0 };
+            c.out(data.cast::<u64>())?.set(owner)
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE => {
             let kind = if on_host(known?) {
@@ -89,12 +92,19 @@ fn pointer_attribute(
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
-            // Synchronous operations are synchronous here; an H200 says so of device memory.
-            let synchronous = !on_host(known?);
+            // Synchronous operations are synchronous here whatever was asked for. As recorded, those on managed memory are.
+            let allocation = known?;
+            let synchronous =
+                allocation.kind == Kind::Managed || memory::is_synchronous(allocation);
             c.out(data.cast::<c_uint>())?.set(synchronous.into());
         }
-        CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
-        | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => {
+            let allocation = known?;
+            let plain = allocation.kind == Kind::Device && pool::pool_of(allocation) == 0;
+            let capable = plain && cfg!(target_os = "linux");
+            c.out(data.cast::<c_uint>())?.set(capable.into());
+        }
+        CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
         | CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => {
             known?;
             c.out(data.cast::<c_uint>())?.set(0);
@@ -128,10 +138,12 @@ fn pointer_attribute(
             c.out(data.cast::<c_uint>())?.set(1);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
-            known?;
             // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, of what can be exported.
+            let pool = pool::get(pool::pool_of(known?)).ok();
             let mapped = virtual_memory::mapped_at(address);
-            let types = mapped.is_some_and(|memory| memory.is_shareable).into();
+            let types = (mapped.is_some_and(|memory| memory.is_shareable)
+                || pool.is_some_and(|pool| pool.is_shareable()))
+            .into();
             c.out(data.cast::<u64>())?.set(types);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
@@ -297,10 +309,11 @@ exports! {
 
     fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
         driver_without_fault()?;
-        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || memory::find(address).is_none() {
+        let allocation = memory::find(address).ok_or(Error::INVALID_VALUE)?;
+        if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS {
             return Err(Error::INVALID_VALUE);
         }
-        // Synchronous operations are synchronous here whatever the flag says.
-        c.read(value.cast::<c_int>()).map(|_| ())
+        memory::set_synchronous(&allocation, c.read(value.cast::<c_int>())? != 0);
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@
 
 mod args;
 mod array;
+mod batch;
 mod beside;
 mod capture;
 mod context;
@@ -36,6 +37,7 @@ mod real;
 mod rect;
 mod reference;
 mod stream;
+mod stream_attribute;
 mod table;
 mod tensor_map;
 mod texture;

@@ -62,7 +62,7 @@ fn of_clusters(
         return Err(Error::INVALID_VALUE);
     }
     let function = function::get_or_of_kernel(function as usize)?;
-    let (mut shape, _) = launch::shape(c, &config)?;
+    let (mut shape, ..) = launch::described(c, &config)?;
     if shape.grid.contains(&0) || shape.block.contains(&0) {
         return Err(Error::INVALID_VALUE);
     }

@@ -1,11 +1,11 @@
 //! Stream-ordered allocation and memory pools.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
     CUDA_MEM_ALLOC_NODE_PARAMS, CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc,
     CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
-    CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUstream,
+    CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
 };
 
 use super::args::Caller;
@@ -16,7 +16,9 @@ use crate::driver::device;
 use crate::driver::error::{Error, Result};
 use crate::driver::graph::memory::GraphMemory;
 use crate::driver::graph::node::AllocNode;
-use crate::driver::pool::{self, Value};
+use crate::driver::ipc;
+use crate::driver::managed::Location;
+use crate::driver::pool::{self, Home, Value};
 use crate::driver::process::{driver, driver_without_fault};
 use crate::driver::stream::{self, Mode};
 
@@ -38,24 +40,94 @@ fn alloc(
     Ok(())
 }
 
-/// The device of a location; pools of the host's memory are not supported.
-fn ordinal(location: &CUmemLocation) -> Result<i32> {
+/// Where a location is from which memory is accessed: a device, or the host.
+fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
+    // SAFETY: all members of the union are integers, of which any bits are a value.
+    let id = unsafe { location.anonymous1.id };
     match location.type_ {
-        // SAFETY: all members of the union are integers, of which any bits are a value.
-        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(unsafe { location.anonymous1.id }),
+        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(Some(id)),
         CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
-        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA
-        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => Err(Error::NOT_SUPPORTED),
+        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Ok(None),
         _ => Err(Error::INVALID_VALUE),
     }
 }
 
-/// Memory of a device, and no other kind.
-fn check_type(kind: CUmemAllocationType) -> Result<()> {
-    match kind {
-        CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED => Ok(()),
-        CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Err(Error::NOT_SUPPORTED),
+/// Where pools of this type of memory can be. `current`: what the host's current part stands for.
+fn home(
+    location: &CUmemLocation,
+    kind: CUmemAllocationType,
+    current: Result<Option<Location>>,
+) -> Result<Home> {
+    let here = location.type_ == CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    // As recorded, before the type is looked at.
+    let here = if here { Some(current?) } else { None };
+    let is_managed = match kind {
+        CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED => false,
+        CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => true,
+        _ => return Err(Error::INVALID_VALUE),
+    };
+    // SAFETY: all members of the union are integers, of which any bits are a value.
+    let id = unsafe { location.anonymous1.id };
+    let location = match location.type_ {
+        CUmemLocationType::CU_MEM_LOCATION_TYPE_INVALID if is_managed => None,
+        _ if here.is_some() => here.flatten(),
+        CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE
+        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
+        | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => {
+            Some(Location::of_type(location.type_.0, id)?)
+        }
+        // As recorded.
+        _ if is_managed => return Err(Error::NOT_SUPPORTED),
+        _ => return Err(Error::INVALID_VALUE),
+    };
+    Ok(Home {
+        location,
+        is_managed,
+    })
+}
+
+/// That of a pool that is asked for: as recorded, the host's current part has none of its own.
+fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<Home> {
+    home(location, kind, Err(Error::NOT_SUPPORTED))
+}
+
+/// That of a pool that is made: as recorded, a device that is not there is an invalid value.
+fn new_home(props: &CUmemPoolProps) -> Result<Home> {
+    let current = match props.allocType {
+        CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Ok(Some(Location::HostNuma(0))),
         _ => Err(Error::INVALID_VALUE),
+    };
+    let home = home(&props.location, props.allocType, current);
+    home.map_err(|error| match error {
+        Error::INVALID_DEVICE => Error::INVALID_VALUE,
+        error => error,
+    })
+}
+
+/// Whether a pool's memory is to be exportable.
+fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
+    match types {
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE => Ok(false),
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR => {
+            let on_device = matches!(home.location, Some(Location::Device(_)));
+            if on_device && !home.is_managed && cfg!(target_os = "linux") {
+                return Ok(true);
+            }
+            crate::log!("pools of this memory are not handed to other processes");
+            Err(Error::NOT_SUPPORTED)
+        }
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::NOT_PERMITTED),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// The one kind of handle that pools are exported by.
+fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<()> {
+    let descriptor = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if kind == descriptor && flags == 0 {
+        Ok(())
+    } else {
+        Err(Error::INVALID_VALUE)
     }
 }
 
@@ -68,12 +140,16 @@ pub(super) fn alloc_node(
     bytes: usize,
 ) -> Result<AllocNode> {
     driver_without_fault()?;
-    check_type(props.allocType)?;
-    let ordinal = ordinal(&props.location)?;
-    device::get(ordinal)?;
+    let home = home_of(&props.location, props.allocType)?;
+    let (Some(Location::Device(ordinal)), false) = (home.location, home.is_managed) else {
+        crate::log!("nodes of graphs allocate memory of a device only");
+        return Err(Error::NOT_SUPPORTED);
+    };
     // What other devices may do with it changes nothing, since all memory is in one address space.
     for wish in c.array(access, count)? {
-        device::get(self::ordinal(&wish.location)?)?;
+        if let Some(ordinal) = accessor(&wish.location)? {
+            device::get(ordinal)?;
+        }
     }
     let context = context::current()?;
     Ok(AllocNode {
@@ -108,50 +184,44 @@ exports! {
 
     fn cuDeviceGetDefaultMemPool [c] (out: *mut CUmemoryPool, device: CUdevice) {
         let out = c.out(out)?;
-        out.set(pool::default_of(device)? as CUmemoryPool);
+        out.set(pool::default_of_device(device)? as CUmemoryPool);
         Ok(())
     }
 
     fn cuDeviceGetMemPool [c] (out: *mut CUmemoryPool, device: CUdevice) {
         let out = c.out(out)?;
-        out.set(pool::current_of(device)? as CUmemoryPool);
+        out.set(pool::current_of_device(device)? as CUmemoryPool);
         Ok(())
     }
 
     fn cuDeviceSetMemPool [_c] (device: CUdevice, pool: CUmemoryPool) {
-        pool::set_current(device, pool as usize)
+        pool::set_current_of_device(device, pool as usize)
     }
 
     fn cuMemGetDefaultMemPool [c] (out: *mut CUmemoryPool, location: *mut CUmemLocation, kind: CUmemAllocationType) {
         let (out, location) = (c.out(out)?, c.read(location.cast_const())?);
-        check_type(kind)?;
-        out.set(pool::default_of(ordinal(&location)?)? as CUmemoryPool);
+        out.set(pool::default_of(home_of(&location, kind)?)? as CUmemoryPool);
         Ok(())
     }
 
     fn cuMemGetMemPool [c] (out: *mut CUmemoryPool, location: *mut CUmemLocation, kind: CUmemAllocationType) {
         let (out, location) = (c.out(out)?, c.read(location.cast_const())?);
-        check_type(kind)?;
-        out.set(pool::current_of(ordinal(&location)?)? as CUmemoryPool);
+        out.set(pool::current_of(home_of(&location, kind)?)? as CUmemoryPool);
         Ok(())
     }
 
     fn cuMemSetMemPool [c] (location: *mut CUmemLocation, kind: CUmemAllocationType, pool: CUmemoryPool) {
         let location = c.read(location.cast_const())?;
-        check_type(kind)?;
-        pool::set_current(ordinal(&location)?, pool as usize)
+        pool::set_current(home_of(&location, kind)?, pool as usize)
     }
 
     fn cuMemPoolCreate [c] (out: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         driver_without_fault()?;
         capture::check_unsafe()?;
         let (out, props) = (c.out(out)?, c.read(props)?);
-        check_type(props.allocType)?;
-        if props.handleTypes != CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE {
-            crate::log!("pools whose memory is handed to other processes are not supported");
-            return Err(Error::NOT_SUPPORTED);
-        }
-        out.set(pool::create(ordinal(&props.location)?, props.maxSize as u64)? as CUmemoryPool);
+        let home = new_home(&props)?;
+        let shareable = is_shareable(props.handleTypes, home)?;
+        out.set(pool::create(home, props.maxSize as u64, shareable)? as CUmemoryPool);
         Ok(())
     }
 
@@ -186,7 +256,7 @@ exports! {
     fn cuMemPoolSetAccess [c] (pool: CUmemoryPool, map: *const CUmemAccessDesc, count: usize) {
         let pool = pool::get(pool as usize)?;
         let wishes = c.array(map, count)?.into_iter();
-        let wishes = wishes.map(|wish| Ok((ordinal(&wish.location)?, wish.flags.0)));
+        let wishes = wishes.map(|wish| Ok((accessor(&wish.location)?, wish.flags.0)));
         pool.set_access(&wishes.collect::<Result<Vec<_>>>()?)
     }
 
@@ -194,7 +264,39 @@ exports! {
         driver()?;
         let (flags, location) = (c.out(flags)?, c.read(location.cast_const())?);
         let pool = pool::get(pool as usize)?;
-        flags.set(CUmemAccess_flags(pool.access(ordinal(&location)?)?));
+        flags.set(CUmemAccess_flags(pool.access(accessor(&location)?)?));
+        Ok(())
+    }
+
+    fn cuMemPoolExportToShareableHandle [c] (out: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
+        driver_without_fault()?;
+        let out = c.out(out.cast::<c_int>())?;
+        check_handle(kind, flags)?;
+        out.set(pool::get(pool as usize)?.export()?);
+        Ok(())
+    }
+
+    fn cuMemPoolImportFromShareableHandle [c] (out: *mut CUmemoryPool, descriptor: *mut c_void, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        check_handle(kind, flags)?;
+        let descriptor = c_int::try_from(descriptor as isize).map_err(|_| Error::INVALID_VALUE)?;
+        out.set(pool::import(descriptor)? as CUmemoryPool);
+        Ok(())
+    }
+
+    fn cuMemPoolExportPointer [c] (out: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
+        let out = c.out(out.cast::<[u8; ipc::BYTES]>())?;
+        out.set(ipc::export_pooled(address)?);
+        Ok(())
+    }
+
+    fn cuMemPoolImportPointer [c] (out: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData) {
+        driver_without_fault()?;
+        let out = c.out(out)?;
+        let data = c.read(data.cast_const().cast::<[u8; ipc::BYTES]>())?;
+        pool::get(pool as usize)?;
+        out.set(ipc::import_pooled(&data)?);
         Ok(())
     }
 }

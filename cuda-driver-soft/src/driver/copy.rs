@@ -94,6 +94,35 @@ pub(crate) fn copy(
     }
 }
 
+/// Copies what is there now, whatever the stream has yet to do to it, when the stream's turn has come.
+pub(crate) fn copy_what_is_there(
+    to: Place,
+    from: Place,
+    bytes: u64,
+    stream: &StreamRef,
+) -> Result<()> {
+    let staged = match from {
+        Place::Host(host) => host.snapshot(),
+        Place::Device(_, address) => {
+            let mut staged = vec![0; bytes as usize];
+            let read = space().read(address, &mut staged);
+            read.map_err(|_| Error::INVALID_VALUE)?;
+            staged
+        }
+    };
+    let task = move || {
+        to.check_still_there()?;
+        match to {
+            Place::Device(_, address) => space().write(address, &staged),
+            Place::Host(host) => {
+                host.write(&staged);
+                Ok(())
+            }
+        }
+    };
+    run(task, cost(bytes), stream, to.is_pageable())
+}
+
 /// Whether the host waits for a copy: if pageable memory is on one side, and in the synchronous calls if page-locked memory
 /// is.
 pub(crate) fn host_waits(to: &Place, from: &Place, waits: Waits) -> bool {

@@ -205,6 +205,23 @@ impl Event {
         Ok(())
     }
 
+    /// `cuCtxRecordEvent`: all work of its context.
+    pub(crate) fn record_context(&self, context: &Context) -> Result<()> {
+        capture::check_unsafe()?;
+        if *self.context()? != *context {
+            return Err(Error::INVALID_HANDLE);
+        }
+        let mut record = self.lock();
+        let time = Arc::new(OnceLock::new());
+        let work = match &self.shared {
+            Some(shared) => shared.record(),
+            None => Work::Stamp(time.clone()),
+        };
+        let node = graph().submit(&context.lanes().all_tails(), work, 0);
+        *record = Some(Record::Work { node, time });
+        Ok(())
+    }
+
     /// Whether what it recorded is done.
     pub(crate) fn is_done(&self) -> bool {
         if let Some(shared) = &self.shared {

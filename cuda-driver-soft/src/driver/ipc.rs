@@ -68,12 +68,21 @@ impl Handle {
         })
     }
 
-    /// Opens the file. As recorded, the process that made it cannot.
-    fn open(&self, purpose: Purpose) -> Result<SharedFile> {
-        if self.process == std::process::id() {
+    fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// As recorded, the process that made it cannot open it.
+    fn check_foreign(&self) -> Result<()> {
+        if self.is_own() {
             crate::log!("a handle is opened by another process than the one that made it");
             return Err(Error::INVALID_CONTEXT);
         }
+        Ok(())
+    }
+
+    /// Opens the file.
+    fn open(&self, purpose: Purpose) -> Result<SharedFile> {
         let file = SharedFile::open_of(self.process, self.descriptor, purpose);
         let file = file.filter(|file| file.identity() == self.identity);
         file.ok_or_else(|| {
@@ -91,6 +100,16 @@ pub(crate) fn export(address: u64) -> Result<[u8; BYTES]> {
         crate::log!("{address:#x} is not memory that another process can have");
         Error::INVALID_VALUE
     })?;
+    share(allocation)
+}
+
+/// `cuMemPoolExportPointer`
+pub(crate) fn export_pooled(address: u64) -> Result<[u8; BYTES]> {
+    driver_without_fault()?;
+    share(pool::exportable(address)?)
+}
+
+fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     // What is done to it now is done before it moves.
     if let Ok(context) = driver()?.contexts.get(allocation.owner as usize) {
         context.drain();
@@ -116,6 +135,8 @@ struct Opened {
     bytes: u64,
     /// How often it is to be closed.
     times: u64,
+    /// It came from a pool: it is freed rather than closed.
+    is_pooled: bool,
 }
 
 /// By its address.
@@ -131,20 +152,43 @@ pub(crate) fn open(handle: &[u8; BYTES]) -> Result<u64> {
         crate::log!("these bytes are no handle of memory");
         Error::INVALID_VALUE
     })?;
+    handle.check_foreign()?;
     let file = handle.open(Purpose::Allocation)?;
     let mut opened = opened();
     let again = opened
         .iter_mut()
-        .find(|(_, o)| o.identity == handle.identity);
+        .find(|(_, o)| o.identity == handle.identity && !o.is_pooled);
     if let Some((address, again)) = again {
         again.times += 1;
         return Ok(*address);
     }
+    keep(&mut opened, &handle, file, context.id(), false)
+}
+
+/// `cuMemPoolImportPointer`: its address here, a new one each time, and in the exporting process too.
+pub(crate) fn import_pooled(handle: &[u8; BYTES]) -> Result<u64> {
+    let context = context::current()?;
+    let handle = Handle::decode(handle).ok_or_else(|| {
+        crate::log!("these bytes are no pointer of a pool");
+        Error::INVALID_VALUE
+    })?;
+    let file = handle.open(Purpose::Allocation)?;
+    keep(&mut opened(), &handle, file, context.id(), true)
+}
+
+/// Maps what was opened.
+fn keep(
+    opened: &mut BTreeMap<u64, Opened>,
+    handle: &Handle,
+    file: SharedFile,
+    owner: u64,
+    is_pooled: bool,
+) -> Result<u64> {
     let bytes = handle.bytes.min(file.bytes());
     let physical = space().open(file);
     let base = space().reserve_addresses(bytes, ALIGN, 0);
     let base = base.ok_or(Error::OUT_OF_MEMORY)?;
-    if !space().map(base, bytes, &physical, context.id(), Access::ReadWrite) {
+    if !space().map(base, bytes, &physical, owner, Access::ReadWrite) {
         return Err(Error::OUT_OF_MEMORY);
     }
     let id = space().find(base).map_or(0, |found| found.id);
@@ -153,6 +197,7 @@ pub(crate) fn open(handle: &[u8; BYTES]) -> Result<u64> {
         id,
         bytes,
         times: 1,
+        is_pooled,
     };
     opened.insert(base, entry);
     Ok(base)
@@ -163,7 +208,8 @@ pub(crate) fn close(address: u64) -> Result<()> {
     driver_without_fault()?;
     let id = {
         let mut opened = opened();
-        let entry = opened.get_mut(&address).ok_or_else(|| {
+        let entry = opened.get_mut(&address).filter(|o| !o.is_pooled);
+        let entry = entry.ok_or_else(|| {
             crate::log!("{address:#x} is not memory of another process");
             Error::INVALID_VALUE
         })?;
@@ -179,6 +225,13 @@ pub(crate) fn close(address: u64) -> Result<()> {
     let freed = space().free_if(address, |a| a.id == id);
     forget(&freed.map_err(|_| Error::INVALID_VALUE)?);
     Ok(())
+}
+
+/// Whether it is memory of another process's pool.
+pub(crate) fn is_pooled(allocation: &Allocation) -> bool {
+    let opened = opened();
+    let entry = opened.get(&allocation.base);
+    entry.is_some_and(|o| o.id == allocation.id && o.is_pooled)
 }
 
 /// Memory of another process that is closed, or goes with its context.
@@ -216,6 +269,7 @@ impl Counts {
     /// `cuIpcOpenEventHandle`: as recorded, other bytes are what cannot be mapped.
     pub(crate) fn open(handle: &[u8; BYTES]) -> Result<Self> {
         let handle = Handle::decode(handle).ok_or(Error::MAP_FAILED)?;
+        handle.check_foreign()?;
         Ok(Counts(Arc::new(handle.open(Purpose::Event)?)))
     }
 

@@ -44,6 +44,8 @@ struct Tail {
 pub(crate) struct Lanes {
     legacy: NodeId,
     tails: HashMap<Lane, Tail>,
+    /// What all that comes waits for; 0 for nothing.
+    gate: NodeId,
     /// Last nodes of destroyed streams.
     orphans: Vec<Tail>,
     /// At this many lanes the idle ones are forgotten.
@@ -77,6 +79,9 @@ impl Lanes {
     pub(crate) fn submit(&mut self, lane: Lane, after: &[NodeId], work: Work, cost: u64) -> NodeId {
         let mut before = self.tails(lane);
         before.extend_from_slice(after);
+        if self.gate != 0 {
+            before.push(self.gate);
+        }
         if let Lane::Legacy = lane {
             self.legacy = graph().submit(&before, work, cost);
             return self.legacy;
@@ -91,6 +96,12 @@ impl Lanes {
         }
         tail.node = graph().submit(&before, work, cost);
         tail.node
+    }
+
+    /// Makes all work that comes wait for a node.
+    pub(crate) fn hold_until(&mut self, node: NodeId) {
+        let before = [self.gate, node];
+        self.gate = graph().submit(&before, Work::Join, 0);
     }
 
     /// Forgets idle lanes when there have come to be many: threads end without telling. What is not blocking is kept, since

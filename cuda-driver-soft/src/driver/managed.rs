@@ -20,7 +20,7 @@ const CPU: i32 = -1;
 const NOWHERE: i32 = -2;
 
 /// A place where memory can be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Location {
     Device(i32),
     Host,
@@ -62,7 +62,7 @@ impl Location {
     }
 
     /// As `CUmemLocationType`.
-    fn kind(self) -> i32 {
+    pub(crate) fn kind(self) -> i32 {
         match self {
             Location::Device(_) => 1,
             Location::Host => 2,
@@ -70,7 +70,7 @@ impl Location {
         }
     }
 
-    fn id(self) -> i32 {
+    pub(crate) fn id(self) -> i32 {
         match self {
             Location::Device(id) | Location::HostNuma(id) => id,
             Location::Host => CPU,
@@ -160,6 +160,11 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
         return Err(Error::INVALID_VALUE);
     }
     Ok((allocation, start / PAGE * PAGE..end.next_multiple_of(PAGE)))
+}
+
+/// Whether a range lies in managed memory.
+pub(crate) fn check(address: u64, bytes: u64) -> Result<()> {
+    pages(address, bytes).map(|_| ())
 }
 
 /// `cuMemAdvise`

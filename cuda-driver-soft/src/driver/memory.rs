@@ -1,6 +1,6 @@
 //! Memory: allocation, page-locked and managed memory, and what can be asked of an address.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::capture;
@@ -34,6 +34,30 @@ fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
         .get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Numbers of the allocations whose synchronous operations are to be synchronous: kept to be asked for.
+fn synchronous() -> MutexGuard<'static, HashSet<u64>> {
+    static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
+    SYNCHRONOUS
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`
+pub(crate) fn is_synchronous(allocation: &Allocation) -> bool {
+    synchronous().contains(&allocation.id)
+}
+
+/// Sets `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
+pub(crate) fn set_synchronous(allocation: &Allocation, is_so: bool) {
+    let mut all = synchronous();
+    if is_so {
+        all.insert(allocation.id);
+    } else {
+        all.remove(&allocation.id);
+    }
 }
 
 /// The allocation that an address lies in, for calls of the host.
@@ -173,7 +197,7 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     let driver = driver_without_fault()?;
     free_nothing()?;
     let allocation = find(address)
-        .filter(|a| a.base == address && ours(a.kind))
+        .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a)))
         .ok_or_else(|| {
             crate::log!("{address:#x} is not the start of memory that this call can free");
             Error::INVALID_VALUE
@@ -209,6 +233,7 @@ pub(crate) fn forget(freed: &Allocation) {
     if freed.kind.is_host_accessible() {
         host_flags().remove(&freed.id);
     }
+    synchronous().remove(&freed.id);
     managed::forget(freed);
     pool::forget(freed);
     ipc::forget(freed);

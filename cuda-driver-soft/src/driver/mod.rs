@@ -35,6 +35,7 @@ pub(crate) mod profile;
 pub(crate) mod rect;
 pub(crate) mod reference;
 pub(crate) mod stream;
+pub(crate) mod stream_attribute;
 pub(crate) mod tensor_map;
 pub(crate) mod texture;
 pub(crate) mod virtual_memory;

@@ -12,15 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::capture;
 use super::context::Context;
-use super::device::{self, Device};
+use super::device;
 use super::error::{Error, Result};
 use super::graph::memory::{self as graph_memory, GraphMemory};
 use super::graph::node::{Action, AllocNode};
+use super::ipc;
+use super::managed::Location;
 use super::memory;
 use super::process::{driver, driver_without_fault};
 use super::stream::StreamRef;
 use super::work::{NodeId, Work};
 use super::workers::graph;
+use crate::memory::shared::{Label, Purpose, SharedFile};
 use crate::memory::{Allocation, Kind, space};
 
 /// What a pool takes from the device at a time, in bytes.
@@ -30,12 +33,59 @@ const CHUNK: u64 = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) handle: usize,
-    pub(crate) ordinal: i32,
-    /// The one that the device was born with.
+    pub(crate) home: Home,
+    /// The one that was there from the start.
     is_default: bool,
+    /// What other processes have it by: that it was made to be exported.
+    shared: Option<SharedFile>,
+    /// Another process's: it hands nothing out here.
+    is_imported: bool,
     /// Bytes that it may hand out; 0 for no limit.
     pub(crate) most: u64,
     state: Mutex<State>,
+}
+
+/// Where a pool's memory is, and of what kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Home {
+    /// `None`: of managed memory, anywhere.
+    pub(crate) location: Option<Location>,
+    pub(crate) is_managed: bool,
+}
+
+impl Home {
+    /// That of plain memory of a device.
+    fn of_device(ordinal: i32) -> Self {
+        Home {
+            location: Some(Location::Device(ordinal)),
+            is_managed: false,
+        }
+    }
+
+    /// The device that the memory is of.
+    fn ordinal(self) -> Option<i32> {
+        match self.location {
+            Some(Location::Device(ordinal)) => Some(ordinal),
+            _ => None,
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match (self.is_managed, self.ordinal()) {
+            (true, _) => Kind::Managed,
+            (false, Some(_)) => Kind::Device,
+            (false, None) => Kind::Pinned,
+        }
+    }
+
+    /// What may be done from a place before anybody has said so, as `CUmemAccess_flags`; `None` is the host.
+    fn first_access(self, from: Option<i32>) -> u32 {
+        if !self.is_managed && self.ordinal() == from {
+            3
+        } else {
+            0
+        }
+    }
 }
 
 /// What of a pool changes.
@@ -50,8 +100,8 @@ struct State {
     /// Bytes that no stream has freed yet.
     held: u64,
     reserved: Level,
-    /// What other devices may do with it.
-    access: HashMap<i32, u32>,
+    /// What devices may do with it, and under `None` the host.
+    access: HashMap<Option<i32>, u32>,
 }
 
 /// Bytes now, and at most so far.
@@ -80,11 +130,13 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn new(handle: usize, ordinal: i32, is_default: bool, most: u64) -> Self {
+    fn new(handle: usize, home: Home, is_default: bool, most: u64) -> Self {
         Pool {
             handle,
-            ordinal,
+            home,
             is_default,
+            shared: None,
+            is_imported: false,
             most,
             state: Mutex::new(State {
                 reuse: [1; 3],
@@ -141,11 +193,17 @@ impl Pool {
             6 => Value::Bytes(state.reserved.high),
             7 => Value::Bytes(state.used.now),
             8 => Value::Bytes(state.used.high),
-            // Since CUDA 13.2: pinned memory, no handles to export, on this device.
-            9 if crate::settings::version() >= 13020 => Value::Int(1),
-            10 if crate::settings::version() >= 13020 => Value::Int(0),
-            11 if crate::settings::version() >= 13020 => Value::Int(self.ordinal),
-            12 if crate::settings::version() >= 13020 => Value::Int(1),
+            // Since CUDA 13.2: the type of its memory, the handles to export it by, where it is.
+            9 if crate::settings::version() >= 13020 => {
+                Value::Int(1 + i32::from(self.home.is_managed))
+            }
+            10 if crate::settings::version() >= 13020 => Value::Int(self.is_shareable().into()),
+            11 if crate::settings::version() >= 13020 => {
+                Value::Int(self.home.location.map_or(-2, Location::id))
+            }
+            12 if crate::settings::version() >= 13020 => {
+                Value::Int(self.home.location.map_or(0, Location::kind))
+            }
             13 if crate::settings::version() >= 13020 => Value::Bytes(self.most),
             14 if crate::settings::version() >= 13020 => Value::Int(0),
             _ => return Err(Error::INVALID_VALUE),
@@ -186,11 +244,29 @@ impl Pool {
         Ok(())
     }
 
+    /// Whether other processes can have its memory.
+    pub(crate) fn is_shareable(&self) -> bool {
+        self.shared.is_some() && !self.is_imported
+    }
+
+    /// `cuMemPoolExportToShareableHandle`: a file descriptor, which is the caller's.
+    pub(crate) fn export(&self) -> Result<i32> {
+        let shared = self.shared.as_ref().filter(|_| !self.is_imported);
+        let shared = shared.ok_or_else(|| {
+            crate::log!("this pool was not made to be exported");
+            Error::INVALID_VALUE
+        })?;
+        shared.export().ok_or(Error::OPERATING_SYSTEM)
+    }
+
     /// `cuMemPoolSetAccess`: by device, 0 for nothing, 3 for reading and writing. All or none.
-    pub(crate) fn set_access(&self, wishes: &[(i32, u32)]) -> Result<()> {
-        for &(ordinal, flags) in wishes {
-            device::get(ordinal)?;
-            if !matches!(flags, 0 | 3) || (ordinal == self.ordinal && flags == 0) {
+    pub(crate) fn set_access(&self, wishes: &[(Option<i32>, u32)]) -> Result<()> {
+        for &(from, flags) in wishes {
+            if let Some(ordinal) = from {
+                device::get(ordinal)?;
+            }
+            let own = self.home.first_access(from) != 0;
+            if !matches!(flags, 0 | 3) || (own && flags == 0) {
                 return Err(Error::INVALID_VALUE);
             }
         }
@@ -199,10 +275,12 @@ impl Pool {
     }
 
     /// `cuMemPoolGetAccess`
-    pub(crate) fn access(&self, ordinal: i32) -> Result<u32> {
-        device::get(ordinal)?;
-        let own = if ordinal == self.ordinal { 3 } else { 0 };
-        Ok(self.state().access.get(&ordinal).copied().unwrap_or(own))
+    pub(crate) fn access(&self, from: Option<i32>) -> Result<u32> {
+        if let Some(ordinal) = from {
+            device::get(ordinal)?;
+        }
+        let first = self.home.first_access(from);
+        Ok(self.state().access.get(&from).copied().unwrap_or(first))
     }
 }
 
@@ -232,9 +310,9 @@ pub(crate) fn settle() {
     SETTLED.fetch_max(unsettled, AcqRel);
 }
 
-/// The pools of a device.
+/// The pools of a device, or of another place.
 #[derive(Clone, Copy, Debug)]
-struct OfDevice {
+struct OfHome {
     default: usize,
     current: usize,
 }
@@ -247,8 +325,7 @@ struct Pooled {
 
 #[derive(Default)]
 struct Known {
-    /// By the device's ordinal.
-    devices: HashMap<i32, OfDevice>,
+    homes: HashMap<Home, OfHome>,
     /// By the allocation's number.
     allocations: HashMap<u64, Pooled>,
     /// Allocations that a stream is to free, by their numbers.
@@ -275,12 +352,12 @@ fn known() -> MutexGuard<'static, Known> {
         .unwrap_or_else(PoisonError::into_inner)
 }
 
-fn of_device(device: &Device) -> Result<OfDevice> {
+fn of_home(home: Home) -> Result<OfHome> {
     let pools = &driver()?.pools;
     let mut known = known();
-    Ok(*known.devices.entry(device.ordinal).or_insert_with(|| {
-        let made = pools.insert_with(|handle| Pool::new(handle, device.ordinal, true, 0));
-        OfDevice {
+    Ok(*known.homes.entry(home).or_insert_with(|| {
+        let made = pools.insert_with(|handle| Pool::new(handle, home, true, 0));
+        OfHome {
             default: made.handle,
             current: made.handle,
         }
@@ -294,35 +371,91 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Pool>> {
 }
 
 /// `cuDeviceGetDefaultMemPool`
-pub(crate) fn default_of(ordinal: i32) -> Result<usize> {
-    Ok(of_device(device::get(ordinal)?)?.default)
+pub(crate) fn default_of_device(ordinal: i32) -> Result<usize> {
+    default_of(Home::of_device(device::get(ordinal)?.ordinal))
 }
 
 /// `cuDeviceGetMemPool`
-pub(crate) fn current_of(ordinal: i32) -> Result<usize> {
-    Ok(of_device(device::get(ordinal)?)?.current)
+pub(crate) fn current_of_device(ordinal: i32) -> Result<usize> {
+    current_of(Home::of_device(device::get(ordinal)?.ordinal))
 }
 
 /// `cuDeviceSetMemPool`
-pub(crate) fn set_current(ordinal: i32, handle: usize) -> Result<()> {
-    of_device(device::get(ordinal)?)?;
+pub(crate) fn set_current_of_device(ordinal: i32, handle: usize) -> Result<()> {
+    set_current(Home::of_device(device::get(ordinal)?.ordinal), handle)
+}
+
+/// `cuMemGetDefaultMemPool`
+pub(crate) fn default_of(home: Home) -> Result<usize> {
+    Ok(of_home(home)?.default)
+}
+
+/// `cuMemGetMemPool`
+pub(crate) fn current_of(home: Home) -> Result<usize> {
+    Ok(of_home(home)?.current)
+}
+
+/// `cuMemSetMemPool`
+pub(crate) fn set_current(home: Home, handle: usize) -> Result<()> {
+    of_home(home)?;
     // Held, so that the pool is not destroyed meanwhile.
     let mut known = known();
-    if get(handle)?.ordinal != ordinal {
+    if get(handle)?.home != home {
         return Err(Error::INVALID_VALUE);
     }
-    if let Some(pools) = known.devices.get_mut(&ordinal) {
+    if let Some(pools) = known.homes.get_mut(&home) {
         pools.current = handle;
     }
     Ok(())
 }
 
-/// `cuMemPoolCreate`: as recorded, a device that is not there is an invalid value.
-pub(crate) fn create(ordinal: i32, most: u64) -> Result<usize> {
+/// `cuMemPoolCreate`; with `shareable`, other processes can have the memory.
+pub(crate) fn create(home: Home, most: u64, shareable: bool) -> Result<usize> {
     let pools = &driver_without_fault()?.pools;
-    device::get(ordinal).map_err(|_| Error::INVALID_VALUE)?;
-    let made = pools.insert_with(|handle| Pool::new(handle, ordinal, false, most));
+    let shared = if shareable {
+        let label = Label {
+            purpose: Purpose::Pool,
+            number: home.ordinal().unwrap_or(0) as u32,
+        };
+        Some(SharedFile::new(1, label).ok_or(Error::OUT_OF_MEMORY)?)
+    } else {
+        None
+    };
+    let made = pools.insert_with(|handle| Pool {
+        shared,
+        ..Pool::new(handle, home, false, most)
+    });
     Ok(made.handle)
+}
+
+/// `cuMemPoolImportFromShareableHandle`
+pub(crate) fn import(descriptor: i32) -> Result<usize> {
+    let pools = &driver_without_fault()?.pools;
+    let file = SharedFile::open(descriptor, Purpose::Pool).ok_or_else(|| {
+        crate::log!("{descriptor} is no descriptor of a pool");
+        Error::INVALID_VALUE
+    })?;
+    let ordinal = i32::try_from(file.label().number).unwrap_or(0);
+    let ordinal = device::get(ordinal).map_or(0, |device| device.ordinal);
+    let made = pools.insert_with(|handle| Pool {
+        shared: Some(file),
+        is_imported: true,
+        ..Pool::new(handle, Home::of_device(ordinal), false, 0)
+    });
+    Ok(made.handle)
+}
+
+/// `cuMemPoolExportPointer`: the allocation that the pointer is of must be one of a pool that can be exported.
+pub(crate) fn exportable(address: u64) -> Result<Allocation> {
+    let allocation = memory::find(address).ok_or(Error::INVALID_VALUE)?;
+    let known = known();
+    let pooled = known.allocations.get(&allocation.id);
+    if pooled.is_some_and(|pooled| pooled.pool.is_shareable()) {
+        Ok(allocation)
+    } else {
+        crate::log!("{address:#x} is not of a pool that was made to be exported");
+        Err(Error::INVALID_VALUE)
+    }
 }
 
 /// `cuMemPoolDestroy`: what it handed out stays until it is freed.
@@ -332,7 +465,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         return Err(Error::INVALID_VALUE);
     }
     let mut known = known();
-    if let Some(pools) = known.devices.get_mut(&pool.ordinal)
+    if let Some(pools) = known.homes.get_mut(&pool.home)
         && pools.current == handle
     {
         pools.current = pools.default;
@@ -346,8 +479,12 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     let context = &stream.context;
     let pool = match pool {
         Some(handle) => get(handle)?,
-        None => get(of_device(context.device)?.current)?,
+        None => get(current_of_device(context.device.ordinal)?)?,
     };
+    if pool.is_imported {
+        crate::log!("another process's pool hands out nothing here");
+        return Err(Error::INVALID_VALUE);
+    }
     let capturing = stream.is_capturing();
     if !capturing {
         capture::check_unsafe()?;
@@ -355,7 +492,12 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     if bytes == 0 {
         return Ok(0);
     }
+    let kind = pool.home.kind();
     if capturing {
+        if kind != Kind::Device {
+            crate::log!("nodes of graphs allocate memory of a device only");
+            return Err(Error::NOT_SUPPORTED);
+        }
         let memory = GraphMemory::new(context, bytes)?;
         let address = memory.address;
         let node = AllocNode {
@@ -365,8 +507,9 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         capture::add(stream, Action::Alloc(node))?;
         return Ok(address);
     }
-    let address = memory::allocate(context, Kind::Device, bytes).or_else(|error| match error {
-        Error::OUT_OF_MEMORY => alloc_after_frees(context, bytes),
+    let allocated = memory::allocate(context, kind, bytes);
+    let address = allocated.or_else(|error| match (error, kind) {
+        (Error::OUT_OF_MEMORY, Kind::Device) => alloc_after_frees(context, bytes),
         _ => Err(error),
     })?;
     let allocation = space().find(address).ok_or(Error::UNKNOWN)?;
@@ -451,10 +594,16 @@ fn begin_free(address: u64) -> Result<Allocation> {
     // Held from the look to the note: whoever frees it meanwhile forgets it after that.
     let mut known = known();
     let found = space().find(address).filter(|a| {
-        let ours = matches!(a.kind, Kind::Device | Kind::Managed);
+        let ours = match a.kind {
+            Kind::Device | Kind::Managed => true,
+            Kind::Pinned => known.allocations.contains_key(&a.id),
+            Kind::Mapped => ipc::is_pooled(a),
+            _ => false,
+        };
         ours && a.base == address && !known.leaving.contains_key(&a.id)
     });
-    if found.is_some_and(|a| a.kind == Kind::Managed) {
+    let own = found.is_some_and(|a| known.allocations.contains_key(&a.id));
+    if !own && found.is_some_and(|a| a.kind == Kind::Managed) {
         crate::log!("{address:#x} is managed memory, which cuMemFree frees");
         return Err(Error::NOT_SUPPORTED);
     }

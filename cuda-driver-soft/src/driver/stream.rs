@@ -1,5 +1,6 @@
 //! Streams.
 
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use super::capture;
@@ -11,6 +12,7 @@ use super::pool;
 use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
+use super::stream_attribute;
 use super::work::{NodeId, Work};
 use super::workers::{graph, in_host_function};
 
@@ -39,7 +41,7 @@ pub(crate) struct Stream {
     context: Weak<Context>,
     context_handle: usize,
     flags: u32,
-    priority: i32,
+    priority: AtomicI32,
 }
 
 /// A stream that a call may use: created, legacy or per-thread.
@@ -80,7 +82,7 @@ pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
                 context,
                 lane: Lane::Stream(handle),
                 flags: stream.flags,
-                priority: stream.priority,
+                priority: stream.priority.load(Relaxed),
             })
         }
     }
@@ -142,7 +144,7 @@ pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
         context: Arc::downgrade(&context),
         context_handle: context.handle,
         flags,
-        priority: priority.clamp(PRIORITIES.1, PRIORITIES.0),
+        priority: AtomicI32::new(priority.clamp(PRIORITIES.1, PRIORITIES.0)),
     });
     if flags & NON_BLOCKING != 0 {
         context
@@ -160,10 +162,11 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         context::current()?;
     }
     let stream = created(handle)?;
-    capture::forget(stream.context_handle as u64, Lane::Stream(handle))?;
+    capture::forget(stream.context_handle as u64, Lane::Stream(handle));
     if let Some(context) = stream.context.upgrade() {
         context.lanes().remove(Lane::Stream(handle));
     }
+    stream_attribute::forget(handle as u64);
     driver
         .streams
         .remove(handle)
@@ -186,6 +189,11 @@ impl StreamRef {
         self.context.lanes().submit(self.lane, after, work, cost)
     }
 
+    /// Whether it is the legacy stream.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.lane == Lane::Legacy
+    }
+
     /// Whether it and the legacy stream wait for each other.
     pub(crate) fn is_blocking(&self) -> bool {
         self.lane != Lane::Legacy && self.flags & NON_BLOCKING == 0
@@ -194,6 +202,16 @@ impl StreamRef {
     /// Whether it was made by `cuStreamCreate`.
     pub(crate) fn is_created(&self) -> bool {
         matches!(self.lane, Lane::Stream(_))
+    }
+
+    /// Sets the priority of a created stream, brought into its range; others keep theirs.
+    pub(crate) fn set_priority(&self, priority: i32) {
+        if let Lane::Stream(handle) = self.lane
+            && let Ok(stream) = created(handle)
+        {
+            let priority = priority.clamp(PRIORITIES.1, PRIORITIES.0);
+            stream.priority.store(priority, Relaxed);
+        }
     }
 
     /// A number that no other stream of the process has.
@@ -246,7 +264,11 @@ impl StreamRef {
 
     /// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
     pub(crate) fn wait_event(&self, event: usize) -> Result<()> {
-        let event = event::get(event)?;
+        let event = match event::get(event) {
+            Ok(event) => event,
+            // As recorded, this spoils a capture.
+            Err(error) => return capture::refuse(self, error).and(Err(error)),
+        };
         match event.captured() {
             Some(captured) => return capture::join(self, &captured),
             // One that was never recorded is nothing to wait for.

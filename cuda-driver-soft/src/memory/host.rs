@@ -39,6 +39,13 @@ impl HostRange {
         copy
     }
 
+    /// Copies bytes to the range, as far as both reach.
+    pub(crate) fn write(&self, from: &[u8]) {
+        let bytes = from.len().min(self.bytes);
+        // SAFETY: the range is valid for writes, as promised to `new`; the slice has as many bytes.
+        unsafe { access::copy(self.address as *mut u8, from.as_ptr(), bytes) };
+    }
+
     /// Copies the range to the device.
     pub(crate) fn write_to(&self, device: u64) -> Result<(), BadRange> {
         // SAFETY: the range is valid for reads, as promised to `new`.

@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Allocation = 2,
     /// An event.
     Event = 3,
+    /// A memory pool.
+    Pool = 4,
 }
 
 #[cfg(target_os = "linux")]

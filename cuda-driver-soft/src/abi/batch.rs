@@ -1,0 +1,302 @@
+//! Many copies, or moves of managed memory, in one call.
+
+use std::ffi::{c_uint, c_ulonglong, c_void};
+
+use cuda_driver_sys::{
+    CUDA_MEMCPY3D_BATCH_OP, CUdeviceptr, CUmemLocation, CUmemcpy3DOperand, CUmemcpy3DOperandType,
+    CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream,
+};
+
+use super::args::{Caller, set};
+use super::copy::anywhere;
+use super::exports;
+use crate::driver::copy::{self, Waits};
+use crate::driver::error::{Error, Result};
+use crate::driver::managed::{self, Location};
+use crate::driver::memory::Place;
+use crate::driver::rect::{self, Base, Extent, Side};
+use crate::driver::stream::{self, Mode, StreamRef};
+use crate::driver::work::Work;
+
+/// Hints, which may be given: `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`
+const FLAGS: c_uint = 1;
+
+/// The stream of a batch: as recorded, not the legacy one.
+fn stream_of(hstream: CUstream, mode: Mode) -> Result<StreamRef> {
+    let stream = stream::for_work(hstream as usize, mode)?;
+    if stream.is_legacy() {
+        crate::log!("batches are not for the legacy stream");
+        return Err(Error::INVALID_VALUE);
+    }
+    Ok(stream)
+}
+
+/// Which entry of a list is for each of `count` others: entry `i` from index `indexes[i]` on.
+fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Result<Vec<usize>> {
+    let indexes = c.array(indexes.cast_const(), entries)?;
+    let ascend = indexes.windows(2).all(|pair| pair[0] < pair[1]);
+    let first = indexes.first().copied();
+    if first != Some(0) || !ascend || indexes.last().is_some_and(|&last| last >= count) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let entry = |i: usize| indexes.iter().take_while(|&&first| first <= i).count() - 1;
+    Ok((0..count).map(entry).collect())
+}
+
+/// Whether the source is read before the call returns.
+fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
+    match order.0 {
+        // In the stream's order, or in any.
+        1 | 3 => Ok(false),
+        2 => Ok(true),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+struct Batch {
+    to: *mut CUdeviceptr,
+    from: *mut CUdeviceptr,
+    sizes: *mut usize,
+    count: usize,
+    attributes: *mut CUmemcpyAttributes,
+    indexes: *mut usize,
+    kinds: usize,
+}
+
+impl Batch {
+    /// All or none; on failure `failed` says which one was wrong.
+    fn run(self, c: Caller, stream: &StreamRef, failed: &mut usize) -> Result<()> {
+        if self.count == 0 || self.kinds == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let to = c.array(self.to.cast_const(), self.count)?;
+        let from = c.array(self.from.cast_const(), self.count)?;
+        let sizes = c.array(self.sizes.cast_const(), self.count)?;
+        let attributes = c.array(self.attributes.cast_const(), self.kinds)?;
+        if attributes.iter().any(|a| a.flags & !FLAGS != 0) {
+            return Err(Error::INVALID_VALUE);
+        }
+        let orders = attributes.iter().map(|a| reads_now(a.srcAccessOrder));
+        let orders = orders.collect::<Result<Vec<_>>>()?;
+        let entries = spread(c, self.indexes, self.kinds, self.count)?;
+        let mut copies = Vec::new();
+        for i in 0..self.count {
+            *failed = i;
+            if sizes[i] == 0 {
+                return Err(Error::INVALID_VALUE);
+            }
+            let (to, from) = (
+                anywhere(c, to[i], sizes[i])?,
+                anywhere(c, from[i], sizes[i])?,
+            );
+            to.check_writable()?;
+            copies.push((to, from, sizes[i] as u64, orders[entries[i]]));
+        }
+        for (i, (to, from, bytes, now)) in copies.into_iter().enumerate() {
+            *failed = i;
+            one(to, from, bytes, now, stream)?;
+        }
+        Ok(())
+    }
+}
+
+fn one(to: Place, from: Place, bytes: u64, now: bool, stream: &StreamRef) -> Result<()> {
+    if now {
+        copy::copy_what_is_there(to, from, bytes, stream)
+    } else {
+        copy::copy(to, from, bytes, stream, Waits::Asynchronous)
+    }
+}
+
+fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: Mode) -> Result<()> {
+    let stream = stream_of(hstream, mode)?;
+    // What is said where no single copy is wrong.
+    let mut which = usize::MAX;
+    let done = batch.run(c, &stream, &mut which);
+    if done.is_err() {
+        set(c.out_or_null(failed), which);
+    }
+    done
+}
+
+/// One side of a box.
+fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
+    match operand.type_ {
+        CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_POINTER => {
+            // SAFETY: the type says that this member was written; it is integers, of which any bits are a value.
+            let pointer = unsafe { &operand.op.ptr };
+            Ok(Side {
+                base: Base::Unified(pointer.ptr),
+                offset: [0; 3],
+                pitch: pointer.rowLength as u64,
+                rows: pointer.layerHeight as u64,
+            })
+        }
+        CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
+            crate::log!("batches of copies of arrays are not supported");
+            Err(Error::NOT_SUPPORTED)
+        }
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// A box; what is read before the call returns is waited for.
+fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Result<()> {
+    let now = reads_now(op.srcAccessOrder)?;
+    let extent = Extent {
+        width: op.extent.width as u64,
+        height: op.extent.height as u64,
+        depth: op.extent.depth as u64,
+    };
+    if op.flags & !FLAGS != 0 || extent.width == 0 || extent.height == 0 || extent.depth == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
+    let (to, from) = (side(&op.dst)?, side(&op.src)?);
+    rect::copy(to, from, extent, stream, Waits::Asynchronous, host)?;
+    if now {
+        stream.drain();
+    }
+    Ok(())
+}
+
+fn boxes(
+    c: Caller,
+    (count, list): (usize, *mut CUDA_MEMCPY3D_BATCH_OP),
+    failed: *mut usize,
+    flags: c_ulonglong,
+    hstream: CUstream,
+    mode: Mode,
+) -> Result<()> {
+    let stream = stream_of(hstream, mode)?;
+    let mut which = usize::MAX;
+    let mut run = || {
+        if flags != 0 || count == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        for (i, op) in c.array(list.cast_const(), count)?.iter().enumerate() {
+            which = i;
+            box_copy(c, op, &stream)?;
+        }
+        Ok(())
+    };
+    let done = run();
+    if done.is_err() {
+        set(c.out_or_null(failed), which);
+    }
+    done
+}
+
+/// Ranges of managed memory.
+fn ranges(
+    c: Caller,
+    addresses: *mut CUdeviceptr,
+    sizes: *mut usize,
+    count: usize,
+    flags: c_ulonglong,
+) -> Result<Vec<(u64, u64)>> {
+    if flags != 0 || count == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let addresses = c.array(addresses.cast_const(), count)?.into_iter();
+    let sizes = c.array(sizes.cast_const(), count)?.into_iter();
+    let ranges: Vec<(u64, u64)> = addresses.zip(sizes.map(|n| n as u64)).collect();
+    for &(address, bytes) in &ranges {
+        managed::check(address, bytes)?;
+    }
+    Ok(ranges)
+}
+
+fn prefetch(
+    c: Caller,
+    ranges: &[(u64, u64)],
+    (locations, indexes, entries): (*mut CUmemLocation, *mut usize, usize),
+    stream: &StreamRef,
+) -> Result<()> {
+    let entry = spread(c, indexes, entries, ranges.len())?;
+    let locations = c.array(locations.cast_const(), entries)?.into_iter();
+    let locations = locations.map(|location| {
+        // SAFETY: all members of the union are integers, of which any bits are a value.
+        Location::of_type(location.type_.0, unsafe { location.anonymous1.id })
+    });
+    let locations = locations.collect::<Result<Vec<_>>>()?;
+    for (&(address, bytes), entry) in ranges.iter().zip(entry) {
+        managed::prefetch(address, bytes, locations[entry])?;
+    }
+    stream.submit(&[], Work::Join, 0);
+    Ok(())
+}
+
+exports! {
+    fn cuMemcpyBatchAsync_v2 | cuMemcpyBatchAsync_v2_ptsz [c, mode] (
+        to: *mut CUdeviceptr, from: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+        attributes: *mut CUmemcpyAttributes, indexes: *mut usize, kinds: usize, hstream: CUstream,
+    ) {
+        batch(c, Batch { to, from, sizes, count, attributes, indexes, kinds }, std::ptr::null_mut(), hstream, mode)
+    }
+
+    fn cuMemcpyBatchAsync | cuMemcpyBatchAsync_ptsz [c, mode] (
+        to: *mut CUdeviceptr, from: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+        attributes: *mut CUmemcpyAttributes, indexes: *mut usize, kinds: usize, failed: *mut usize, hstream: CUstream,
+    ) {
+        batch(c, Batch { to, from, sizes, count, attributes, indexes, kinds }, failed, hstream, mode)
+    }
+
+    fn cuMemcpyWithAttributesAsync | cuMemcpyWithAttributesAsync_ptsz [c, mode] (
+        to: CUdeviceptr, from: CUdeviceptr, size: usize, attributes: *mut CUmemcpyAttributes, hstream: CUstream,
+    ) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        let attributes = c.read(attributes.cast_const())?;
+        let now = reads_now(attributes.srcAccessOrder)?;
+        if attributes.flags & !FLAGS != 0 || size == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        one(anywhere(c, to, size)?, anywhere(c, from, size)?, size as u64, now, &stream)
+    }
+
+    fn cuMemcpy3DBatchAsync_v2 | cuMemcpy3DBatchAsync_v2_ptsz [c, mode] (count: usize, list: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, hstream: CUstream) {
+        boxes(c, (count, list), std::ptr::null_mut(), flags, hstream, mode)
+    }
+
+    fn cuMemcpy3DBatchAsync | cuMemcpy3DBatchAsync_ptsz [c, mode] (
+        count: usize, list: *mut CUDA_MEMCPY3D_BATCH_OP, failed: *mut usize, flags: c_ulonglong, hstream: CUstream,
+    ) {
+        boxes(c, (count, list), failed, flags, hstream, mode)
+    }
+
+    fn cuMemcpy3DWithAttributesAsync | cuMemcpy3DWithAttributesAsync_ptsz [c, mode] (op: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, hstream: CUstream) {
+        let stream = stream::for_work(hstream as usize, mode)?;
+        if flags != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        box_copy(c, &c.read(op.cast_const())?, &stream)
+    }
+
+    fn cuMemPrefetchBatchAsync | cuMemPrefetchBatchAsync_ptsz [c, mode] (
+        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, indexes: *mut usize,
+        entries: usize, flags: c_ulonglong, hstream: CUstream,
+    ) {
+        let stream = stream_of(hstream, mode)?;
+        let ranges = ranges(c, addresses, sizes, count, flags)?;
+        prefetch(c, &ranges, (locations, indexes, entries), &stream)
+    }
+
+    fn cuMemDiscardBatchAsync | cuMemDiscardBatchAsync_ptsz [c, mode] (
+        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: c_ulonglong, hstream: CUstream,
+    ) {
+        let stream = stream_of(hstream, mode)?;
+        // What is discarded may be anything from then on: also what it was.
+        ranges(c, addresses, sizes, count, flags)?;
+        stream.submit(&[], Work::Join, 0);
+        Ok(())
+    }
+
+    fn cuMemDiscardAndPrefetchBatchAsync | cuMemDiscardAndPrefetchBatchAsync_ptsz [c, mode] (
+        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, indexes: *mut usize,
+        entries: usize, flags: c_ulonglong, hstream: CUstream,
+    ) {
+        let stream = stream_of(hstream, mode)?;
+        let ranges = ranges(c, addresses, sizes, count, flags)?;
+        prefetch(c, &ranges, (locations, indexes, entries), &stream)
+    }
+}

@@ -1,0 +1,131 @@
+//! Attributes of launches: which there are, and events that a launch records.
+
+use std::ptr;
+
+use cuda_driver::sys::*;
+
+use crate::common::gpu::Gpu;
+use crate::common::{Codes, driver_version};
+use crate::{arguments, call, is, ok};
+
+fn attribute(id: u32, number: i32) -> CUlaunchAttribute {
+    let mut attribute = CUlaunchAttribute {
+        id: CUlaunchAttributeID(id),
+        ..Default::default()
+    };
+    attribute.value.cooperative = number;
+    attribute
+}
+
+fn launch(
+    gpu: &mut Gpu,
+    stream: CUstream,
+    address: CUdeviceptr,
+    value: u32,
+    mut attribute: CUlaunchAttribute,
+) -> u32 {
+    let write = gpu.kernel("faults.ptx", "fault_write");
+    let config = CUlaunchConfig {
+        gridDimX: 4,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: 32,
+        blockDimY: 1,
+        blockDimZ: 1,
+        hStream: stream,
+        attrs: &raw mut attribute,
+        numAttrs: 1,
+        ..Default::default()
+    };
+    let mut arguments = arguments![address, value];
+    let mut pointers = arguments.pointers();
+    let pointers = pointers.as_mut_ptr();
+    call!(cuLaunchKernelEx(
+        &raw const config,
+        write,
+        pointers,
+        ptr::null_mut()
+    ))
+    .0
+}
+
+#[test]
+fn which_attributes_a_launch_takes() {
+    if driver_version() < 13000 {
+        crate::common::needs("a driver of CUDA 13");
+        return;
+    }
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (memory, mut stream) = (gpu.alloc(4), ptr::null_mut());
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    // Id, then what 0, 1 and 2 in the first word of the value answer.
+    for (id, codes) in [
+        (0, [0, 0, 0]),
+        (1, [0, 0, 0]),
+        (3, [1, 1, 1]),
+        (5, [0, 0, 0]),
+        (6, [0, 0, 0]),
+        (8, [0, 0, 0]),
+        (9, [0, 0, 0]),
+        (10, [0, 0, 1]),
+        (11, [0, 912, 912]),
+        (13, [801, 801, 801]),
+        (14, [0, 0, 0]),
+        (16, [0, 0, 1]),
+    ] {
+        for (number, code) in codes.into_iter().enumerate() {
+            let asked = attribute(id, number as i32);
+            let got = launch(&mut gpu, stream, memory, 1, asked);
+            c.that(got == code, || format!("attribute {id}, {number}: {got}"));
+        }
+    }
+    // Events that are none.
+    for id in [7, 12] {
+        let got = launch(&mut gpu, stream, memory, 1, attribute(id, 0));
+        c.that(got == 400, || format!("attribute {id}: {got}"));
+    }
+    ok!(cuStreamSynchronize(stream));
+    ok!(cuStreamDestroy(stream));
+}
+
+#[test]
+fn a_launch_records_an_event() {
+    if driver_version() < 12030 {
+        crate::common::needs("a driver of CUDA 12.3");
+        return;
+    }
+    let mut gpu = Gpu::new();
+    let (memory, mut stream, mut flag) =
+        (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
+    let flag = flag.cast::<u32>();
+    // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and _LAUNCH_COMPLETION_EVENT
+    for (turn, id) in [7, 12].into_iter().enumerate() {
+        let mut event = ptr::null_mut();
+        ok!(cuEventCreate(&raw mut event, 2));
+        // SAFETY: page-locked memory of this test, which only the device reads meanwhile.
+        unsafe { flag.write_volatile(0) };
+        ok!(cuStreamWaitValue32(stream, flag as CUdeviceptr, 1, 1));
+        let mut asked = attribute(id, 0);
+        if id == 7 {
+            asked.value.programmaticEvent.event = event;
+        } else {
+            asked.value.launchCompletionEvent.event = event;
+        }
+        let value = turn as u32 + 5;
+        assert_eq!(launch(&mut gpu, stream, memory, value, asked), 0, "{id}");
+        assert_eq!(call!(cuEventQuery(event)).0, 600, "{id}");
+        // SAFETY: as above.
+        unsafe { flag.write_volatile(1) };
+        ok!(cuEventSynchronize(event));
+        ok!(cuStreamSynchronize(stream));
+        assert_eq!(gpu.read::<u32>(memory, 1), [value]);
+        ok!(cuEventDestroy(event));
+    }
+    ok!(cuStreamDestroy(stream));
+    ok!(cuMemFreeHost(flag.cast()));
+    let mut c = Codes::new();
+    is!(c, 0, cuCtxSynchronize());
+}

@@ -1,0 +1,255 @@
+//! Pools of the host's memory, of managed memory, and pools that other processes can have.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cuda_driver::sys::{CUmemAllocationType as Type, CUmemLocationType as Location, *};
+
+use crate::common::gpu::Gpu;
+use crate::common::{Codes, driver_version};
+use crate::{arguments, is, ok};
+
+/// Whether the driver has the pools of CUDA 13; what it lacks is said.
+fn has_kinds() -> bool {
+    let has = driver_version() >= 13000;
+    if !has {
+        crate::common::needs("a driver of CUDA 13");
+    }
+    has
+}
+
+fn location(kind: Location) -> CUmemLocation {
+    CUmemLocation {
+        type_: kind,
+        ..Default::default()
+    }
+}
+
+fn props(kind: Location, memory: Type) -> CUmemPoolProps {
+    CUmemPoolProps {
+        allocType: memory,
+        location: location(kind),
+        ..Default::default()
+    }
+}
+
+fn stream() -> CUstream {
+    let mut stream = ptr::null_mut();
+    ok!(cuStreamCreate(&raw mut stream, 1));
+    stream
+}
+
+fn attribute(address: CUdeviceptr, attribute: CUpointer_attribute) -> u64 {
+    let mut value = 0_u64;
+    ok!(cuPointerGetAttribute(
+        (&raw mut value).cast::<c_void>(),
+        attribute,
+        address
+    ));
+    value
+}
+
+#[test]
+fn which_pools_there_are() {
+    if !has_kinds() {
+        return;
+    }
+    let _gpu = Gpu::new();
+    let mut c = Codes::new();
+    let (none, pinned, managed) = (Type(0), Type(1), Type(2));
+    for (place, memory, made, asked) in [
+        (0, none, 1, 1),
+        (0, pinned, 1, 1),
+        (0, managed, 0, 0),
+        (1, none, 1, 1),
+        (1, pinned, 0, 0),
+        (1, managed, 0, 0),
+        (2, none, 1, 1),
+        (2, pinned, 0, 0),
+        (2, managed, 0, 0),
+        (3, pinned, 0, 0),
+        (3, managed, 0, 0),
+        (4, none, 1, 801),
+        (4, pinned, 1, 801),
+        (4, managed, 0, 801),
+    ] {
+        let (mut pool, mut first) = (ptr::null_mut(), ptr::null_mut());
+        let props = props(Location(place), memory);
+        let mut at = location(Location(place));
+        let what = format!("place {place} {memory:?}");
+        // SAFETY: the arguments are this test's.
+        let codes = unsafe {
+            (
+                cuMemPoolCreate(&raw mut pool, &raw const props).0,
+                cuMemGetDefaultMemPool(&raw mut first, &raw mut at, memory).0,
+                cuMemGetMemPool(&raw mut first, &raw mut at, memory).0,
+            )
+        };
+        c.that(codes == (made, asked, asked), || {
+            format!("{what}: {codes:?}")
+        });
+        if made == 0 {
+            is!(c, 0, cuMemPoolDestroy(pool));
+        }
+    }
+}
+
+/// Memory of a pool of the host's or of managed memory: a kernel writes it, the host reads it.
+fn host_sees(kind: Location, memory: Type, memory_type: u64) {
+    let mut gpu = Gpu::new();
+    let mut c = Codes::new();
+    let write = gpu.kernel("faults.ptx", "fault_write");
+    let (stream, props) = (stream(), props(kind, memory));
+    let (mut pool, mut address) = (ptr::null_mut(), 0);
+    ok!(cuMemPoolCreate(&raw mut pool, &raw const props));
+    let mut device = location(Location::CU_MEM_LOCATION_TYPE_DEVICE);
+    let mut flags = CUmemAccess_flags(9);
+    ok!(cuMemPoolGetAccess(&raw mut flags, pool, &raw mut device));
+    assert_eq!(flags.0, 0);
+    let wish = CUmemAccessDesc {
+        location: device,
+        flags: CUmemAccess_flags(3),
+    };
+    is!(c, 0, cuMemPoolSetAccess(pool, &raw const wish, 1));
+    ok!(cuMemAllocFromPoolAsync(
+        &raw mut address,
+        4096,
+        pool,
+        stream
+    ));
+    ok!(cuMemsetD8Async(address, 7, 4096, stream));
+    ok!(cuStreamSynchronize(stream));
+    gpu.launch(
+        write,
+        [1; 3],
+        [1; 3],
+        0,
+        &mut arguments![address + 8, 4711_u32],
+    );
+    // SAFETY: memory that the host can read, of which nobody else knows.
+    let words = unsafe { std::slice::from_raw_parts(address as *const u32, 4) };
+    assert_eq!(words, [0x0707_0707, 0x0707_0707, 4711, 0x0707_0707]);
+    type Attribute = CUpointer_attribute;
+    let is_type = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+    assert_eq!(is_type, memory_type);
+    let host = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER);
+    assert_eq!(host, address);
+    let context = attribute(address, Attribute::CU_POINTER_ATTRIBUTE_CONTEXT);
+    assert_eq!(context, 0);
+    let mut used = 0_u64;
+    ok!(cuMemPoolGetAttribute(
+        pool,
+        CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+        (&raw mut used).cast::<c_void>()
+    ));
+    assert_eq!(used, 4096);
+    is!(c, 0, cuMemFreeAsync(address, stream));
+    is!(c, 0, cuStreamSynchronize(stream));
+    is!(c, 0, cuMemPoolDestroy(pool));
+    ok!(cuStreamDestroy(stream));
+}
+
+#[test]
+fn pools_of_the_host() {
+    if has_kinds() {
+        host_sees(
+            Location::CU_MEM_LOCATION_TYPE_HOST,
+            Type::CU_MEM_ALLOCATION_TYPE_PINNED,
+            1,
+        );
+    }
+}
+
+#[test]
+fn pools_of_managed_memory() {
+    if has_kinds() {
+        host_sees(
+            Location::CU_MEM_LOCATION_TYPE_HOST,
+            Type::CU_MEM_ALLOCATION_TYPE_MANAGED,
+            2,
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pools_are_exported_and_imported() {
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let descriptor = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    let mut props = props(
+        Location::CU_MEM_LOCATION_TYPE_DEVICE,
+        Type::CU_MEM_ALLOCATION_TYPE_PINNED,
+    );
+    props.handleTypes = descriptor;
+    let (mut pool, mut imported, stream) = (ptr::null_mut(), ptr::null_mut(), stream());
+    ok!(cuMemPoolCreate(&raw mut pool, &raw const props));
+    let mut fd = -1_i32;
+    let out = (&raw mut fd).cast::<c_void>();
+    ok!(cuMemPoolExportToShareableHandle(out, pool, descriptor, 0));
+    // SAFETY: the descriptor is the caller's.
+    let exported = unsafe { OwnedFd::from_raw_fd(fd) };
+    let number = fd as usize as *mut c_void;
+    ok!(cuMemPoolImportFromShareableHandle(
+        &raw mut imported,
+        number,
+        descriptor,
+        0
+    ));
+    drop(exported);
+    let (mut first, mut second) = (0, 0);
+    ok!(cuMemAllocFromPoolAsync(&raw mut first, 4096, pool, stream));
+    ok!(cuMemsetD32Async(first, 41, 1024, stream));
+    ok!(cuStreamSynchronize(stream));
+    assert_eq!(
+        attribute(
+            first,
+            CUpointer_attribute::CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES
+        ),
+        1
+    );
+    let mut data = CUmemPoolPtrExportData::default();
+    ok!(cuMemPoolExportPointer(&raw mut data, first));
+    ok!(cuMemPoolImportPointer(
+        &raw mut second,
+        imported,
+        &raw mut data
+    ));
+    // The same memory under two addresses.
+    assert_ne!(first, second);
+    assert_eq!(gpu.read::<u32>(second, 1024), [41; 1024]);
+    gpu.write(second + 64, &[43_u32]);
+    assert_eq!(gpu.read::<u32>(first + 64, 1), [43]);
+    let mut more = 0;
+    is!(
+        c,
+        1,
+        cuMemAllocFromPoolAsync(&raw mut more, 64, imported, stream)
+    );
+    is!(c, 0, cuMemFreeAsync(second, stream));
+    is!(c, 0, cuMemFreeAsync(first, stream));
+    is!(c, 0, cuStreamSynchronize(stream));
+    is!(c, 0, cuMemPoolDestroy(imported));
+    is!(c, 0, cuMemPoolDestroy(pool));
+    let plain = gpu.alloc(64);
+    is!(c, 1, cuMemPoolExportPointer(&raw mut data, plain));
+    ok!(cuStreamDestroy(stream));
+}
+
+#[test]
+fn operations_on_memory_are_made_synchronous() {
+    let gpu = Gpu::new();
+    let mut c = Codes::new();
+    let sync = CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+    let (memory, mut managed) = (gpu.alloc(64), 0);
+    ok!(cuMemAllocManaged(&raw mut managed, 64, 1));
+    assert_eq!(attribute(memory, sync), 0);
+    assert_eq!(attribute(managed, sync), 1);
+    let on = 1_u32;
+    let value = (&raw const on).cast::<c_void>();
+    is!(c, 0, cuPointerSetAttribute(value, sync, memory));
+    assert_eq!(attribute(memory, sync), 1);
+    ok!(cuMemFree(managed));
+}
