@@ -356,6 +356,6 @@ fn variables_of_a_function_get_its_name() {
 
 #[test]
 fn what_is_not_run_yet_is_named() {
-    let lines = kernel("tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%d0, {%f0, %f1}];");
-    assert_eq!(lines, ["Unsupported { opcode: \"tex.2d.v4.f32.f32\" }"]);
+    let lines = kernel("txq.array_size.b32 %r0, [%d0];");
+    assert_eq!(lines, ["Unsupported { opcode: \"txq.array_size.b32\" }"]);
 }

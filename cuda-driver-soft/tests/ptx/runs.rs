@@ -20,6 +20,7 @@ const HEAD: &str = ".version 9.5\n.target sm_100\n.address_size 64\n\
     .global .align 128 .b8 gv[1024]; .const .align 128 .b8 cv[1024]; .shared .align 128 .b8 sv[1024];\n";
 
 const UNDOCUMENTED: &str = "ptxas takes it, the manual does not have it";
+const DEPTHS: &str = "textures of depths cannot be made";
 const WINDOWS: &str = "shared, local and parameter memory have no generic addresses of 32 bits";
 
 /// What is accepted and not run: how the opcode begins, what else is in the instruction, and why. The launch of a kernel
@@ -46,6 +47,18 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("cvta.to.param", ".u32", WINDOWS),
     ("cvta.to.shared", ".u32", WINDOWS),
     ("isspacep", "pp,ru32;", WINDOWS),
+    ("tex.1d", "],rf32", DEPTHS),
+    ("tex.2d", "],rf32", DEPTHS),
+    ("tex.a1d", "],rf32", DEPTHS),
+    ("tex.a2d", "],rf32", DEPTHS),
+    ("tex.cube", "],rf32", DEPTHS),
+    ("tex.acube", "],rf32", DEPTHS),
+    ("tex.base", "],rf32", DEPTHS),
+    ("tld4", "],rf32", DEPTHS),
+    ("tex.level", "],rf32,rf32", DEPTHS),
+    ("tex.grad", "},rf32", DEPTHS),
+    ("tex", ",{rs32},rf32", DEPTHS),
+    ("tex", ",{rs32,rs32},rf32", DEPTHS),
 ];
 
 /// Faults that an instruction may end in here.
@@ -84,9 +97,13 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
 fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
     // A vector of so many.
     if let Some((spec, count)) = spec.split_once('^') {
-        let one = operand(spec, types, 1).concat();
+        let one = operand(spec, types, 1).swap_remove(0);
         let count = count.parse().unwrap_or(1);
-        return vec![format!("{{{}}}", vec![one; count].join(","))];
+        let vector = format!("{{{}}}", vec![one; count].join(","));
+        return match spec.starts_with("d|p") {
+            true => vec![format!("{vector}|pp"), vector],
+            false => vec![vector],
+        };
     }
     let bare = spec.trim_end_matches(['*', '~', '?', '&']);
     let flags = &spec[bare.len()..];
@@ -156,6 +173,25 @@ fn operand_lists(syntax: &str, modifiers: &[&str]) -> Vec<String> {
     lists.into_iter().collect()
 }
 
+/// An address operand: of textures and surfaces with coordinates.
+fn texel(root: &str, modifiers: &[&str]) -> String {
+    if !matches!(root, "tex" | "tld4" | "suld" | "sust" | "sured") {
+        return "[at]".into();
+    }
+    let integers = !root.starts_with('t') || modifiers.last() == Some(&"s32");
+    let one = if integers { "rs32" } else { "rf32" };
+    let has = |geometry| modifiers.contains(&geometry);
+    let (layer, count) = match () {
+        () if has("1d") => (None, 1),
+        () if has("2d") => (None, 2),
+        () if has("a1d") => (Some("ru32"), 1),
+        () if has("a2d") || has("acube") => (Some("ru32"), 3),
+        () => (None, 4),
+    };
+    let all: Vec<&str> = layer.into_iter().chain([one].repeat(count)).collect();
+    format!("[at,{{{}}}]", all.join(","))
+}
+
 /// Every opcode with the operands of every line of its root.
 fn candidates() -> Vec<String> {
     let mut by_root: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -195,7 +231,11 @@ fn candidates() -> Vec<String> {
             .iter()
             .flat_map(|syntax| operand_lists(syntax, &modifiers))
             .collect();
-        all.extend(lists.iter().map(|list| format!("{opcode} {list};")));
+        let at = texel(root, &modifiers);
+        all.extend(lists.iter().map(|list| {
+            let list = list.replace("[at]", &at);
+            format!("{opcode} {list};")
+        }));
     }
     all
 }
@@ -211,6 +251,15 @@ fn kernel(number: usize, instruction: &str) -> String {
     .iter()
     .find(|(space, _)| instruction.contains(space))
     .map_or("gv", |(_, name)| *name);
+    // 0 is a texture without texels.
+    let handle = ["tex", "tld4", "txq", "su"]
+        .iter()
+        .any(|root| instruction.starts_with(root));
+    let variable = if handle && !instruction.starts_with("sub") {
+        "0"
+    } else {
+        variable
+    };
     format!(
         ".entry k{number}(.param .align 16 .b8 pv[1024]) {{ {REGISTERS} .reg .b64 at; .local .align 128 .b8 lv[1024];\n\
         mov.u64 at, {variable}; mov.b32 ru32, -1; mov.b32 rb32, 5;\n{instruction}\nret; }}\n"

@@ -123,6 +123,7 @@ pub(super) fn access(
         SurfaceOp::Reduce(op) => {
             let place = view.place(address, (each, each), write)?;
             let ty = match (surface.formatted, image.channel) {
+                (true, _) if each == 8 => Type::U64,
                 (true, texel::Channel::S32) => Type::S32,
                 (true, _) => Type::U32,
                 _ => surface.ty,
