@@ -592,38 +592,46 @@ impl Registers {
 
     /// About how many nanoseconds the code for converged warps gains from a block on, up to where it may have to be left.
     fn gain(&self, b: &Builder<'_>, layout: &Layout<'_>, block: usize) -> u32 {
-        let mut gain = 0;
-        let mut seen = vec![false; layout.blocks.len()];
+        // Far enough to know, also in the largest kernels.
+        const MOST: usize = 256;
+        let mut gain = 0u32;
+        let mut seen = HashSet::new();
         let mut next = vec![block];
-        while let Some(block) = next.pop() {
-            if std::mem::replace(&mut seen[block], true) {
+        let mut looked_at = 0;
+        while let Some(block) = next.pop()
+            && looked_at < MOST
+        {
+            looked_at += 1 + layout.steps_of(block).len();
+            if !seen.insert(block) {
                 // A loop: as if it went round a few times.
-                gain *= 2;
+                gain = gain.saturating_mul(2);
                 continue;
             }
             let mut tested = None;
             let mut stays = true;
-            for number in layout.steps_of(block) {
+            for number in layout.steps_of(block).take(MOST) {
                 match &layout.steps[number] {
                     Step::Plain(inst) if leaves(inst) => {
                         stays = false;
                         break;
                     }
-                    Step::Plain(inst) if self.access(b, inst).is_some() => gain += 8,
+                    Step::Plain(inst) if self.access(b, inst).is_some() => {
+                        gain = gain.saturating_add(8);
+                    }
                     Step::Plain(inst) if self.test(b, inst).is_some() => {
                         tested = inst.dsts.first().copied().flatten();
-                        gain += 3;
+                        gain = gain.saturating_add(3);
                     }
-                    Step::Plain(inst) => gain += 3 * u32::from(self.scalar(b, inst).is_some()),
+                    Step::Plain(inst) if self.scalar(b, inst).is_some() => {
+                        gain = gain.saturating_add(3);
+                    }
+                    Step::Plain(_) => {}
                     Step::Branch {
                         guard: Some((reg, _)),
                         ..
                     } => stays = tested == Some(*reg),
                     Step::Branch { guard: None, .. } => {}
                 }
-            }
-            if gain > 1000 {
-                break;
             }
             if stays {
                 next.extend(&layout.blocks[block].successors);
