@@ -94,6 +94,10 @@ fn calls_while_a_stream_captures() {
             null.cast(),
             0
         ));
+        let (mut flags, mut id, mut priority) = (0, 0, 0);
+        says!(ALWAYS, |s| cuStreamGetFlags(s, &raw mut flags));
+        says!(ALWAYS, |s| cuStreamGetId(s, &raw mut id));
+        says!(NEVER, |s| cuStreamGetPriority(s, &raw mut priority));
         says!([906, 906, 906, 900, 900, 0], |s| cuStreamQuery(null));
         says!([906, 906, 906, 900, 900, 0], |s| cuStreamSynchronize(null));
         says!(UNSAFE, |s| cuStreamQuery(other));
@@ -281,6 +285,38 @@ fn captures_that_go_wrong() {
         )
     );
     assert_eq!((status(a), end_code(a)), (2, 901));
+    begin(a);
+    is!(c, 400, cuStreamWaitEvent(a, ptr::null_mut(), 0));
+    assert_eq!((status(a), end_code(a)), (2, 901));
+    // Other wrong calls spoil nothing.
+    begin(a);
+    let (mut address, nothing) = (0, ptr::null_mut());
+    is!(
+        c,
+        400,
+        cuLaunchKernel(
+            ptr::null_mut(),
+            1,
+            1,
+            1,
+            1,
+            1,
+            1,
+            0,
+            a,
+            nothing,
+            ptr::null_mut()
+        )
+    );
+    is!(
+        c,
+        1,
+        cuLaunchKernel(s.step, 1, 1, 1, 1, 1, 1, 0, a, nothing, ptr::null_mut())
+    );
+    is!(c, 1, cuMemsetD32Async(s.data + 1, 0, 1, a));
+    is!(c, 1, cuMemAllocAsync(ptr::null_mut(), 64, a));
+    is!(c, 2, cuMemAllocAsync(&raw mut address, 1 << 50, a));
+    assert_eq!((status(a), end_code(a)), (1, 0));
     // Nothing captures.
     assert_eq!(end_code(a), 401);
     is!(c, 1, cuStreamBeginCapture(a, CUstreamCaptureMode(3)));

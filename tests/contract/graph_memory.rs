@@ -129,6 +129,106 @@ fn memory_that_outlives_the_launch() {
 }
 
 #[test]
+fn nodes_that_free() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let (first, memory) = alloc(g, 1000);
+    let put = s.node(g, &[first], s.put, memory, 5);
+    let copy = copy_params(s.data, memory, 4);
+    let (mut last, mut free) = (ptr::null_mut(), ptr::null_mut());
+    let out = &raw mut free;
+    let context = s.gpu.context;
+    is!(
+        c,
+        0,
+        cuGraphAddMemcpyNode(
+            &raw mut last,
+            g,
+            &raw const put,
+            1,
+            &raw const copy,
+            context
+        )
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddMemFreeNode(out, g, &raw const last, 1, memory + 16)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddMemFreeNode(out, g, &raw const last, 1, s.data)
+    );
+    is!(
+        c,
+        0,
+        cuGraphAddMemFreeNode(out, g, &raw const last, 1, memory)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddMemFreeNode(&mut ptr::null_mut(), g, &raw const last, 1, memory)
+    );
+    let mut freed = 0;
+    is!(c, 0, cuGraphMemFreeNodeGetParams(free, &raw mut freed));
+    assert_eq!(freed, memory);
+    // Nothing can be taken out of such a graph.
+    is!(
+        c,
+        801,
+        cuGraphRemoveDependencies(g, &raw const first, &raw const put, 1)
+    );
+    is!(c, 801, cuGraphDestroyNode(last));
+    let exec = instantiate(g);
+    for _ in 0..3 {
+        assert_eq!(s.run(exec), 5);
+    }
+    is!(c, 1, cuMemFree(memory));
+    is!(c, 1, cuMemFreeAsync(memory, s.stream));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn one_graph_allocates_and_another_frees() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let (allocates, frees) = (graph(), graph());
+    let (node, memory) = alloc(allocates, 100);
+    s.node(allocates, &[node], s.put, memory, 7);
+    let mut free = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddMemFreeNode(&raw mut free, frees, ptr::null(), 0, memory)
+    );
+    let (one, two) = (instantiate(allocates), instantiate(frees));
+    is!(c, 1, cuGraphLaunch(two, s.stream));
+    for _ in 0..2 {
+        s.clear();
+        is!(c, 0, cuGraphLaunch(one, s.stream));
+        is!(c, 0, cuMemcpyDtoDAsync(s.data, memory, 4, s.stream));
+        is!(c, 0, cuGraphLaunch(two, s.stream));
+        is!(c, 1, cuGraphLaunch(two, s.stream));
+        assert_eq!(s.value(0), 7);
+    }
+    // What is allocated outlives both graphs.
+    is!(c, 0, cuGraphLaunch(one, s.stream));
+    for exec in [one, two] {
+        is!(c, 0, cuGraphExecDestroy(exec));
+    }
+    for graph in [allocates, frees] {
+        is!(c, 0, cuGraphDestroy(graph));
+    }
+    is!(c, 0, cuMemcpyDtoDAsync(s.data + 4, memory, 4, s.stream));
+    is!(c, 0, cuMemFreeAsync(memory, s.stream));
+    assert_eq!(s.value(1), 7);
+    is!(c, 1, cuMemcpyDtoDAsync(s.data, memory, 4, s.stream));
+}
+
+#[test]
 fn memory_of_a_capture() {
     let s = Steps::new();
     let mut c = Codes::new();

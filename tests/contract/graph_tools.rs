@@ -9,7 +9,7 @@ use crate::common::gpu::Gpu;
 use crate::{arguments, ok};
 
 /// `step(p, v)`: `*p = 10 * *p + v`; `put(p, v)`: `*p = v`.
-const PTX: &str = "
+pub(crate) const PTX: &str = "
 .version 6.4
 .target sm_52
 .address_size 64

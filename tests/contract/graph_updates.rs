@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cuda_driver::sys::*;
 
@@ -349,15 +349,23 @@ fn all_nodes_at_once() {
 /// A launch that is pending keeps what it was launched with.
 #[test]
 fn changes_while_a_launch_is_pending() {
-    unsafe extern "system" fn linger(_: *mut c_void) {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+    unsafe extern "system" fn wait(opened: *mut c_void) {
+        // SAFETY: the address of what lives until the streams are done.
+        let opened = unsafe { &*opened.cast::<AtomicBool>() };
+        for _ in 0..60_000 {
+            if opened.load(Ordering::SeqCst) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
     let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();
+    let opened = AtomicBool::new(false);
     let slow = CUDA_HOST_NODE_PARAMS {
-        fn_: Some(linger),
-        userData: ptr::null_mut(),
+        fn_: Some(wait),
+        userData: (&raw const opened).cast_mut().cast(),
     };
     let mut first = ptr::null_mut();
     is!(
@@ -379,6 +387,8 @@ fn changes_while_a_launch_is_pending() {
     );
     is!(c, 0, cuGraphLaunch(exec, other));
     is!(c, 600, cuStreamQuery(other));
+    opened.store(true, Ordering::SeqCst);
+    is!(c, 0, cuStreamSynchronize(s.stream));
     is!(c, 0, cuStreamSynchronize(other));
     assert_eq!(s.value(0), 12);
     is!(c, 0, cuGraphExecDestroy(exec));

@@ -8,10 +8,9 @@ use cuda_driver::sys::*;
 
 use crate::common::Codes;
 use crate::graph_tools::{
-    Steps, copy_params, edges, event, fill_params, graph, instantiate, kernel_params, kinds, nodes,
-    stream,
+    Steps, edges, event, fill_params, graph, instantiate, kinds, nodes, stream,
 };
-use crate::{arguments, is, ok};
+use crate::{is, ok};
 
 #[test]
 fn nodes_run_after_those_that_they_depend_on() {
@@ -202,157 +201,6 @@ fn wrong_dependencies() {
     is!(c, 0, cuGraphDestroy(other));
 }
 
-#[test]
-fn wrong_parameters() {
-    let s = Steps::new();
-    let mut c = Codes::new();
-    let g = graph();
-    let mut new = ptr::null_mut();
-    let mut arguments = arguments![s.data, 3_u32];
-    let mut pointers = arguments.pointers();
-    let mut kernel = |params: CUDA_KERNEL_NODE_PARAMS| {
-        crate::call!(cuGraphAddKernelNode(
-            &raw mut new,
-            g,
-            ptr::null(),
-            0,
-            &raw const params
-        ))
-        .0
-    };
-    let right = kernel_params(s.step, pointers.as_mut_ptr());
-    assert_eq!(kernel(right), 0);
-    assert_eq!(kernel(kernel_params(s.step, ptr::null_mut())), 1);
-    assert_eq!(
-        kernel(kernel_params(ptr::null_mut(), pointers.as_mut_ptr())),
-        400
-    );
-    assert_eq!(
-        kernel(CUDA_KERNEL_NODE_PARAMS {
-            gridDimX: 0,
-            ..right
-        }),
-        1
-    );
-    assert_eq!(
-        kernel(CUDA_KERNEL_NODE_PARAMS {
-            blockDimX: 2000,
-            ..right
-        }),
-        1
-    );
-    assert_eq!(
-        kernel(CUDA_KERNEL_NODE_PARAMS {
-            sharedMemBytes: 1 << 20,
-            ..right
-        }),
-        1
-    );
-    assert_eq!(kernel(kernel_params(s.none, ptr::null_mut())), 0);
-    is!(
-        c,
-        1,
-        cuGraphAddKernelNode(&raw mut new, g, ptr::null(), 0, ptr::null())
-    );
-
-    let context = s.gpu.context;
-    let mut copy = |params: CUDA_MEMCPY3D| {
-        let params = &raw const params;
-        crate::call!(cuGraphAddMemcpyNode(
-            &raw mut new,
-            g,
-            ptr::null(),
-            0,
-            params,
-            context
-        ))
-        .0
-    };
-    let right = copy_params(s.data, s.data + 64, 16);
-    assert_eq!(copy(right), 0);
-    assert_eq!(copy(copy_params(s.data, s.data + 64, 0)), 1);
-    assert_eq!(copy(copy_params(s.data, s.data + 64, 1 << 30)), 1);
-    assert_eq!(copy(copy_params(s.data, 16, 16)), 1);
-    assert_eq!(copy(CUDA_MEMCPY3D { Height: 0, ..right }), 1);
-
-    let mut fill = |params: CUDA_MEMSET_NODE_PARAMS| {
-        let params = &raw const params;
-        crate::call!(cuGraphAddMemsetNode(
-            &raw mut new,
-            g,
-            ptr::null(),
-            0,
-            params,
-            context
-        ))
-        .0
-    };
-    let right = fill_params(s.data, 1, 4);
-    assert_eq!(fill(right), 0);
-    for (size, code) in [(0, 1), (1, 0), (2, 0), (3, 1), (8, 1)] {
-        let params = CUDA_MEMSET_NODE_PARAMS {
-            elementSize: size,
-            ..right
-        };
-        assert_eq!(fill(params), code, "elements of {size} bytes");
-    }
-    assert_eq!(
-        fill(CUDA_MEMSET_NODE_PARAMS {
-            value: 300,
-            elementSize: 1,
-            ..right
-        }),
-        0
-    );
-    assert_eq!(fill(CUDA_MEMSET_NODE_PARAMS { width: 0, ..right }), 1);
-    assert_eq!(fill(CUDA_MEMSET_NODE_PARAMS { height: 0, ..right }), 1);
-    assert_eq!(
-        fill(CUDA_MEMSET_NODE_PARAMS {
-            height: 2,
-            pitch: 8,
-            ..right
-        }),
-        1
-    );
-    assert_eq!(fill(fill_params(s.data, 1, 1 << 30)), 1);
-    assert_eq!(fill(fill_params(16, 1, 4)), 1);
-    assert_eq!(fill(fill_params(s.data + 2, 1, 4)), 1);
-
-    let mut host = CUDA_HOST_NODE_PARAMS::default();
-    is!(
-        c,
-        1,
-        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, ptr::null())
-    );
-    host.fn_ = Some(count);
-    is!(
-        c,
-        0,
-        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddEventRecordNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddEventWaitNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
-    );
-    is!(
-        c,
-        1,
-        cuGraphAddChildGraphNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
-    );
-    is!(c, 0, cuGraphDestroy(g));
-}
-
 /// Adds one to the counter behind the pointer.
 unsafe extern "system" fn count(data: *mut c_void) {
     // SAFETY: the tests pass a counter that lives until the launches are done.
@@ -437,6 +285,9 @@ fn graphs_in_graphs() {
     assert_ne!(own, inner);
     is!(c, 0, cuGraphDestroy(inner));
     assert_eq!(edges(own), [(0, 1)]);
+    is!(c, 1, cuGraphDestroy(own));
+    let mut exec = ptr::null_mut();
+    is!(c, 801, cuGraphInstantiateWithFlags(&raw mut exec, own, 0));
     let exec = instantiate(outer);
     assert_eq!(s.run(exec), 1562);
     // What changes in it, changes for the next instantiation.
@@ -447,50 +298,6 @@ fn graphs_in_graphs() {
     assert_eq!(s.run(exec), 15672);
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(outer));
-}
-
-#[test]
-fn arguments_as_one_buffer() {
-    let s = Steps::new();
-    let mut c = Codes::new();
-    let g = graph();
-    let mut buffer = [0_u8; 12];
-    buffer[..8].copy_from_slice(&s.data.to_ne_bytes());
-    buffer[8..].copy_from_slice(&7_u32.to_ne_bytes());
-    let mut size = buffer.len();
-    let mut extra = [
-        ptr::without_provenance_mut(1),
-        buffer.as_mut_ptr().cast(),
-        ptr::without_provenance_mut(2),
-        (&raw mut size).cast(),
-        ptr::null_mut(),
-    ];
-    let params = CUDA_KERNEL_NODE_PARAMS {
-        extra: extra.as_mut_ptr(),
-        ..kernel_params(s.put, ptr::null_mut())
-    };
-    let mut node = ptr::null_mut();
-    is!(
-        c,
-        0,
-        cuGraphAddKernelNode(&raw mut node, g, ptr::null(), 0, &raw const params)
-    );
-    // They are copied.
-    buffer.fill(0);
-    size = 0;
-    let exec = instantiate(g);
-    assert_eq!(s.run(exec), 7);
-    let mut said = CUDA_KERNEL_NODE_PARAMS::default();
-    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut said));
-    assert!(said.kernelParams.is_null() && !said.extra.is_null());
-    // What it says can be set again.
-    is!(c, 0, cuGraphKernelNodeSetParams(node, &raw const said));
-    let again = instantiate(g);
-    assert_eq!(s.run(again), 7);
-    assert_eq!(size, 0);
-    is!(c, 0, cuGraphExecDestroy(again));
-    is!(c, 0, cuGraphExecDestroy(exec));
-    is!(c, 0, cuGraphDestroy(g));
 }
 
 #[test]
@@ -575,7 +382,7 @@ fn user_objects_live_as_long_as_what_refers_to_them() {
     let data = (&raw const ended).cast_mut().cast();
     // Its end is told on another thread.
     let wait = |expected: u32| {
-        for _ in 0..2000 {
+        for _ in 0..60_000 {
             if ended.load(Ordering::SeqCst) == expected {
                 return;
             }

@@ -27,6 +27,7 @@ mod events;
 mod faults;
 mod float_arithmetic;
 mod graph_memory;
+mod graph_nodes;
 mod graph_tools;
 mod graph_updates;
 mod graphs;

@@ -69,6 +69,11 @@ fn used() -> usize {
 
 #[test]
 fn addresses_are_reserved() {
+    // Alone in its process: what was freed may be given to another thread at once.
+    child!("addresses_are_reserved", { addresses_are_reserved_alone() });
+}
+
+fn addresses_are_reserved_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let mut base = 0;
@@ -128,6 +133,13 @@ fn addresses_are_reserved() {
 
 #[test]
 fn memory_is_made_without_an_address() {
+    // Alone in its process: what others allocate and free counts as well.
+    child!("memory_is_made_without_an_address", {
+        memory_is_made_without_an_address_alone()
+    });
+}
+
+fn memory_is_made_without_an_address_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (props, mut handle, mut granule) = (props(), 0, 7);

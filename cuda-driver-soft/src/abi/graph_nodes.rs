@@ -76,12 +76,9 @@ fn newer(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelPara
 
 /// A launch, with the attributes of the node that it is for.
 pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Result<Action> {
-    let function = if p.func.is_null() {
-        p.kern.cast()
-    } else {
-        p.func
-    };
-    let context = function::context_for_node(function as usize, p.ctx as usize)?;
+    let (func, kern) = (p.func as usize, p.kern as usize);
+    let (function, context) = function::for_node(func, kern, p.ctx as usize)?;
+    let function = function as CUfunction;
     let shape = Shape {
         grid: p.grid,
         block: p.block,
@@ -89,9 +86,17 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
         cooperative: false,
         cluster: None,
     };
-    let ready = ready(c, function, shape, &context, p.params, p.extra)?;
+    // As recorded, more arguments than there are is a wrong argument here, not too much of something.
+    let wrong = |error| match error {
+        Error::LAUNCH_OUT_OF_RESOURCES => Error::INVALID_VALUE,
+        other => other,
+    };
+    let ready = ready(c, function, shape, &context, p.params, p.extra).map_err(wrong)?;
     let packed = p.params.is_null() && !p.extra.is_null();
-    let node = KernelNode::new(ready, attributes, packed);
+    let mut node = KernelNode::new(ready, attributes, packed);
+    if func == 0 {
+        node.library_kernel = kern;
+    }
     Ok(Action::Kernel(Arc::new(node)))
 }
 
@@ -309,7 +314,7 @@ pub(super) fn kernel_node_params(kernel: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS
         sharedMemBytes: shape.shared,
         kernelParams: params as *mut *mut c_void,
         extra: extra as *mut *mut c_void,
-        kern: std::ptr::null_mut(),
+        kern: kernel.library_kernel as CUkernel,
         ctx: kernel.ready.context.handle as CUcontext,
     }
 }
@@ -606,7 +611,7 @@ fn add_any(
             let moves = match child.ownership.0 {
                 0 => false,
                 1 => true,
-                _ => return Err(Error::INVALID_VALUE),
+                _ => return Err(Error::NOT_SUPPORTED),
             };
             Ok(move |world: &mut World, graph, after| match moves {
                 false => world.add_child(graph, after, graph_of),

@@ -94,8 +94,8 @@ exports! {
         let handle = hevent as usize;
         if stream::is_external(flags, &stream)? {
             let event = event::get(handle)?;
-            // As recorded: what a capture recorded is no point in the order of work.
-            if event.captured().is_some() {
+            // As recorded: what a capture recorded that is over is no point in the order of work.
+            if event.captured().is_some_and(|captured| capture::is_over(&captured)) {
                 return capture::spoil(&stream, Err(Error::INVALID_VALUE));
             }
             return capture::add(&stream, Action::Wait(EventNode { handle, event }));
@@ -148,6 +148,8 @@ exports! {
     inside fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (hstream: CUstream, out: *mut c_ulonglong) {
         let out = c.out(out)?;
         let stream = stream::named(hstream as usize, mode)?;
+        // As recorded.
+        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
         out.set(stream.id());
         Ok(())
     }
@@ -167,6 +169,8 @@ exports! {
 
     inside fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (hstream: CUstream, out: *mut CUdevice) {
         let stream = stream::named(hstream as usize, mode)?;
+        // As recorded.
+        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
         c.out(out)?.set(stream.context.device.ordinal);
         Ok(())
     }

@@ -99,7 +99,7 @@ pub(crate) struct Info {
     /// It goes on, but can only end in an error.
     pub(crate) invalid: bool,
     pub(crate) graph: usize,
-    /// Addresses of the nodes, and of `CUgraphEdgeData`; valid until the next call about the stream.
+    /// Addresses of the nodes, and of `CUgraphEdgeData`, 0 if there are none; valid until the next call about the stream.
     pub(crate) nodes: usize,
     pub(crate) data: usize,
     pub(crate) count: usize,
@@ -269,13 +269,15 @@ pub(crate) fn info(stream: &StreamRef) -> Result<Option<Info>> {
         nodes: branch.after.iter().map(|edge| edge.node).collect(),
         data: data.collect(),
     };
+    let count = branch.after.len();
+    let address = |place: usize| if count == 0 { 0 } else { place };
     Ok(Some(Info {
         id,
         invalid,
         graph,
-        nodes: branch.told.nodes.as_ptr().addr(),
-        data: branch.told.data.as_ptr().addr(),
-        count: branch.after.len(),
+        nodes: address(branch.told.nodes.as_ptr().addr()),
+        data: address(branch.told.data.as_ptr().addr()),
+        count,
         lossy: branch.told.data.iter().any(|data| *data != [0; 8]),
     }))
 }
@@ -307,9 +309,11 @@ impl Branch {
     }
 }
 
-/// A wrong call on a stream: as recorded, some spoil the capture that the stream is in.
+/// A wrong call on a stream: as recorded, some spoil the capture that the stream is in, unless a handle was wrong.
 pub(crate) fn spoil<T>(stream: &StreamRef, result: Result<T>) -> Result<T> {
-    if let Err(error) = &result {
+    if let Err(error) = &result
+        && *error != Error::INVALID_HANDLE
+    {
         refuse(stream, *error)?;
     }
     result
@@ -420,6 +424,11 @@ pub(crate) fn check_valid(stream: &StreamRef) -> Result<()> {
     Err(Error::STREAM_CAPTURE_INVALIDATED)
 }
 
+/// Whether the capture that an event was recorded in is over.
+pub(crate) fn is_over(event: &Captured) -> bool {
+    !world().captures.all.contains_key(&event.capture)
+}
+
 /// An event that was recorded in a capture was asked about, or waited for, by the host: the capture is spoiled, unless it is
 /// over, or only times were asked for.
 pub(crate) fn refuse_event(event: &Captured, spoils: bool) -> Result<()> {
@@ -482,26 +491,31 @@ pub(crate) fn check_unsafe() -> Result<()> {
 }
 
 /// A stream is destroyed: the capture that it began is over.
-pub(crate) fn forget(context: u64, lane: Lane) -> Result<()> {
+pub(crate) fn forget(context: u64, lane: Lane) {
+    forget_where(|stream| *stream == (context, lane));
+}
+
+/// A context is destroyed, and its streams with it.
+pub(crate) fn forget_context(context: u64) {
+    forget_where(|stream| stream.0 == context);
+}
+
+fn forget_where(gone: impl Fn(&Key) -> bool) {
     if none() {
-        return Ok(());
+        return;
     }
     let mut world = world();
-    let key = (context, lane);
-    let Some(id) = world.captures.by_stream.remove(&key) else {
-        return Ok(());
-    };
-    let Some(capture) = world.captures.all.get_mut(&id) else {
-        return Ok(());
-    };
-    if capture.origin != key {
-        // Its part of the capture stays, and nobody can join it any more.
-        return Ok(());
+    let captures = &mut world.captures;
+    // What they joined keeps their part, with which nobody can join it any more.
+    captures.by_stream.retain(|stream, _| !gone(stream));
+    let over = captures.all.iter().filter(|(_, c)| gone(&c.origin));
+    let over: Vec<u64> = over.map(|(id, _)| *id).collect();
+    let graphs = over.into_iter().filter_map(|id| captures.take(id));
+    let graphs: Vec<usize> = graphs.map(|capture| capture.graph).collect();
+    let destroyed: Vec<_> = graphs.into_iter().map(|g| world.destroy(g)).collect();
+    drop(world);
+    for of_graph in destroyed.into_iter().flatten() {
+        // As in `cuGraphDestroy`; whoever destroys a stream is not told.
+        let _ = of_graph.end();
     }
-    if let Some(capture) = world.captures.take(id) {
-        let destroyed = world.destroy(capture.graph);
-        drop(world);
-        destroyed?.end()?;
-    }
-    Ok(())
 }

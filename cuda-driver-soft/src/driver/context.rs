@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::capture;
 use super::device::{self, Device};
 use super::error::{Error, Result};
 use super::handle::Missing;
@@ -334,7 +335,7 @@ impl Context {
     /// `cuCtxSynchronize`
     pub(crate) fn synchronize(&self) -> Result<()> {
         check_sticky()?;
-        super::capture::check_context(self.id())?;
+        capture::check_context(self.id())?;
         self.drain();
         pool::settle();
         observe_fault()
@@ -375,6 +376,7 @@ impl Context {
 
     /// Lets go of everything that it owns.
     fn end(&self) {
+        capture::forget_context(self.id());
         self.drain();
         self.alive.store(false, Relaxed);
         super::module::unload_all_of(self);

@@ -90,17 +90,25 @@ pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Fu
     Ok(function)
 }
 
-/// The context that a node of a graph launches a function in: its own; of a `CUkernel` the one that is given, or the current.
-pub(crate) fn context_for_node(handle: usize, given: usize) -> Result<Arc<Context>> {
-    let driver = driver_without_fault()?;
-    if driver.kernels.get(handle).is_ok() {
-        return if given == 0 {
-            context::current()
-        } else {
-            context::by_handle(given)
-        };
+/// What a node of a graph launches: the function, or where there is none the `CUkernel` in the given or else the current
+/// context; with its context.
+pub(crate) fn for_node(
+    handle: usize,
+    kernel: usize,
+    given: usize,
+) -> Result<(usize, Arc<Context>)> {
+    if handle != 0 || kernel == 0 {
+        let context = get(handle)?.context_id as usize;
+        return Ok((handle, context::by_handle(context)?));
     }
-    context::by_handle(get(handle)?.context_id as usize)
+    let kernel = driver_without_fault()?.kernels.get(kernel);
+    let kernel = kernel.map_err(|_| Error::INVALID_HANDLE)?;
+    let context = if given == 0 {
+        context::current()?
+    } else {
+        context::by_handle(given)?
+    };
+    Ok((kernel.function_in(&context)?, context))
 }
 
 impl Function {

@@ -8,7 +8,7 @@ use super::context::Context;
 use super::device::Device;
 use super::error::{Error, Result};
 use super::function::{self, Function};
-use super::graph::node::{Action, Attributes, KernelNode};
+use super::graph::node::{Action, Attributes, KernelNode, PRIORITY};
 use super::occupancy;
 use super::process::driver_without_fault;
 use super::profile;
@@ -221,6 +221,9 @@ impl Checked {
 impl Ready {
     /// The work of one launch, and a guess of its duration in nanoseconds.
     pub(crate) fn work(&self) -> Result<(Work, u64)> {
+        if !self.context.is_alive() {
+            return Err(Error::CONTEXT_IS_DESTROYED);
+        }
         self.context.note_launch(&self.function.kernel);
         let device = self.context.device;
         let limit = |attribute| u64::from(device.limit(attribute));
@@ -262,11 +265,16 @@ impl Ready {
     /// Puts the kernel on a stream, or into what the stream captures. `packed` says how a program is told of its arguments.
     pub(crate) fn submit(
         self,
-        attributes: Attributes,
+        mut attributes: Attributes,
         packed: bool,
         stream: &StreamRef,
     ) -> Result<()> {
         if stream.is_capturing() {
+            if stream.priority != 0 {
+                let priority = u64::from(stream.priority.cast_unsigned());
+                let value = [priority, 0, 0, 0, 0, 0, 0, 0];
+                attributes.entry(PRIORITY).or_insert(value);
+            }
             let node = KernelNode::new(self, attributes, packed);
             return capture::add(stream, Action::Kernel(Arc::new(node)));
         }

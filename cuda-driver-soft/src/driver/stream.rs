@@ -162,7 +162,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
         context::current()?;
     }
     let stream = created(handle)?;
-    capture::forget(stream.context_handle as u64, Lane::Stream(handle))?;
+    capture::forget(stream.context_handle as u64, Lane::Stream(handle));
     if let Some(context) = stream.context.upgrade() {
         context.lanes().remove(Lane::Stream(handle));
     }
@@ -264,7 +264,11 @@ impl StreamRef {
 
     /// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
     pub(crate) fn wait_event(&self, event: usize) -> Result<()> {
-        let event = event::get(event)?;
+        let event = match event::get(event) {
+            Ok(event) => event,
+            // As recorded, this spoils a capture.
+            Err(error) => return capture::refuse(self, error).and(Err(error)),
+        };
         match event.captured() {
             Some(captured) => return capture::join(self, &captured),
             // One that was never recorded is nothing to wait for.

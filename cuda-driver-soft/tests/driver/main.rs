@@ -7,6 +7,7 @@
 mod common;
 mod context;
 mod fault;
+mod graphs;
 mod launch;
 mod limits;
 mod linking;

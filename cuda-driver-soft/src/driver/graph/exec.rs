@@ -157,7 +157,10 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
 pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     capture::check_unsafe()?;
     let world = world_without_fault()?;
-    world.graph(graph)?;
+    if world.graph(graph)?.owner.is_some() {
+        crate::log!("the graph of a node is instantiated with the node's graph");
+        return Err(Error::NOT_SUPPORTED);
+    }
     if flags & !(AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY) != 0
         || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH
     {

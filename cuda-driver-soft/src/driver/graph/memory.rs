@@ -32,6 +32,8 @@ pub(crate) struct GraphMemory {
 struct Use {
     /// An executable graph allocates it.
     claimed: bool,
+    /// There is, or was, a node that frees it.
+    has_free_node: bool,
     /// Launches that allocate it, less what has freed it.
     open: u64,
     /// It is allocated as far as calls know: a launch has allocated it, and no call or launch has freed it.
@@ -93,6 +95,11 @@ impl GraphMemory {
 
     fn state(&self) -> MutexGuard<'_, Use> {
         self.use_.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that there is a node that frees it; false if there was one already.
+    pub(crate) fn set_free_node(&self) -> bool {
+        !std::mem::replace(&mut self.state().has_free_node, true)
     }
 
     /// Makes it an executable graph's; false if it is one's already.

@@ -13,7 +13,6 @@ pub(crate) mod update;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use self::memory::GraphMemory;
 use self::node::Action;
 use super::capture::Captures;
 use super::error::{Error, Result};
@@ -185,8 +184,11 @@ impl World {
     /// Adds a node.
     pub(crate) fn add(&mut self, graph: usize, after: Vec<Edge>, action: Action) -> Result<usize> {
         self.check_dependencies(graph, &after)?;
-        if let Action::Free(memory) = &action {
-            self.check_free(graph, &after, memory)?;
+        // As recorded, memory is freed by one node of all graphs.
+        if let Action::Free(memory) = &action
+            && !memory.set_free_node()
+        {
+            return Err(Error::INVALID_VALUE);
         }
         self.last_node += 1;
         let handle = encode(Kind::Node, self.last_node);
@@ -202,23 +204,6 @@ impl World {
         };
         self.nodes.insert(handle, node);
         Ok(handle)
-    }
-
-    /// Memory is freed once in a graph, and where the graph itself allocates it, after that.
-    fn check_free(&self, graph: usize, after: &[Edge], memory: &Arc<GraphMemory>) -> Result<()> {
-        for &handle in &self.graph(graph)?.nodes {
-            let right = match &self.node(handle)?.action {
-                Action::Free(other) => !Arc::ptr_eq(other, memory),
-                Action::Alloc(alloc) if Arc::ptr_eq(&alloc.memory, memory) => {
-                    self.reaches(after, &[Edge::plain(handle)])
-                }
-                _ => true,
-            };
-            if !right {
-                return Err(Error::INVALID_VALUE);
-            }
-        }
-        Ok(())
     }
 
     /// `cuGraphAddChildGraphNode`: with a copy of the graph.
@@ -241,8 +226,10 @@ impl World {
         after: Vec<Edge>,
         child: usize,
     ) -> Result<usize> {
-        let busy = self.captures.captures_to(child) || self.graph(child)?.owner.is_some();
-        if busy || child == graph {
+        if self.graph(child)?.owner.is_some() {
+            return Err(Error::NOT_SUPPORTED);
+        }
+        if self.captures.captures_to(child) || child == graph {
             return Err(Error::INVALID_VALUE);
         }
         self.add_owned(graph, after, child)
@@ -252,6 +239,17 @@ impl World {
         let node = self.add(graph, after, Action::Child(child))?;
         self.graph_mut(child)?.owner = Some(node);
         Ok(node)
+    }
+
+    /// A graph that allocates or frees memory only grows.
+    fn check_no_own_memory(&self, graph: usize) -> Result<()> {
+        for handle in &self.graph(graph)?.nodes {
+            if self.node(*handle)?.action.is_memory() {
+                crate::log!("of a graph that allocates or frees memory, nothing can be removed");
+                return Err(Error::NOT_SUPPORTED);
+            }
+        }
+        Ok(())
     }
 
     /// Graphs that allocate memory exist once only.
@@ -350,12 +348,8 @@ impl World {
 
     /// `cuGraphDestroyNode`: with its dependencies, and those on it.
     pub(crate) fn destroy_node(&mut self, handle: usize) -> Result<Destroyed> {
-        let node = self.node(handle)?;
-        if node.action.is_memory() {
-            crate::log!("nodes that allocate or free memory stay in their graph");
-            return Err(Error::NOT_SUPPORTED);
-        }
-        let graph = node.graph;
+        let graph = self.node(handle)?.graph;
+        self.check_no_own_memory(graph)?;
         let mut destroyed = Destroyed::default();
         self.take_node(handle, &mut destroyed);
         let of = self.graph_mut(graph)?;
@@ -392,6 +386,7 @@ impl World {
         edges: &[(Edge, usize)],
     ) -> Result<()> {
         self.graph(graph)?;
+        self.check_no_own_memory(graph)?;
         for (from, to) in edges {
             self.node_of(from.node, graph)?;
             if !self.node_of(*to, graph)?.after.contains(from) {

@@ -63,6 +63,8 @@ impl Action {
 /// Values of `CUlaunchAttributeValue`, by `CUlaunchAttributeID`.
 pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
 
+/// `CU_LAUNCH_ATTRIBUTE_PRIORITY`
+pub(crate) const PRIORITY: u32 = 8;
 /// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`
 pub(crate) const COOPERATIVE: u32 = 2;
 /// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`
@@ -72,6 +74,8 @@ const CLUSTER: u32 = 4;
 pub(crate) struct KernelNode {
     pub(crate) ready: Ready,
     pub(crate) attributes: Attributes,
+    /// The `CUkernel` that the function was made of for the node; 0 for none.
+    pub(crate) library_kernel: usize,
     arguments: Arc<Arguments>,
 }
 
@@ -148,6 +152,7 @@ impl KernelNode {
             arguments: Arc::new(Arguments::of(&ready, packed)),
             ready,
             attributes,
+            library_kernel: 0,
         }
     }
 
@@ -171,11 +176,10 @@ impl KernelNode {
 
     /// The same launch with other attributes.
     pub(crate) fn with_attributes(&self, attributes: Attributes) -> Self {
-        KernelNode::new(
-            self.ready.clone(),
-            attributes,
-            self.arguments.extra.is_some(),
-        )
+        let packed = self.arguments.extra.is_some();
+        let mut node = KernelNode::new(self.ready.clone(), attributes, packed);
+        node.library_kernel = self.library_kernel;
+        node
     }
 }
 

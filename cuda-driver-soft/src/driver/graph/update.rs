@@ -131,7 +131,12 @@ impl Plan {
             return Err(refuse(0, 0));
         }
         if exits.len() != new_exits.len() {
-            let extra = new_exits.get(exits.len()).or(new_exits.last());
+            // As recorded: the last one that is too many.
+            let extra = new_exits
+                .iter()
+                .rev()
+                .nth(exits.len())
+                .or(new_exits.first());
             return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
         }
         let mut partner: Vec<Option<usize>> = vec![None; self.steps.len()];

@@ -30,6 +30,10 @@ enum Lanes {
     Any,
 }
 
+/// About how many nanoseconds it takes a warp to come back to the code for converged warps, and to leave it again, without
+/// what it takes for each register.
+const COST_OF_COMING_BACK: u32 = 24;
+
 /// Scalar registers that are read from a place on.
 struct Live {
     /// By step at which a warp may leave the code.
@@ -131,12 +135,15 @@ pub(super) fn lower(
     let stays = |reg: &&Reg| !writes_of_kept.contains(reg);
     let mut resumes: Vec<Resume> = Vec::new();
     for block in &layout.order {
-        if let Some(step) = layout.steps_of(*block).next() {
-            let live = live.at_begin[*block].registers();
+        let live = live.at_begin[*block].registers();
+        let gathered: Vec<&Reg> = live.iter().filter(stays).collect();
+        if let Some(step) = layout.steps_of(*block).next()
+            && registers.gain(b, layout, *block) > COST_OF_COMING_BACK + 8 * gathered.len() as u32
+        {
             resumes.push(Resume {
                 at: places[step],
                 to: begins[*block],
-                gathered: scalars.list(b, &mut list, live.iter().filter(stays)),
+                gathered: scalars.list(b, &mut list, gathered.into_iter()),
             });
         }
     }
@@ -581,6 +588,48 @@ impl Registers {
             }
         }
         kept
+    }
+
+    /// About how many nanoseconds the code for converged warps gains from a block on, up to where it may have to be left.
+    fn gain(&self, b: &Builder<'_>, layout: &Layout<'_>, block: usize) -> u32 {
+        let mut gain = 0;
+        let mut seen = vec![false; layout.blocks.len()];
+        let mut next = vec![block];
+        while let Some(block) = next.pop() {
+            if std::mem::replace(&mut seen[block], true) {
+                // A loop: as if it went round a few times.
+                gain *= 2;
+                continue;
+            }
+            let mut tested = None;
+            let mut stays = true;
+            for number in layout.steps_of(block) {
+                match &layout.steps[number] {
+                    Step::Plain(inst) if leaves(inst) => {
+                        stays = false;
+                        break;
+                    }
+                    Step::Plain(inst) if self.access(b, inst).is_some() => gain += 8,
+                    Step::Plain(inst) if self.test(b, inst).is_some() => {
+                        tested = inst.dsts.first().copied().flatten();
+                        gain += 3;
+                    }
+                    Step::Plain(inst) => gain += 3 * u32::from(self.scalar(b, inst).is_some()),
+                    Step::Branch {
+                        guard: Some((reg, _)),
+                        ..
+                    } => stays = tested == Some(*reg),
+                    Step::Branch { guard: None, .. } => {}
+                }
+            }
+            if gain > 1000 {
+                break;
+            }
+            if stays {
+                next.extend(&layout.blocks[block].successors);
+            }
+        }
+        gain
     }
 
     /// Which scalar registers are read later, where that has to be known.

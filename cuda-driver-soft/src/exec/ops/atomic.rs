@@ -181,22 +181,22 @@ impl Body for Atomic {
         };
         let op = OPS[(inst.mods >> OP_SHIFT & 15) as usize % OPS.len()];
         let kind = KINDS[(inst.mods >> KIND_SHIFT & 7) as usize];
-        // SAFETY (all blocks): `places` checked the access of each lane of the mask, to its alignment.
-        let old = match (op, kind) {
-            (AtomOp::Add, Kind::Unsigned | Kind::Signed) => unsafe { all.add(&b) },
-            (AtomOp::And, _) => unsafe { all.each(|i, a| a & b[i]) },
-            (AtomOp::Or, _) => unsafe { all.each(|i, a| a | b[i]) },
-            (AtomOp::Xor, _) => unsafe { all.each(|i, a| a ^ b[i]) },
-            (AtomOp::Exch, _) => unsafe { all.each(|i, _| b[i]) },
-            (AtomOp::Cas, _) => unsafe { all.each(|i, a| atomic::cas(a, b[i], c[i])) },
-            (AtomOp::Min, Kind::Unsigned) => unsafe { all.each(|i, a| int::min(a, b[i])) },
-            (AtomOp::Max, Kind::Unsigned) => unsafe { all.each(|i, a| int::max(a, b[i])) },
-            _ => unsafe {
-                all.each(|i, a| {
+        // SAFETY: `places` checked the access of each lane of the mask, to its alignment.
+        let old = unsafe {
+            match (op, kind) {
+                (AtomOp::Add, Kind::Unsigned | Kind::Signed) => all.add(&b),
+                (AtomOp::And, _) => all.each(|i, a| a & b[i]),
+                (AtomOp::Or, _) => all.each(|i, a| a | b[i]),
+                (AtomOp::Xor, _) => all.each(|i, a| a ^ b[i]),
+                (AtomOp::Exch, _) => all.each(|i, _| b[i]),
+                (AtomOp::Cas, _) => all.each(|i, a| atomic::cas(a, b[i], c[i])),
+                (AtomOp::Min, Kind::Unsigned) => all.each(|i, a| int::min(a, b[i])),
+                (AtomOp::Max, Kind::Unsigned) => all.each(|i, a| int::max(a, b[i])),
+                _ => all.each(|i, a| {
                     let global = !is_shared(access.space, addresses[i]);
                     new_value(op, kind, access.element, global, a, b[i], c[i])
-                })
-            },
+                }),
+            }
         };
         if access.fence {
             fence(Ordering::SeqCst);

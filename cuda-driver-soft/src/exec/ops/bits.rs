@@ -2,8 +2,8 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary_once, binary_rare, carrying, quaternary, quaternary_once, ternary, ternary_mods,
-    ternary_once, ternary_rare, unary, unary_once, unary_rare,
+    Form, binary_once, binary_rare, carrying, in_place, quaternary, quaternary_once, ternary,
+    ternary_mods, ternary_once, ternary_rare, unary, unary_once, unary_rare,
 };
 use crate::exec::semantics::bits::{self, Permute};
 use crate::exec::semantics::compare::{Property, testp_f32, testp_f64};
@@ -78,7 +78,7 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         },
         Op::Dp4a { aty, bty } => {
             let mods = Mods(u32::from(aty.is_signed()) | u32::from(bty.is_signed()) << 1);
-            ternary_mods(mods, dp4a)
+            in_place!(mods, |m, a: u32 a, b: u32 b, c: u32 c| -> u32 bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0))
         }
         Op::Dp2a { aty, bty, hi } => {
             let mods = Mods(
@@ -152,8 +152,3 @@ const PROPERTIES: [Property; 6] = [
     Property::Normal,
     Property::Subnormal,
 ];
-
-#[inline(always)]
-fn dp4a(m: Mods, _fused: bool, a: u32, b: u32, c: u32) -> u32 {
-    bits::dp4a(a, b, c, m.0 & 1 != 0, m.0 & 2 != 0)
-}

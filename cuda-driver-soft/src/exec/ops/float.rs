@@ -5,29 +5,12 @@
 
 use super::mods::Mods;
 use super::shapes::{
-    Form, binary, binary_hot, binary_mods, binary_once, binary_rare, ternary_fused, ternary_rare,
-    unary, unary_mods, unary_once, unary_rare,
+    Form, binary, binary_hot, binary_once, binary_rare, in_place, ternary_fused, ternary_rare,
+    unary, unary_once, unary_rare,
 };
 use crate::exec::semantics::approx;
 use crate::exec::semantics::float::*;
 use crate::ir::{FloatMods, Op, Precision, Rounding::Rn, Type::*};
-
-/// A function of the unit for approximate results, with its modifier: as a function, not a closure, so that it is compiled
-/// into the handlers of both instruction sets.
-macro_rules! unit {
-    ($f:path, $($a:ident),*) => {{
-        #[inline(always)]
-        fn unit(m: Mods, _fused: bool, $($a: f32),*) -> f32 {
-            $f($($a,)* m.ftz())
-        }
-        unit
-    }};
-}
-
-#[inline(always)]
-fn tanh(_m: Mods, _fused: bool, a: f32) -> f32 {
-    approx::tanh_approx_f32(a)
-}
 
 /// To nearest even, nothing flushed or limited.
 fn plain(m: &FloatMods) -> bool {
@@ -130,14 +113,12 @@ pub(super) fn form(op: &Op) -> Option<Form> {
                     div_f32(a, b, m.rnd(), m.ftz())
                 })
             }
-            (F32, Precision::Approx) => binary_mods(
-                Mods::of_rounding(Rn, *ftz),
-                unit!(approx::div_approx_f32, a, b),
-            ),
-            (F32, Precision::Full) => binary_mods(
-                Mods::of_rounding(Rn, *ftz),
-                unit!(approx::div_full_f32, a, b),
-            ),
+            (F32, Precision::Approx) => {
+                in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a, b: f32 b| -> f32 approx::div_approx_f32(a, b, m.ftz()))
+            }
+            (F32, Precision::Full) => {
+                in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a, b: f32 b| -> f32 approx::div_full_f32(a, b, m.ftz()))
+            }
             (F64, Precision::Ieee(Rn)) => binary(|a, b| div_f64(a, b, Rn)),
             (F64, Precision::Ieee(rnd)) => {
                 binary_rare(Mods::of_rounding(*rnd, false), |m, _, a, b| {
@@ -151,10 +132,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F32, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| {
                 sqrt_f32(a, m.rnd(), m.ftz())
             }),
-            (F32, Precision::Approx) => unary_mods(
-                Mods::of_rounding(Rn, *ftz),
-                unit!(approx::sqrt_approx_f32, a),
-            ),
+            (F32, Precision::Approx) => {
+                in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::sqrt_approx_f32(a, m.ftz()))
+            }
             (F64, Precision::Ieee(Rn)) => unary(|a| sqrt_f64(a, Rn)),
             (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| {
                 sqrt_f64(a, m.rnd())
@@ -166,10 +146,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F32, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, *ftz), |m, _, a| {
                 rcp_f32(a, m.rnd(), m.ftz())
             }),
-            (F32, Precision::Approx) => unary_mods(
-                Mods::of_rounding(Rn, *ftz),
-                unit!(approx::rcp_approx_f32, a),
-            ),
+            (F32, Precision::Approx) => {
+                in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::rcp_approx_f32(a, m.ftz()))
+            }
             (F64, Precision::Ieee(Rn)) => unary_once(|a| rcp_f64(a, Rn)),
             (F64, Precision::Ieee(rnd)) => unary_rare(Mods::of_rounding(*rnd, false), |m, _, a| {
                 rcp_f64(a, m.rnd())
@@ -177,10 +156,9 @@ pub(super) fn form(op: &Op) -> Option<Form> {
             (F64, Precision::Approx) => unary_rare(Mods(0), |_, _, a| approx::rcp_approx_f64(a)),
             _ => return None,
         },
-        Op::Rsqrt { ty: F32, ftz } => unary_mods(
-            Mods::of_rounding(Rn, *ftz),
-            unit!(approx::rsqrt_approx_f32, a),
-        ),
+        Op::Rsqrt { ty: F32, ftz } => {
+            in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::rsqrt_approx_f32(a, m.ftz()))
+        }
         Op::Rsqrt {
             ty: F64,
             ftz: false,
@@ -188,23 +166,21 @@ pub(super) fn form(op: &Op) -> Option<Form> {
         Op::Rsqrt { ty: F64, ftz: true } => {
             unary_rare(Mods(0), |_, _, a| approx::rsqrt_approx_ftz_f64(a))
         }
-        Op::Sin { ftz } => unary_mods(
-            Mods::of_rounding(Rn, *ftz),
-            unit!(approx::sin_approx_f32, a),
-        ),
-        Op::Cos { ftz } => unary_mods(
-            Mods::of_rounding(Rn, *ftz),
-            unit!(approx::cos_approx_f32, a),
-        ),
-        Op::Lg2 { ftz } => unary_mods(
-            Mods::of_rounding(Rn, *ftz),
-            unit!(approx::lg2_approx_f32, a),
-        ),
-        Op::Ex2 { ty: F32, ftz } => unary_mods(
-            Mods::of_rounding(Rn, *ftz),
-            unit!(approx::ex2_approx_f32, a),
-        ),
-        Op::Tanh { ty: F32 } => unary_mods(Mods(0), tanh),
+        Op::Sin { ftz } => {
+            in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::sin_approx_f32(a, m.ftz()))
+        }
+        Op::Cos { ftz } => {
+            in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::cos_approx_f32(a, m.ftz()))
+        }
+        Op::Lg2 { ftz } => {
+            in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::lg2_approx_f32(a, m.ftz()))
+        }
+        Op::Ex2 { ty: F32, ftz } => {
+            in_place!(Mods::of_rounding(Rn, *ftz), |m, a: f32 a| -> f32 approx::ex2_approx_f32(a, m.ftz()))
+        }
+        Op::Tanh { ty: F32 } => {
+            in_place!(Mods(0), |_m, a: f32 a| -> f32 approx::tanh_approx_f32(a))
+        }
         _ => return None,
     })
 }

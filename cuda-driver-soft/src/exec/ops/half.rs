@@ -1,69 +1,61 @@
 //! Arithmetic of f16, bf16 and their pairs: where `fma.rn.f16x2` happens.
 
 use super::mods::Mods;
-use super::shapes::{Form, binary_mods, ternary_mods, unary_mods};
+use super::shapes::{Form, in_place};
 use crate::exec::semantics::approx;
 use crate::exec::semantics::half::*;
 use crate::ir::{Op, Type::*};
 
-// Functions, not closures: what has handlers for two instruction sets is only compiled into both if it says so.
-
 /// A form of one value, and the form of a pair that does the same to both.
 macro_rules! unary_both {
-    ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {{
-        #[inline(always)]
-        fn one($m: Mods, _fused: bool, $a: u16) -> u16 {
-            $f
-        }
-        #[inline(always)]
-        fn two(m: Mods, fused: bool, a: u32) -> u32 {
-            let [low, high] = unpack(a);
-            pack(one(m, fused, low), one(m, fused, high))
-        }
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident| $f:expr) => {
         if $pair {
-            unary_mods($mods, two)
+            in_place!($mods, |m, a: u32 a| -> u32 {
+                let $m = m;
+                let [low, high] = unpack(a);
+                let $a = low;
+                let low = $f;
+                let $a = high;
+                pack(low, $f)
+            })
         } else {
-            unary_mods($mods, one)
+            in_place!($mods, |$m, $a: u16 a| -> u16 $f)
         }
-    }};
+    };
 }
 
 macro_rules! binary_both {
-    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident| $f:expr) => {{
-        #[inline(always)]
-        fn one($m: Mods, _fused: bool, $a: u16, $b: u16) -> u16 {
-            $f
-        }
-        #[inline(always)]
-        fn two(m: Mods, fused: bool, a: u32, b: u32) -> u32 {
-            let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
-            pack(one(m, fused, a0, b0), one(m, fused, a1, b1))
-        }
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident| $f:expr) => {
         if $pair {
-            binary_mods($mods, two)
+            in_place!($mods, |m, a: u32 a, b: u32 b| -> u32 {
+                let $m = m;
+                let ([a0, a1], [b0, b1]) = (unpack(a), unpack(b));
+                let ($a, $b) = (a0, b0);
+                let low = $f;
+                let ($a, $b) = (a1, b1);
+                pack(low, $f)
+            })
         } else {
-            binary_mods($mods, one)
+            in_place!($mods, |$m, $a: u16 a, $b: u16 b| -> u16 $f)
         }
-    }};
+    };
 }
 
 macro_rules! ternary_both {
-    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident, $c:ident| $f:expr) => {{
-        #[inline(always)]
-        fn one($m: Mods, _fused: bool, $a: u16, $b: u16, $c: u16) -> u16 {
-            $f
-        }
-        #[inline(always)]
-        fn two(m: Mods, fused: bool, a: u32, b: u32, c: u32) -> u32 {
-            let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
-            pack(one(m, fused, a0, b0, c0), one(m, fused, a1, b1, c1))
-        }
+    ($pair:expr, $mods:expr, |$m:ident, $a:ident, $b:ident, $c:ident| $f:expr) => {
         if $pair {
-            ternary_mods($mods, two)
+            in_place!($mods, |m, a: u32 a, b: u32 b, c: u32 c| -> u32 {
+                let $m = m;
+                let ([a0, a1], [b0, b1], [c0, c1]) = (unpack(a), unpack(b), unpack(c));
+                let ($a, $b, $c) = (a0, b0, c0);
+                let low = $f;
+                let ($a, $b, $c) = (a1, b1, c1);
+                pack(low, $f)
+            })
         } else {
-            ternary_mods($mods, one)
+            in_place!($mods, |$m, $a: u16 a, $b: u16 b, $c: u16 c| -> u16 $f)
         }
-    }};
+    };
 }
 
 pub(super) fn form(op: &Op) -> Option<Form> {

@@ -168,23 +168,44 @@ shape!("`d = f(a, b, c)`", Ternary, TernaryMods, ternary_hot, ternary, ternary_o
 shape!("`d = f(a, b, c, e)`", Quaternary, QuaternaryMods, quaternary_hot, quaternary, quaternary_once, quaternary_rare,
     (A a a, B b b, C c c, E e e));
 
-/// `d = f(a)`, where the function looks at its modifiers when it runs
-pub(crate) fn unary_mods<A: Lane, D: Lane, F: Fn(Mods, bool, A) -> D + Pure>(
-    mods: Mods,
-    _f: F,
-) -> Form {
-    let handlers = Common::compile::<UnaryMods<A, D, F>>();
-    form(handlers, Some(D::CLASS), &[A::CLASS]).with(mods)
+/// The form of an expression of the modifiers and one to three sources, which is compiled into the handlers of both
+/// instruction sets however long it is: a function that they call would be compiled once, for the lesser of them.
+macro_rules! in_place {
+    ($mods:expr, |$m:ident, $($arg:ident: $ty:ident $field:ident),*| -> $d:ident $f:expr) => {{
+        use crate::exec::code::{Flow, Inst};
+        use crate::exec::isa::{Body, Common, Worth};
+        use crate::exec::lanes::{LANES, Mask};
+        use crate::exec::machine::Machine;
+        use crate::exec::registers::{Lane, Regs};
+        struct InPlace;
+        impl Body for InPlace {
+            #[inline(always)]
+            unsafe fn run<const FULL: bool, const FUSED: bool>(
+                _m: &mut Machine<'_>,
+                regs: Regs<'_>,
+                inst: &Inst,
+                mask: Mask,
+            ) -> Flow {
+                let $m = Mods(inst.mods);
+                $(
+                    // SAFETY: the slots are of this frame and class, as promised by the caller.
+                    let $arg = unsafe { <$ty as Lane>::read(regs, inst.$field) };
+                )*
+                let mut out = [<$d>::default(); LANES];
+                for (i, out) in out.iter_mut().enumerate() {
+                    $(let $arg = $arg[i];)*
+                    *out = $f;
+                }
+                // SAFETY: as above.
+                unsafe { <$d as Lane>::merge(regs, inst.d, out, mask) };
+                Flow::Next
+            }
+        }
+        let sources = [$(<$ty as Lane>::CLASS),*];
+        $crate::exec::ops::shapes::form(Common::compile::<InPlace>(), Some(<$d as Lane>::CLASS), &sources).with($mods)
+    }};
 }
-
-/// `d = f(a, b)`, where the function looks at its modifiers when it runs
-pub(crate) fn binary_mods<A: Lane, B: Lane, D: Lane, F: Fn(Mods, bool, A, B) -> D + Pure>(
-    mods: Mods,
-    _f: F,
-) -> Form {
-    let handlers = Common::compile::<BinaryMods<A, B, D, F>>();
-    form(handlers, Some(D::CLASS), &[A::CLASS, B::CLASS]).with(mods)
-}
+pub(crate) use in_place;
 
 /// `d = f(a, b, c)`, where the function looks at its modifiers when it runs
 pub(crate) fn ternary_mods<
@@ -212,7 +233,7 @@ pub(crate) fn ternary_fused<A: Lane, D: Lane, F: Fn(Mods, bool, A, A, A) -> D + 
     )
 }
 
-fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]) -> Form {
+pub(super) fn form(handlers: Handlers, d: Option<RegClass>, sources: &[RegClass]) -> Form {
     let mut srcs = [None; 4];
     for (to, from) in srcs.iter_mut().zip(sources) {
         *to = Some(*from);

@@ -120,21 +120,17 @@ pub fn div_full_f32(a: f32, b: f32, ftz: bool) -> f32 {
 /// `sqrt.approx{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn sqrt_approx_f32(a: f32, ftz: bool) -> f32 {
-    if !ftz && a.abs() < LEAST {
-        unit_sqrt(a * LIFT) * (1.0 / 4096.0)
-    } else {
-        unit_sqrt(a)
-    }
+    let small = !ftz && a.abs() < LEAST;
+    let root = unit_sqrt(if small { a * LIFT } else { a });
+    if small { root * (1.0 / 4096.0) } else { root }
 }
 
 /// `rsqrt.approx{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn rsqrt_approx_f32(a: f32, ftz: bool) -> f32 {
-    if !ftz && a.abs() < LEAST {
-        number(unit_rsqrt(a * LIFT) * 4096.0)
-    } else {
-        unit_rsqrt(a)
-    }
+    let small = !ftz && a.abs() < LEAST;
+    let root = unit_rsqrt(if small { a * LIFT } else { a });
+    if small { number(root * 4096.0) } else { root }
 }
 
 /// `sin.approx{.ftz}.f32 d, a`. The argument is brought to turns in `.f32`, so the error grows with it.
@@ -159,22 +155,18 @@ fn to_turns(a: f32, ftz: bool) -> f32 {
 /// `lg2.approx{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn lg2_approx_f32(a: f32, ftz: bool) -> f32 {
-    if !ftz && a.abs() < LEAST {
-        number(unit_lg2(a * LIFT) - 24.0)
-    } else {
-        unit_lg2(a)
-    }
+    let small = !ftz && a.abs() < LEAST;
+    let value = unit_lg2(if small { a * LIFT } else { a });
+    if small { number(value - 24.0) } else { value }
 }
 
 /// `ex2.approx{.ftz}.f32 d, a`
 #[inline(always)]
 pub fn ex2_approx_f32(a: f32, ftz: bool) -> f32 {
-    if !ftz && a < -126.0 {
-        let root = unit_ex2(a * 0.5);
-        root * root
-    } else {
-        unit_ex2(a)
-    }
+    // The root of a result that is too small, and then its square.
+    let small = !ftz && a < -126.0;
+    let power = unit_ex2(if small { a * 0.5 } else { a });
+    if small { power * power } else { power }
 }
 
 /// `tanh.approx.f32 d, a`

@@ -314,6 +314,32 @@ fn device_memory_beside_registered_blocks_proves_nothing() {
     space.unregister(page as usize as *mut u8).unwrap();
 }
 
+#[test]
+fn what_is_out_of_reach_keeps_its_address_and_its_bytes() {
+    let space = leak(0);
+    let a = space.alloc(Kind::Device, 1, 100).unwrap();
+    let mut out = [0u8; 4];
+    space.write(a, &[1, 2, 3, 4]).unwrap();
+    space.set_reachable(a, false);
+    assert_eq!(space.find(a), None);
+    assert!(space.read(a, &mut out).is_err());
+    let flight = space.enter();
+    assert_eq!(flight.lookup(a).map(Record::length), Some(0));
+    let other = space.alloc(Kind::Device, 1, 100).unwrap();
+    assert_ne!(other, a);
+    space.set_reachable(a, true);
+    assert_eq!(flight.lookup(a).map(Record::length), Some(100));
+    space.read(a, &mut out).unwrap();
+    assert_eq!(out, [1, 2, 3, 4]);
+    // It is freed out of reach as well, and its pages are then another's.
+    space.set_reachable(a, false);
+    space.free(a).unwrap();
+    assert!(flight.lookup(a).is_none());
+    assert_eq!(space.device_bytes(&[1]), 100);
+    space.set_reachable(a, true);
+    assert_eq!(space.find(a), None);
+}
+
 const EVERYTHING: Quota<'_> = Quota {
     owners: &[1],
     most: 1 << 30,

@@ -3,7 +3,7 @@
 //! Whether a whole warp may do an access is seen from the corners of the addresses: what is between them is in the same
 //! piece of memory. Only where they are not in one that is known, each lane's address is looked at.
 
-use super::parts::{self, Found};
+use super::parts::{self, Found, Lie};
 use super::{Access, Addresses, Element, load_slow, put, store_slow};
 use crate::exec::code::{Flow, Inst};
 use crate::exec::isa::{Body, Common, Handlers, Worth};
@@ -14,7 +14,6 @@ use crate::exec::semantics::affine::{self, Affine, Rows};
 use crate::exec::semantics::int::Int;
 use crate::ir::{RegClass, Space};
 use crate::memory::access;
-use crate::memory::warp::Shape;
 use std::marker::PhantomData;
 
 /// Modifiers above those of [`Access`], for handlers that do not know it otherwise: the address is affine; the lanes are
@@ -267,25 +266,28 @@ pub(super) unsafe fn find<'c>(
     let shared = Access::unpack(inst.mods).space == Space::Shared;
     let host = whole(m, inst, shared, &at, bytes)?;
     let (lowest, extent) = at.extent()?;
-    let shape = if at.is_row(bytes) {
-        Shape::Row
+    let lie = if at.is_row(bytes) {
+        Lie::Row
     } else if at.is_same() {
-        Shape::Same
+        Lie::Same
+    } else if at.step == bytes as i64 && u64::from(at.rows.lanes()) * bytes >= 16 {
+        Lie::Rows(at.row as isize)
     } else if extent > u64::from(u32::MAX) {
         return None;
     } else {
         for (i, delta) in (0..).zip(deltas.iter_mut()) {
             *delta = (at.distance(i) - lowest) as u32;
         }
-        Shape::Any
+        Lie::Any
     };
-    let host = match shape {
-        Shape::Any => host.wrapping_offset(lowest as isize),
+    let host = match lie {
+        Lie::Any => host.wrapping_offset(lowest as isize),
         _ => host,
     };
     Some(Found {
         host,
-        shape,
+        lie,
+        lanes: at.rows.lanes() as usize,
         deltas,
     })
 }
@@ -321,18 +323,20 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                     unsafe { put::<E, true>(regs, inst.d, [E::load(host); LANES], mask) };
                     return Flow::Next;
                 }
-            } else if GRID && at.rows.lanes() == 16 {
-                if let Some(host) = rows::<E, 16>(m, inst, SHARED, &at) {
-                    // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
-                    unsafe { load_rows::<E, 16, WIDE>(host, &at, regs, inst.d) };
-                    return Flow::Next;
-                }
-            } else if GRID && at.rows.lanes() == 8 {
-                if let Some(host) = rows::<E, 8>(m, inst, SHARED, &at) {
-                    // SAFETY: the same.
-                    unsafe { load_rows::<E, 8, WIDE>(host, &at, regs, inst.d) };
-                    return Flow::Next;
-                }
+            } else if GRID
+                && at.rows.lanes() == 16
+                && let Some(host) = rows::<E, 16>(m, inst, SHARED, &at)
+            {
+                // SAFETY: the places of all lanes are valid and aligned; the destination is of this frame and class.
+                unsafe { load_rows::<E, 16, WIDE>(host, &at, regs, inst.d) };
+                return Flow::Next;
+            } else if GRID
+                && at.rows.lanes() == 8
+                && let Some(host) = rows::<E, 8>(m, inst, SHARED, &at)
+            {
+                // SAFETY: the same.
+                unsafe { load_rows::<E, 8, WIDE>(host, &at, regs, inst.d) };
+                return Flow::Next;
             }
         }
         // SAFETY: as promised by the caller.
@@ -340,8 +344,8 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
     }
 }
 
-/// Loads what [`rows`] found: rows of `L` lanes without gaps, or at one place each. A register is written as it is read, by as many
-/// lanes at once as the CPU can: else who reads it has to wait.
+/// Loads what [`rows`] found: rows of `L` lanes without gaps, or at one place each. A register is written as it is read, by
+/// as many lanes at once as the CPU can: else who reads it has to wait.
 ///
 /// # Safety
 /// See [`Regs`]; from `host` on, the place of each lane is valid for reads, and aligned. With `WIDE` the CPU has AVX.
@@ -353,7 +357,7 @@ unsafe fn load_rows<E: Element, const L: usize, const WIDE: bool>(
     d: Slot,
 ) {
     let size = E::BYTES as usize;
-    // SAFETY (all blocks): the places are valid, and the rows together are the register, as promised by the caller.
+    // SAFETY: the rows together are the register, as promised by the caller.
     let to = unsafe { regs.row_ptr::<E>(d) }.cast::<[E; L]>();
     for row in 0..LANES / L {
         let from = host.wrapping_offset(at.row as isize * row as isize);
@@ -430,19 +434,23 @@ impl<E: Element, A: Addresses + Int, const SHARED: bool, const GRID: bool> Body
                     }
                     return Flow::Next;
                 }
-            } else if GRID && at.step != 0 && at.rows.lanes() == 16 {
-                if let Some(host) = rows::<E, 16>(m, inst, SHARED, &at) {
-                    // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and
-                    // class.
-                    unsafe { store_rows::<E, 16, WIDE>(host, &at, regs, inst.b) };
-                    return Flow::Next;
-                }
-            } else if GRID && at.step != 0 && at.rows.lanes() == 8 {
-                if let Some(host) = rows::<E, 8>(m, inst, SHARED, &at) {
-                    // SAFETY: the same.
-                    unsafe { store_rows::<E, 8, WIDE>(host, &at, regs, inst.b) };
-                    return Flow::Next;
-                }
+            } else if GRID
+                && at.step != 0
+                && at.rows.lanes() == 16
+                && let Some(host) = rows::<E, 16>(m, inst, SHARED, &at)
+            {
+                // SAFETY: the places of all lanes are valid for writes, and aligned; the source is of this frame and
+                // class.
+                unsafe { store_rows::<E, 16, WIDE>(host, &at, regs, inst.b) };
+                return Flow::Next;
+            } else if GRID
+                && at.step != 0
+                && at.rows.lanes() == 8
+                && let Some(host) = rows::<E, 8>(m, inst, SHARED, &at)
+            {
+                // SAFETY: the same.
+                unsafe { store_rows::<E, 8, WIDE>(host, &at, regs, inst.b) };
+                return Flow::Next;
             }
         }
         // SAFETY: as promised by the caller.

@@ -153,12 +153,28 @@ pub(super) fn store(access: &Access) -> Option<Handlers> {
     }
 }
 
+/// How the lanes of an access lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// One lane after the other, without gaps.
+    Row,
+    /// All at one place.
+    Same,
+    /// In rows without gaps, of 16 bytes or more, with this distance from one to the next.
+    Rows(isize),
+    /// Any other way.
+    Any,
+}
+
 /// Where the lanes of an access are on the host, each place valid for it and aligned.
 pub(super) struct Found<'c> {
-    /// The place that distances are from.
+    /// The first lane's place, or the one that distances are from.
     pub(super) host: *mut u8,
-    /// How the lanes lie; with [`Shape::Any`] at the distances.
-    pub(super) shape: Shape,
+    /// How the lanes lie.
+    pub(super) lie: Lie,
+    /// Lanes of a row.
+    pub(super) lanes: usize,
+    /// With [`Lie::Any`] the distances.
     pub(super) deltas: &'c Lanes<u32>,
 }
 
@@ -166,12 +182,33 @@ impl Found<'_> {
     /// Where a lane is, by the size of the access.
     #[inline(always)]
     fn lane(&self, i: usize, bytes: usize) -> *mut u8 {
-        // Distances need not be there where they are known otherwise.
-        self.host.wrapping_add(match self.shape {
-            Shape::Same => 0,
-            Shape::Row => i * bytes,
-            Shape::Any => self.deltas[i] as usize,
-        })
+        let distance = match self.lie {
+            Lie::Same => 0,
+            Lie::Row => (i * bytes) as isize,
+            Lie::Rows(row) => row * (i / self.lanes) as isize + (i % self.lanes * bytes) as isize,
+            Lie::Any => self.deltas[i] as isize,
+        };
+        self.host.wrapping_offset(distance)
+    }
+
+    /// Copies the lanes, of so many bytes each, from where they are to one after the other, or with `STORE` back.
+    ///
+    /// # Safety
+    /// The places are valid for it, for all lanes; they lie in rows. So is `side`, for 32 lanes. With `WIDE` the
+    /// CPU has AVX.
+    #[inline(always)]
+    unsafe fn copy<const STORE: bool, const WIDE: bool>(&self, side: *mut u8, bytes: usize) {
+        let (size, row) = match self.lie {
+            Lie::Rows(row) => (self.lanes * bytes, row),
+            _ => return,
+        };
+        for i in 0..LANES / self.lanes {
+            let there = self.host.wrapping_offset(row * i as isize);
+            let here = side.wrapping_add(i * size);
+            let (to, from) = if STORE { (there, here) } else { (here, there) };
+            // SAFETY: a row without gaps, as promised by the caller; its bytes are a multiple of 16.
+            unsafe { access::copy_row::<WIDE>(to, from, size) };
+        }
     }
 }
 
@@ -204,7 +241,12 @@ unsafe fn find<'c>(
     };
     Some(Found {
         host: host?,
-        shape: cache.shape,
+        lie: match cache.shape {
+            Shape::Row => Lie::Row,
+            Shape::Same => Lie::Same,
+            Shape::Any => Lie::Any,
+        },
+        lanes: LANES,
         deltas: &cache.deltas,
     })
 }
@@ -262,43 +304,42 @@ unsafe fn load_found<P: Part, const N: usize, const WIDE: bool>(
 ) {
     let slots: [Slot; 4] = [inst.d, inst.b, inst.c, inst.e];
     let mut rows = [[P::Row::default(); LANES]; N];
-    // SAFETY (all blocks): the places are valid, as promised by the caller.
-    match found.shape {
-        Shape::Row if mask == FULL_MASK => {
-            let mut all = [[P::Memory::default(); N]; LANES];
-            // SAFETY: a row without gaps; any bytes are numbers.
-            unsafe {
-                access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, LANES * N * P::BYTES);
+    if found.lie == Lie::Same {
+        // SAFETY: one valid place for all, as promised by the caller.
+        let values = unsafe { load_lane::<P, N>(found.host) };
+        for (row, value) in rows.iter_mut().zip(values) {
+            *row = [P::widen(value); LANES];
+        }
+    } else {
+        let mut all = [[P::Memory::default(); N]; LANES];
+        match found.lie {
+            Lie::Row if mask == FULL_MASK => {
+                let bytes = LANES * N * P::BYTES;
+                // SAFETY: a row without gaps, as promised by the caller; any bytes are numbers.
+                unsafe { access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, bytes) };
             }
-            for k in 0..N {
-                for i in 0..LANES {
-                    rows[k][i] = P::widen(all[i][k]);
+            Lie::Rows(_) if mask == FULL_MASK => {
+                // SAFETY: all places are valid, as promised by the caller; any bytes are numbers.
+                unsafe { found.copy::<false, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
+            }
+            _ if mask == FULL_MASK => {
+                for (i, values) in all.iter_mut().enumerate() {
+                    let host = found.lane(i, N * P::BYTES);
+                    // SAFETY: the place of this lane is valid, as promised by the caller.
+                    *values = unsafe { load_lane::<P, N>(host) };
+                }
+            }
+            _ => {
+                for i in lanes::iter(mask) {
+                    let host = found.lane(i, N * P::BYTES);
+                    // SAFETY: the same; this lane is one of the mask.
+                    all[i] = unsafe { load_lane::<P, N>(host) };
                 }
             }
         }
-        Shape::Same => {
-            for (k, row) in rows.iter_mut().enumerate() {
-                // SAFETY: one valid place for all.
-                let value = unsafe { P::load(found.host.wrapping_add(k * P::BYTES)) };
-                *row = [P::widen(value); LANES];
-            }
-        }
-        Shape::Any if mask == FULL_MASK => {
-            for i in 0..LANES {
-                let host = found.host.wrapping_add(found.deltas[i] as usize);
-                for k in 0..N {
-                    // SAFETY: the place of this lane.
-                    rows[k][i] = P::widen(unsafe { P::load(host.wrapping_add(k * P::BYTES)) });
-                }
-            }
-        }
-        _ => {
-            for i in lanes::iter(mask) {
-                let host = found.lane(i, N * P::BYTES);
-                for k in 0..N {
-                    // SAFETY: the place of this lane, which is one of the mask.
-                    rows[k][i] = P::widen(unsafe { P::load(host.wrapping_add(k * P::BYTES)) });
-                }
+        for (k, row) in rows.iter_mut().enumerate() {
+            for (value, all) in row.iter_mut().zip(&all) {
+                *value = P::widen(all[k]);
             }
         }
     }
@@ -312,6 +353,18 @@ unsafe fn load_found<P: Part, const N: usize, const WIDE: bool>(
             }
         }
     }
+}
+
+/// # Safety
+/// The place must be valid for reads, and aligned.
+#[inline(always)]
+unsafe fn load_lane<P: Part, const N: usize>(host: *mut u8) -> [P::Memory; N] {
+    let mut values = [P::Memory::default(); N];
+    for (k, value) in values.iter_mut().enumerate() {
+        // SAFETY: a part of the place, as promised by the caller.
+        *value = unsafe { P::load(host.wrapping_add(k * P::BYTES)) };
+    }
+    values
 }
 
 struct StoreParts<P, const N: usize>(PhantomData<P>);
@@ -352,26 +405,31 @@ unsafe fn store_found<P: Part, const N: usize, const WIDE: bool>(
 ) {
     let slots: [Slot; 4] = [inst.b, inst.d, inst.c, inst.e];
     let mut all = [[P::Memory::default(); N]; LANES];
-    for k in 0..N {
+    for (k, slot) in slots.into_iter().enumerate().take(N) {
         // SAFETY: the sources are of this frame and class, as promised by the caller.
-        let row = unsafe { P::Row::read(regs, slots[k]) };
-        for i in 0..LANES {
-            all[i][k] = P::narrow(row[i]);
+        let row = unsafe { P::Row::read(regs, slot) };
+        for (all, value) in all.iter_mut().zip(row) {
+            all[k] = P::narrow(value);
         }
     }
-    if found.shape == Shape::Row && mask == FULL_MASK {
-        // SAFETY: a row without gaps, all of it valid.
-        unsafe {
-            access::copy_row::<WIDE>(found.host, all.as_ptr().cast(), LANES * N * P::BYTES);
-        }
+    if found.lie == Lie::Row && mask == FULL_MASK {
+        let bytes = LANES * N * P::BYTES;
+        // SAFETY: a row without gaps, as promised by the caller.
+        unsafe { access::copy_row::<WIDE>(found.host, all.as_ptr().cast(), bytes) };
+        return;
+    }
+    if matches!(found.lie, Lie::Rows(_)) && mask == FULL_MASK {
+        // SAFETY: all places are valid, as promised by the caller. Of lanes that store to one place the last wins, as rows are
+        // stored in order.
+        unsafe { found.copy::<true, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
         return;
     }
     // Of lanes that store to one place the last wins.
     for i in lanes::iter(mask) {
         let host = found.lane(i, N * P::BYTES);
-        for k in 0..N {
+        for (k, value) in all[i].into_iter().enumerate() {
             // SAFETY: the place of this lane, which is one of the mask.
-            unsafe { P::store(host.wrapping_add(k * P::BYTES), all[i][k]) };
+            unsafe { P::store(host.wrapping_add(k * P::BYTES), value) };
         }
     }
 }

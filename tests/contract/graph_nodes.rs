@@ -1,0 +1,395 @@
+//! What nodes of graphs do: their parameters, attributes and kinds.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cuda_driver::sys::*;
+
+use crate::common::Codes;
+use crate::graph_tools::{
+    PTX, Steps, begin, copy_params, end, fill_params, graph, instantiate, kernel_params, nodes,
+};
+use crate::{arguments, is};
+
+/// Does nothing.
+unsafe extern "system" fn nothing(_: *mut c_void) {}
+
+#[test]
+fn wrong_parameters() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let mut new = ptr::null_mut();
+    let mut arguments = arguments![s.data, 3_u32];
+    let mut pointers = arguments.pointers();
+    let mut kernel = |params: CUDA_KERNEL_NODE_PARAMS| {
+        crate::call!(cuGraphAddKernelNode(
+            &raw mut new,
+            g,
+            ptr::null(),
+            0,
+            &raw const params
+        ))
+        .0
+    };
+    let right = kernel_params(s.step, pointers.as_mut_ptr());
+    assert_eq!(kernel(right), 0);
+    assert_eq!(kernel(kernel_params(s.step, ptr::null_mut())), 1);
+    assert_eq!(
+        kernel(kernel_params(ptr::null_mut(), pointers.as_mut_ptr())),
+        400
+    );
+    assert_eq!(
+        kernel(CUDA_KERNEL_NODE_PARAMS {
+            gridDimX: 0,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(
+        kernel(CUDA_KERNEL_NODE_PARAMS {
+            blockDimX: 2000,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(
+        kernel(CUDA_KERNEL_NODE_PARAMS {
+            sharedMemBytes: 1 << 20,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(kernel(kernel_params(s.none, ptr::null_mut())), 0);
+    is!(
+        c,
+        1,
+        cuGraphAddKernelNode(&raw mut new, g, ptr::null(), 0, ptr::null())
+    );
+
+    let context = s.gpu.context;
+    let mut copy = |params: CUDA_MEMCPY3D| {
+        let params = &raw const params;
+        crate::call!(cuGraphAddMemcpyNode(
+            &raw mut new,
+            g,
+            ptr::null(),
+            0,
+            params,
+            context
+        ))
+        .0
+    };
+    let right = copy_params(s.data, s.data + 64, 16);
+    assert_eq!(copy(right), 0);
+    assert_eq!(copy(copy_params(s.data, s.data + 64, 0)), 1);
+    assert_eq!(copy(copy_params(s.data, s.data + 64, 1 << 30)), 1);
+    assert_eq!(copy(copy_params(s.data, 16, 16)), 1);
+    assert_eq!(copy(CUDA_MEMCPY3D { Height: 0, ..right }), 1);
+
+    let mut fill = |params: CUDA_MEMSET_NODE_PARAMS| {
+        let params = &raw const params;
+        crate::call!(cuGraphAddMemsetNode(
+            &raw mut new,
+            g,
+            ptr::null(),
+            0,
+            params,
+            context
+        ))
+        .0
+    };
+    let right = fill_params(s.data, 1, 4);
+    assert_eq!(fill(right), 0);
+    for (size, code) in [(0, 1), (1, 0), (2, 0), (3, 1), (8, 1)] {
+        let params = CUDA_MEMSET_NODE_PARAMS {
+            elementSize: size,
+            ..right
+        };
+        assert_eq!(fill(params), code, "elements of {size} bytes");
+    }
+    assert_eq!(
+        fill(CUDA_MEMSET_NODE_PARAMS {
+            value: 300,
+            elementSize: 1,
+            ..right
+        }),
+        0
+    );
+    assert_eq!(fill(CUDA_MEMSET_NODE_PARAMS { width: 0, ..right }), 1);
+    assert_eq!(fill(CUDA_MEMSET_NODE_PARAMS { height: 0, ..right }), 1);
+    assert_eq!(
+        fill(CUDA_MEMSET_NODE_PARAMS {
+            height: 2,
+            pitch: 8,
+            ..right
+        }),
+        1
+    );
+    assert_eq!(fill(fill_params(s.data, 1, 1 << 30)), 1);
+    assert_eq!(fill(fill_params(16, 1, 4)), 1);
+    assert_eq!(fill(fill_params(s.data + 2, 1, 4)), 1);
+
+    let mut host = CUDA_HOST_NODE_PARAMS::default();
+    is!(
+        c,
+        1,
+        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, ptr::null())
+    );
+    host.fn_ = Some(nothing);
+    is!(
+        c,
+        0,
+        cuGraphAddHostNode(&raw mut new, g, ptr::null(), 0, &raw const host)
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddEventRecordNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddEventWaitNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
+    );
+    is!(
+        c,
+        1,
+        cuGraphAddChildGraphNode(&raw mut new, g, ptr::null(), 0, ptr::null_mut())
+    );
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn attributes_of_launches() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let (a, b) = (s.digit(g, &[], 1), s.digit(g, &[], 2));
+    let get = |node, id| {
+        let mut value = CUlaunchAttributeValue::default();
+        let code = crate::call!(cuGraphKernelNodeGetAttribute(node, id, &raw mut value)).0;
+        // SAFETY: a number, of which any bits are a value.
+        (code, unsafe { value.priority })
+    };
+    let priority = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    assert_eq!(get(a, priority), (0, 0));
+    let mut value = CUlaunchAttributeValue::default();
+    value.priority = -3;
+    is!(
+        c,
+        0,
+        cuGraphKernelNodeSetAttribute(a, priority, &raw const value)
+    );
+    is!(c, 0, cuGraphKernelNodeCopyAttributes(b, a));
+    assert_eq!([get(a, priority), get(b, priority)], [(0, -3); 2]);
+    for id in [0, 3, 6, 7, 11, 12] {
+        assert_eq!(get(a, CUlaunchAttributeID(id)).0, 1, "attribute {id}");
+    }
+    // A captured launch has the priority of its stream.
+    let mut fast = ptr::null_mut();
+    is!(c, 0, cuStreamCreateWithPriority(&raw mut fast, 1, -4));
+    begin(fast);
+    s.step(fast, 3);
+    let captured = end(fast);
+    assert_eq!(get(nodes(captured)[0], priority), (0, -4));
+    is!(c, 0, cuGraphDestroy(captured));
+    // An update changes priorities, but makes no launch cooperative.
+    let exec = instantiate(g);
+    is!(
+        c,
+        0,
+        cuGraphKernelNodeSetAttribute(a, priority, &raw const value)
+    );
+    is!(c, 0, cuGraphExecUpdate(exec, g, ptr::null_mut()));
+    value.cooperative = 1;
+    let cooperative = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    is!(
+        c,
+        0,
+        cuGraphKernelNodeSetAttribute(a, cooperative, &raw const value)
+    );
+    let mut info = CUgraphExecUpdateResultInfo::default();
+    is!(c, 910, cuGraphExecUpdate(exec, g, &raw mut info));
+    assert_eq!((info.result.0, info.errorNode), (8, a));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn kernels_of_libraries() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let text = std::ffi::CString::new(PTX).unwrap_or_default();
+    let (mut library, mut kernel) = (ptr::null_mut(), ptr::null_mut());
+    let no = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuLibraryLoadData(
+            &raw mut library,
+            text.as_ptr().cast(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+            0,
+            ptr::null_mut(),
+            ptr::null_mut(),
+            0
+        )
+    );
+    is!(
+        c,
+        0,
+        cuLibraryGetKernel(&raw mut kernel, library, c"put".as_ptr())
+    );
+    let mut arguments = arguments![s.data, 9_u32];
+    let mut pointers = arguments.pointers();
+    let params = CUDA_KERNEL_NODE_PARAMS {
+        kern: kernel,
+        ctx: s.gpu.context,
+        ..kernel_params(no, pointers.as_mut_ptr())
+    };
+    let g = graph();
+    let mut node = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddKernelNode(&raw mut node, g, ptr::null(), 0, &raw const params)
+    );
+    let mut said = CUDA_KERNEL_NODE_PARAMS::default();
+    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut said));
+    assert_eq!((said.kern, said.ctx), (kernel, s.gpu.context));
+    // It is no function.
+    let params = kernel_params(kernel.cast(), pointers.as_mut_ptr());
+    is!(
+        c,
+        400,
+        cuGraphAddKernelNode(&mut ptr::null_mut(), g, ptr::null(), 0, &raw const params)
+    );
+    let exec = instantiate(g);
+    assert_eq!(s.run(exec), 9);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+    is!(c, 0, cuLibraryUnload(library));
+}
+
+#[test]
+fn nodes_of_any_kind_by_one_call() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let mut arguments = arguments![s.data, 3_u32];
+    let mut pointers = arguments.pointers();
+    let mut node = ptr::null_mut();
+    let mut params = CUgraphNodeParams {
+        type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY,
+        ..Default::default()
+    };
+    let p = &raw mut params;
+    let mut add = |params: *mut CUgraphNodeParams, after: &[CUgraphNode]| {
+        let (before, many) = (after.as_ptr(), after.len());
+        let code = crate::call!(cuGraphAddNode(&raw mut node, g, before, many, params)).0;
+        (code, node)
+    };
+    let (code, empty) = add(p, &[]);
+    assert_eq!(code, 0);
+    // SAFETY: as for the calls: the structure is this test's, and only the driver reads it meanwhile.
+    unsafe {
+        (*p).reserved0[0] = 1;
+        assert_eq!(add(p, &[]).0, 1);
+        (*p).reserved0[0] = 0;
+        (*p).type_ = CUgraphNodeType(77);
+        assert_eq!(add(p, &[]).0, 1);
+        (*p).type_ = CUgraphNodeType::CU_GRAPH_NODE_TYPE_KERNEL;
+        let of = kernel_params(s.step, pointers.as_mut_ptr());
+        let kernel = &mut (*p).anonymous1.kernel;
+        kernel.func = of.func;
+        (kernel.gridDimX, kernel.gridDimY, kernel.gridDimZ) = (1, 1, 1);
+        (kernel.blockDimX, kernel.blockDimY, kernel.blockDimZ) = (1, 1, 1);
+        kernel.kernelParams = of.kernelParams;
+    }
+    let (code, kernel) = add(p, &[empty]);
+    assert_eq!(code, 0);
+    is!(c, 1, cuGraphNodeSetParams(empty, p));
+    is!(c, 0, cuGraphNodeSetParams(kernel, p));
+    let exec = instantiate(g);
+    assert_eq!(s.run(exec), 3);
+    is!(c, 0, cuGraphExecNodeSetParams(exec, kernel, p));
+    is!(c, 1, cuGraphExecNodeSetParams(exec, empty, p));
+    // A graph that the node takes as it is.
+    let inner = graph();
+    s.digit(inner, &[], 4);
+    let mut moved = CUgraphNodeParams {
+        type_: CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH,
+        ..Default::default()
+    };
+    moved.anonymous1.graph = CUDA_CHILD_GRAPH_NODE_PARAMS {
+        graph: inner,
+        ownership: CUgraphChildGraphNodeOwnership(1),
+    };
+    let mut own = ptr::null_mut();
+    let m = &raw mut moved;
+    let mut child = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddNode(&raw mut child, g, &raw const kernel, 1, m)
+    );
+    is!(c, 0, cuGraphChildGraphNodeGetGraph(child, &raw mut own));
+    assert_eq!(own, inner);
+    is!(c, 1, cuGraphDestroy(inner));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    let exec = instantiate(g);
+    assert_eq!(s.run(exec), 34);
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
+
+#[test]
+fn arguments_as_one_buffer() {
+    let s = Steps::new();
+    let mut c = Codes::new();
+    let g = graph();
+    let mut buffer = [0_u8; 12];
+    buffer[..8].copy_from_slice(&s.data.to_ne_bytes());
+    buffer[8..].copy_from_slice(&7_u32.to_ne_bytes());
+    let mut size = buffer.len();
+    let mut extra = [
+        ptr::without_provenance_mut(1),
+        buffer.as_mut_ptr().cast(),
+        ptr::without_provenance_mut(2),
+        (&raw mut size).cast(),
+        ptr::null_mut(),
+    ];
+    let params = CUDA_KERNEL_NODE_PARAMS {
+        extra: extra.as_mut_ptr(),
+        ..kernel_params(s.put, ptr::null_mut())
+    };
+    let mut node = ptr::null_mut();
+    is!(
+        c,
+        0,
+        cuGraphAddKernelNode(&raw mut node, g, ptr::null(), 0, &raw const params)
+    );
+    // They are copied.
+    buffer.fill(0);
+    size = 0;
+    let exec = instantiate(g);
+    assert_eq!(s.run(exec), 7);
+    let mut said = CUDA_KERNEL_NODE_PARAMS::default();
+    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut said));
+    assert!(said.kernelParams.is_null() && !said.extra.is_null());
+    // What it says can be set again.
+    is!(c, 0, cuGraphKernelNodeSetParams(node, &raw const said));
+    let again = instantiate(g);
+    assert_eq!(s.run(again), 7);
+    assert_eq!(size, 0);
+    is!(c, 0, cuGraphExecDestroy(again));
+    is!(c, 0, cuGraphExecDestroy(exec));
+    is!(c, 0, cuGraphDestroy(g));
+}
