@@ -87,6 +87,67 @@ fn vector_add_without_the_driver_it_is_told_to_use() {
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
+/// A program that has its owner's rights loads nothing that who starts it names.
+#[test]
+#[cfg(target_os = "linux")]
+fn vector_add_with_more_rights_than_its_user() {
+    use std::io::ErrorKind;
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+
+    const NOBODY: u32 = 65534;
+    let Some(path) = example("vector_add") else {
+        return;
+    };
+    let name = format!("vector_add-setuid-{}", std::process::id());
+    let program = std::env::temp_dir().join(name);
+    std::fs::copy(path, &program).expect("a copy");
+    if chown(&program, None, Some(NOBODY)).is_err() {
+        std::fs::remove_file(&program).expect("the copy");
+        println!("needs root, who can make a setuid program and start it as another user");
+        return;
+    }
+    let mode = std::fs::Permissions::from_mode(0o4750);
+    std::fs::set_permissions(&program, mode).expect("a file of ours");
+    let kernel = std::fs::read(ptx("vector_add.ptx")).expect("the kernel's PTX");
+    let kernel_copy = program.with_extension("ptx");
+    std::fs::write(&kernel_copy, kernel).expect("a file in the temporary folder");
+    let mut command = Command::new(&program);
+    command
+        .args(["--ptx", &kernel_copy.display().to_string()])
+        .env("CUDA_DRIVER", "/no/such/file")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir("/");
+    let mut output = command.output();
+    // Programs that other tests start meanwhile are, for a moment, copies of this process with the file open to be written.
+    for _ in 0..1000 {
+        match &output {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                output = command.output();
+            }
+            _ => break,
+        }
+    }
+    _ = std::fs::remove_file(&program);
+    _ = std::fs::remove_file(&kernel_copy);
+    let output = match output {
+        Ok(output) => output,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            println!("needs a folder for temporary files that other users can start programs in");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    if err.contains("/no/such/file") && std::env::var_os("TMPDIR").is_some() {
+        println!("needs a folder for temporary files where setuid counts: {err}");
+        return;
+    }
+    assert!(output.status.success(), "{out}{err}");
+}
+
 #[test]
 fn vector_add_with_bad_options() {
     let Some(path) = example("vector_add") else {

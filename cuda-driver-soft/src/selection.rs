@@ -1,10 +1,11 @@
 //! Which driver serves a program that can run on both.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use cuda_driver_sys::library::{AlreadySet, LoadError, Source, set_default};
+use cuda_driver_sys::library::{AlreadySet, LoadError, Source, is_privileged, set_default};
 use cuda_driver_sys::{CUresult, Library};
 
 /// Name of the environment variable that decides.
@@ -100,12 +101,19 @@ fn software_source() -> Source {
 }
 
 /// Chooses a driver by the environment variable `CUDA_DRIVER`: `software`, `system`, or the path of a library. Where it is
-/// not set or empty, `default` decides.
+/// not set or empty, `default` decides; also where it is a path, and the process has more rights than the user who started it.
 ///
 /// # Errors
 /// `CUDA_DRIVER` asks for the system's driver or for a file, and that cannot be loaded; the error names it.
 pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
-    match std::env::var_os(VARIABLE).filter(|v| !v.is_empty()) {
+    let asked = std::env::var_os(VARIABLE).filter(|v| !v.is_empty());
+    let is_word = |value: &OsString| value == "software" || value == "system";
+    // A path would be another user's choice of what runs with this process's rights.
+    let ignored = is_privileged() && asked.as_ref().is_some_and(|value| !is_word(value));
+    match asked.filter(|_| !ignored) {
+        None if default == Prefer::Software && ignored => Ok(software(format!(
+            "{NAME}: {VARIABLE} is ignored, as the process has more rights than its user"
+        ))),
         None if default == Prefer::Software => Ok(software(NAME.into())),
         None => Ok(system_with_a_device()),
         Some(value) if value == "software" => {
@@ -197,12 +205,33 @@ impl Selection {
         &self.reason
     }
 
-    /// Makes it the process's default library, which the free functions and the objects of `cuda-driver` use.
+    /// Makes it the process's default library, which the free functions and the objects of `cuda-driver` use. It may be
+    /// installed again, so every test of a program can begin with it:
+    ///
+    /// ```
+    /// # fn test() -> Result<(), Box<dyn std::error::Error>> {
+    /// cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)?.install()?;
+    /// # Ok(())
+    /// # }
+    /// # test().unwrap();
+    /// # test().unwrap();
+    /// ```
+    ///
+    /// With other [`Options`](cuda_driver_sys::library::Options), such as the per-thread default stream, it is
+    /// [`set_default_with`](cuda_driver_sys::library::set_default_with) that installs [`source`](Self::source).
     ///
     /// # Errors
-    /// The default was chosen or used before.
+    /// The default was chosen otherwise before, or used.
     #[track_caller]
     pub fn install(&self) -> Result<(), AlreadyInstalled> {
-        set_default(self.source.clone())
+        static INSTALLED: Mutex<Option<String>> = Mutex::new(None);
+        let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = self.source.to_string();
+        if installed.as_ref() == Some(&source) {
+            return Ok(());
+        }
+        set_default(self.source.clone())?;
+        *installed = Some(source);
+        Ok(())
     }
 }

@@ -44,6 +44,8 @@ pub use error::{Attempt, LoadError, LoadErrorKind, MissingSymbol};
 use interposer::Interposed;
 pub use interposer::{Call, Faithful, Interposer};
 use open::{Opened, State};
+#[cfg(feature = "loader")]
+pub use search::is_privileged;
 pub use source::{Options, Source};
 
 pub use crate::calls::Legacy;

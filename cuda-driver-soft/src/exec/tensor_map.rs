@@ -15,14 +15,15 @@
 //! | 14 | 1 | [`Mode`] |
 //! | 15 | 1 | [`TAG`] |
 //! | 16 | 5 × 4 | elements of each dimension, less 1 |
-//! | 36 | 5 | element stride of each dimension, 1 to 8 |
+//! | 36 | 4 | zero |
 //! | 40 | 4 × 8 | bytes from an element to the next in dimensions 1 to 4 |
 //! | 72 | 5 × 2 | elements of the box in each dimension, 1 to 256 ([`Mode::Tiled`]) |
 //! | 82 | 3 × 2 | lower corner of the pixel box, signed: W, H, D ([`Mode::Im2col`], W alone in the wide modes) |
 //! | 88 | 3 × 2 | upper corner of the pixel box, in the same way |
 //! | 94 | 2 | channels of a pixel |
 //! | 96 | 2 | pixels of a column |
-//! | 98 | 30 | zero |
+//! | 98 | 5 | element stride of each dimension, 1 to 8 |
+//! | 103 | 25 | zero |
 
 /// Marks 128 bytes that were encoded here: others are junk, not a map.
 const TAG: u8 = 0xC5;
@@ -90,7 +91,7 @@ impl TensorMap {
         for (i, dim) in self.dims.iter().enumerate() {
             put(16 + 4 * i, &(dim.wrapping_sub(1) as u32).to_le_bytes());
         }
-        put(36, &self.element_strides);
+        put(98, &self.element_strides);
         for (i, stride) in self.strides.iter().enumerate() {
             put(40 + 8 * i, &stride.to_le_bytes());
         }
@@ -139,7 +140,7 @@ impl TensorMap {
             fill: bytes[13],
             mode,
             dims: std::array::from_fn(|i| u32_at(16 + 4 * i) + 1),
-            element_strides: std::array::from_fn(|i| bytes[36 + i]),
+            element_strides: std::array::from_fn(|i| bytes[98 + i]),
             strides: std::array::from_fn(|i| u64_at(40 + 8 * i)),
             boxes: std::array::from_fn(|i| u16_at(72 + 2 * i)),
             lower: std::array::from_fn(|i| i16_at(82 + 2 * i)),

@@ -41,6 +41,14 @@ impl Surroundings {
     }
 }
 
+/// Whether the process has more rights than the user who started it, as a setuid program has: no variable of that user's may
+/// choose what it loads, so `CUDA_DRIVER_LIBRARY` is ignored then. On Windows, where variables are not another user's, never.
+#[inline]
+#[must_use]
+pub fn is_privileged() -> bool {
+    privileged()
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn privileged() -> bool {
     use core::ffi::c_ulong;

@@ -373,7 +373,7 @@ pub unsafe fn launch_kernel(
 ///
 /// # Safety
 /// `f` must be live, or null where the driver allows it.
-/// What `config` points to must be there. Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled, `extra` with a size that is there; what the kernel then touches is the caller's promise.
+/// What `config` points to must be there, and the stream and the events that it names live. Exactly one of `kernel_params` and `extra` must be given if the kernel has parameters, and must describe them as it was compiled, `extra` with a size that is there; what the kernel then touches is the caller's promise.
 #[doc(alias = "cuLaunchKernelEx")]
 #[inline]
 #[track_caller]

@@ -100,7 +100,7 @@ pub unsafe fn launch(f: sys::CUfunction) -> Result<()> {
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_HANDLE`, `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`, `CUDA_ERROR_LAUNCH_TIMEOUT`, `CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING`, `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` and `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// Each entry must describe its kernel's parameters as it was compiled; what the kernels then touch is the caller's promise.
+/// The function and the stream of each entry must be live, and it must describe its kernel's parameters as it was compiled; what the kernels then touch is the caller's promise.
 #[doc(alias = "cuLaunchCooperativeKernelMultiDevice")]
 #[inline]
 #[track_caller]

@@ -727,7 +727,7 @@ pub unsafe fn graph_add_node_v3(
     unsafe { given(graph_node, status, Function::cuGraphAddNode_v3) }
 }
 
-/// Gives the parameters of a node of waits and writes; what they point to lives as long as the node.
+/// Gives the parameters of a node of waits and writes; what they point to lives until the node goes or its parameters are set, and must not be changed.
 ///
 /// [`cuGraphBatchMemOpNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphBatchMemOpNodeGetParams`, since CUDA 11.7.
 ///
@@ -1384,7 +1384,7 @@ pub unsafe fn graph_exec_update(
     Ok(())
 }
 
-/// Gives a signalling node's parameters; what they point to lives as long as the node.
+/// Gives a signalling node's parameters; what they point to lives until the node goes or its parameters are set, and must not be changed.
 ///
 /// [`cuGraphExternalSemaphoresSignalNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresSignalNodeGetParams`, since CUDA 11.2.
 ///
@@ -1428,7 +1428,7 @@ pub unsafe fn graph_external_semaphores_signal_node_set_params(
     check(status, Function::cuGraphExternalSemaphoresSignalNodeSetParams)
 }
 
-/// Gives a semaphore-waiting node's parameters; what they point to lives as long as the node.
+/// Gives a semaphore-waiting node's parameters; what they point to lives until the node goes or its parameters are set, and must not be changed.
 ///
 /// [`cuGraphExternalSemaphoresWaitNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphExternalSemaphoresWaitNodeGetParams`, since CUDA 11.2.
 ///
@@ -1855,7 +1855,7 @@ pub unsafe fn graph_kernel_node_get_attribute(
     unsafe { given(value, status, Function::cuGraphKernelNodeGetAttribute) }
 }
 
-/// Gives a kernel node's parameters; what they point to lives as long as the node.
+/// Gives a kernel node's parameters; what they point to lives until the node goes or its parameters are set, and must not be changed.
 ///
 /// [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetParams_v2`, since CUDA 12.0.
 /// On drivers before that the older export `cuGraphKernelNodeGetParams` is called, which they have since CUDA 10.0. It knows neither `kern` nor `ctx`, which are null then.
@@ -2368,7 +2368,7 @@ pub unsafe fn graph_node_get_local_id(node: sys::CUgraphNode) -> Result<u32> {
     unsafe { given(node_id, status, Function::cuGraphNodeGetLocalId) }
 }
 
-/// Gives the parameters of a node of any kind; what they point to lives as long as the node.
+/// Gives the parameters of a node of any kind; what they point to lives until the node goes or its parameters are set, and must not be changed.
 ///
 /// [`cuGraphNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphNodeGetParams`, since CUDA 13.2.
 ///
@@ -2827,7 +2827,7 @@ pub(super) mod legacy {
         unsafe { given(graph_exec, status, sys::legacy::function::cuGraphInstantiate) }
     }
 
-    /// Gives a kernel node's parameters, in the form of CUDA 10.0; what they point to lives as long as the node.
+    /// Gives a kernel node's parameters, in the form of CUDA 10.0; what they point to lives until the node goes or its parameters are set, and must not be changed.
     ///
     /// [`cuGraphKernelNodeGetParams`](https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html) in C; the export `cuGraphKernelNodeGetParams`, since CUDA 10.0.
     /// CUDA replaced it by [`graph_kernel_node_get_params`](crate::checked::graph_kernel_node_get_params).

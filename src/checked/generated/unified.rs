@@ -293,7 +293,7 @@ pub unsafe fn mem_range_get_attribute<T>(
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_INVALID_CONTEXT`, `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_INVALID_DEVICE`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// Each entry of `data` must be valid for a write of so many bytes.
+/// The range must be managed memory, or memory of the system where devices reach that. Each entry of `data` must be valid for a write of so many bytes.
 #[doc(alias = "cuMemRangeGetAttributes")]
 #[inline]
 #[track_caller]
