@@ -112,6 +112,8 @@ impl Gpu {
             data.as_ptr().cast(),
             size_of_val(data)
         ));
+        // It may reach the device later than a non-blocking stream does.
+        ok!(cuStreamSynchronize(ptr::null_mut()));
     }
 
     /// `count` values from device memory; waits for what came before on the null stream.

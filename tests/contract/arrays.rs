@@ -5,8 +5,8 @@ use std::ptr;
 
 use cuda_driver::sys::*;
 
-use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
+use crate::common::{Codes, is_software};
 use crate::textures::run;
 use crate::{is, ok};
 
@@ -127,7 +127,10 @@ fn handles_of_arrays() {
     let mut sparse: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { MaybeUninit::zeroed().assume_init() };
     is!(c, 1, cuArrayGetSparseProperties(&raw mut sparse, made));
     is!(c, 0, cuArrayDestroy(made));
-    is!(c, 709, cuArrayDestroy(made));
+    // A real driver crashes now and then.
+    if is_software() {
+        is!(c, 709, cuArrayDestroy(made));
+    }
     is!(c, 400, cuArrayDestroy(ptr::null_mut()));
     is!(c, 400, cuMipmappedArrayDestroy(ptr::null_mut()));
     is!(
@@ -203,7 +206,9 @@ fn levels_of_mipmapped_arrays() {
             cuMipmappedArrayGetLevel(&raw mut again, mipmap, levels.len() as u32)
         );
         is!(c, 0, cuMipmappedArrayDestroy(mipmap));
-        is!(c, 709, cuMipmappedArrayDestroy(mipmap));
+        if is_software() {
+            is!(c, 709, cuMipmappedArrayDestroy(mipmap));
+        }
     }
     let mut mipmap = ptr::null_mut();
     let too_large = descriptor([40_000, 1, 0], FLOAT, 1, 0);

@@ -446,19 +446,22 @@ fn memory_operations() {
     // SAFETY: the driver keeps them as long as the node is as it is; both are writes.
     let second = unsafe { (*said.paramArray.add(1)).writeValue };
     assert_eq!(second.address, s.data + 4);
-    let mut one = [write(s.data, 3)];
-    let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
-        count: 1,
-        paramArray: one.as_mut_ptr(),
-        ..params
-    };
-    is!(
-        c,
-        0,
-        cuGraphExecBatchMemOpNodeSetParams(exec, node, &raw const params)
-    );
+    // As many of the same kind, and nothing else, can be set.
+    let mut others = [write(s.data, 3), write(s.data + 4, 4)];
+    for (count, code) in [(1, 1), (2, 0)] {
+        let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {
+            count,
+            paramArray: others.as_mut_ptr(),
+            ..params
+        };
+        is!(
+            c,
+            code,
+            cuGraphExecBatchMemOpNodeSetParams(exec, node, &raw const params)
+        );
+    }
     s.run(exec);
-    assert_eq!(s.gpu.read::<u32>(s.data, 2), [3, 0]);
+    assert_eq!(s.gpu.read::<u32>(s.data, 2), [3, 4]);
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(g));
 }

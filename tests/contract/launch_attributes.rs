@@ -18,13 +18,12 @@ fn attribute(id: u32, number: i32) -> CUlaunchAttribute {
 }
 
 fn launch(
-    gpu: &mut Gpu,
+    write: CUfunction,
     stream: CUstream,
     address: CUdeviceptr,
     value: u32,
     mut attribute: CUlaunchAttribute,
 ) -> u32 {
-    let write = gpu.kernel("faults.ptx", "fault_write");
     let config = CUlaunchConfig {
         gridDimX: 4,
         gridDimY: 1,
@@ -56,6 +55,7 @@ fn which_attributes_a_launch_takes() {
         return;
     }
     let mut gpu = Gpu::new();
+    let write = gpu.kernel("faults.ptx", "fault_write");
     let mut c = Codes::new();
     let (memory, mut stream) = (gpu.alloc(4), ptr::null_mut());
     ok!(cuStreamCreate(&raw mut stream, 1));
@@ -76,13 +76,13 @@ fn which_attributes_a_launch_takes() {
     ] {
         for (number, code) in codes.into_iter().enumerate() {
             let asked = attribute(id, number as i32);
-            let got = launch(&mut gpu, stream, memory, 1, asked);
+            let got = launch(write, stream, memory, 1, asked);
             c.that(got == code, || format!("attribute {id}, {number}: {got}"));
         }
     }
     // Events that are none.
     for id in [7, 12] {
-        let got = launch(&mut gpu, stream, memory, 1, attribute(id, 0));
+        let got = launch(write, stream, memory, 1, attribute(id, 0));
         c.that(got == 400, || format!("attribute {id}: {got}"));
     }
     ok!(cuStreamSynchronize(stream));
@@ -96,11 +96,16 @@ fn a_launch_records_an_event() {
         return;
     }
     let mut gpu = Gpu::new();
+    // Loading it may have to wait for all streams.
+    let write = gpu.kernel("faults.ptx", "fault_write");
     let (memory, mut stream, mut flag) =
         (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
     ok!(cuStreamCreate(&raw mut stream, 1));
     ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
     let flag = flag.cast::<u32>();
+    // The first launch of a kernel may have to wait for all streams.
+    assert_eq!(launch(write, stream, memory, 1, attribute(0, 0)), 0);
+    ok!(cuStreamSynchronize(stream));
     // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and _LAUNCH_COMPLETION_EVENT
     for (turn, id) in [7, 12].into_iter().enumerate() {
         let mut event = ptr::null_mut();
@@ -115,7 +120,7 @@ fn a_launch_records_an_event() {
             asked.value.launchCompletionEvent.event = event;
         }
         let value = turn as u32 + 5;
-        assert_eq!(launch(&mut gpu, stream, memory, value, asked), 0, "{id}");
+        assert_eq!(launch(write, stream, memory, value, asked), 0, "{id}");
         assert_eq!(call!(cuEventQuery(event)).0, 600, "{id}");
         // SAFETY: as above.
         unsafe { flag.write_volatile(1) };

@@ -273,8 +273,8 @@ fn samples_are_those_of_a_gpu() {
     let cases = cases();
     assert!(cases.len() > 100, "{} cases", cases.len());
     let mut wrong = String::new();
+    let mut gpu = Gpu::new();
     for case in &cases {
-        let mut gpu = Gpu::new();
         let handle = texture(&case.texels.make(), &case.settings);
         let rows: Vec<_> = case.samples.iter().map(|(at, _)| at.clone()).collect();
         let seen = run(&mut gpu, case.instruction, handle, &rows);

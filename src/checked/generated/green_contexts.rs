@@ -91,7 +91,7 @@ pub unsafe fn dev_resource_generate_desc(
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// Handles and addresses in `input` must be valid, or null where the driver allows it.
+/// `input` must lie in memory that can be written, and that nobody else reads meanwhile: a driver may write to its padding.
 #[doc(alias = "cuDevSmResourceSplit")]
 #[inline]
 #[track_caller]
@@ -143,7 +143,7 @@ pub struct DevSmResourceSplitByCount {
 /// The manual names `CUDA_ERROR_DEINITIALIZED`, `CUDA_ERROR_NOT_INITIALIZED`, `CUDA_ERROR_INVALID_DEVICE`, `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_INVALID_RESOURCE_TYPE` and `CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION`; errors of earlier work may come out, too.
 ///
 /// # Safety
-/// `input` must lie in memory that can be written: driver 580 writes to it, though nothing else than was there.
+/// `input` must lie in memory that can be written, and that nobody else reads meanwhile: driver 580 writes to its padding.
 #[doc(alias = "cuDevSmResourceSplitByCount")]
 #[inline]
 #[track_caller]

@@ -1,10 +1,11 @@
 //! Changes of an executable graph: of single nodes, and of all to those of another graph of the same shape.
 
 use super::exec::{Exec, Plan, Step};
-use super::node::{Action, CopyNode};
+use super::node::{Action, Batch, CopyNode};
 use super::world_without_fault;
 use crate::driver::error::{Error, Result};
 use crate::driver::memory::Place;
+use crate::driver::memory_operation::Operation;
 
 /// Why a graph cannot take the place of another: `CUgraphExecUpdateResult`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,16 @@ fn compare(old: &Action, new: &Action) -> std::result::Result<(), Difference> {
         (Action::Free(old), Action::Free(new)) if old.address == new.address => Ok(()),
         (Action::Alloc(_), Action::Alloc(_)) | (Action::Free(_), Action::Free(_)) => {
             Err(Difference::Unsupported)
+        }
+        (Action::Operations(old), Action::Operations(new)) => {
+            // A `CUstreamBatchMemOpParams` begins with its type.
+            let kind = |operation: &Operation| operation.params[0] as u32;
+            let kinds = |batch: &Batch| -> Vec<u32> { batch.operations.iter().map(kind).collect() };
+            if kinds(old) == kinds(new) {
+                Ok(())
+            } else {
+                Err(Difference::Parameters)
+            }
         }
         (old, new) if old.kind() == new.kind() => Ok(()),
         _ => Err(Difference::Kind),
