@@ -4,8 +4,7 @@
 //! What this driver does not do is 0, though an H200 has it, so that programs that ask take their other way:
 //! cooperative launches on several devices, tensor maps, access policy windows and what they persist in L2, compression,
 //! sparse arrays, semaphores, RDMA, DMA buffers. Nor does it claim to correct errors in memory (ECC) or to be a PCI device
-//! that NVIDIA made. A capability becomes 1 in the
-//! change that brings it.
+//! that NVIDIA made. A capability becomes 1 in the change that brings it.
 
 /// A kind of device.
 #[derive(Debug)]
