@@ -18,7 +18,10 @@ pack() {
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
     # Most of each program is the software driver, which a GPU machine is not there for: small is better than fast.
-    local small=(--config 'profile.release.package.cuda-driver-soft.opt-level="s"')
+    local small=() crate
+    for crate in "" -engine -image -ptx; do
+        small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
+    done
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers --test interposers >>"$built"
     cargo build "${small[@]}" --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"

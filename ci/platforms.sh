@@ -17,7 +17,8 @@ mkdir -p "$work"
 # optimised well, but takes twice as long to build.
 test=(
     cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver
-    --config profile.dev.package.cuda-driver-soft.opt-level=1
+    --config profile.dev.package.cuda-driver-soft-engine.opt-level=1
+    --config profile.dev.package.cuda-driver-soft-ptx.opt-level=1
 )
 
 # need PACKAGE...: installs what is missing.

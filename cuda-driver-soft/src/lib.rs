@@ -22,36 +22,27 @@
 //! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may touch; 0 if not set |
 //! | `CUDA_VISIBLE_DEVICES` | as with any driver |
 //!
-//! The rooms of the crate, doors one way: `abi` (the C functions) → `driver` (contexts, streams, modules …) → [`exec`] (runs
-//! kernels) → [`ir`] ← [`ptx`] (reads PTX); [`memory`] is under `exec` and `driver`.
-//! The interpreter is slow without optimisation; a workspace that uses this crate wants
-//! `[profile.dev.package.cuda-driver-soft]` with `opt-level = 3`.
+//! | crate | purpose |
+//! | --- | --- |
+//! | `cuda-driver-soft` | the driver: `abi` holds the C functions, `driver` holds contexts, streams, modules and the rest |
+//! | [`engine`] | device memory, and the execution of kernels |
+//! | [`image`] | fat binaries, cubins and linked images |
+//! | [`ptx`] | PTX text to a typed intermediate representation |
+//! | [`host`] | environment variables, standard streams, memory of the machine |
+//!
+//! The engine is slow without optimisation; a workspace that uses this crate wants
+//! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
 
 mod abi;
-mod console;
 mod driver;
-pub mod exec;
-mod image;
-pub mod ir;
-mod log;
 mod marker;
-pub mod memory;
-pub mod ptx;
 mod selection;
 mod settings;
-mod system;
 
 pub use abi::{REAL as IMPLEMENTED, resolve};
 #[doc(hidden)]
 pub use abi::{Stubs, Table, set_exports};
-pub(crate) use log::log;
 pub use marker::MARKER;
 #[doc(hidden)]
 pub use marker::Marker;
 pub use selection::{AlreadyInstalled, Prefer, Selection, SelectionError, from_env, library};
-
-/// Whether this crate was compiled with optimisation.
-pub(crate) fn built_with_optimisation() -> bool {
-    // Set by the build script from the profile's opt-level.
-    option_env!("CUDA_DRIVER_SOFT_OPT_LEVEL").is_none_or(|level| level != "0")
-}

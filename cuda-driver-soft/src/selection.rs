@@ -9,7 +9,7 @@ use cuda_driver_sys::library::{AlreadySet, LoadError, Source, is_privileged, set
 use cuda_driver_sys::{CUresult, Library};
 
 /// Name of the environment variable that decides.
-const VARIABLE: &str = "CUDA_DRIVER";
+const VARIABLE: &str = host::environment::DRIVER;
 
 /// What the software driver is called in messages.
 const NAME: &str = "software";
@@ -106,7 +106,7 @@ fn software_source() -> Source {
 /// # Errors
 /// `CUDA_DRIVER` asks for the system's driver or for a file, and that cannot be loaded; the error names it.
 pub fn from_env(default: Prefer) -> Result<Selection, SelectionError> {
-    let asked = std::env::var_os(VARIABLE).filter(|v| !v.is_empty());
+    let asked = host::environment::driver();
     let is_word = |value: &OsString| value == "software" || value == "system";
     // A path would be another user's choice of what runs with this process's rights.
     let ignored = is_privileged() && asked.as_ref().is_some_and(|value| !is_word(value));

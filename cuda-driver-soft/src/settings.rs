@@ -3,11 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::driver::profile::Profile;
-
-/// The value of a variable; one that is empty is not set.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
+use host::environment;
 
 /// `CUDA_VERSION` of the bindings: what this driver reports unless told otherwise.
 pub(crate) const BINDINGS_VERSION: u32 = cuda_driver_sys::CUDA_VERSION;
@@ -15,9 +11,9 @@ pub(crate) const BINDINGS_VERSION: u32 = cuda_driver_sys::CUDA_VERSION;
 /// What `cuDriverGetVersion` reports: `CUDA_SOFT_VERSION` (`12040` or `12.4`), else the version of the bindings.
 pub(crate) fn version() -> u32 {
     static VERSION: OnceLock<u32> = OnceLock::new();
-    *VERSION.get_or_init(|| match variable("CUDA_SOFT_VERSION") {
+    *VERSION.get_or_init(|| match environment::version() {
         Some(text) => parse_version(&text).unwrap_or_else(|| {
-            crate::log!("CUDA_SOFT_VERSION={text}: not a CUDA version such as 12.4 or 12040; {BINDINGS_VERSION} is reported");
+            host::log!("CUDA_SOFT_VERSION={text}: not a CUDA version such as 12.4 or 12040; {BINDINGS_VERSION} is reported");
             BINDINGS_VERSION
         }),
         None => BINDINGS_VERSION,
@@ -78,7 +74,7 @@ pub(crate) fn newest_ptx(version: u32) -> (u32, u32) {
 /// The devices that `CUDA_SOFT_DEVICES` describes: a number of devices (`2`), or their architectures (`sm_90,sm_80`).
 /// One of sm_90 if it is not set.
 pub(crate) fn devices() -> Result<Vec<&'static Profile>, String> {
-    parse_devices(variable("CUDA_SOFT_DEVICES").as_deref().unwrap_or("1"))
+    parse_devices(environment::devices().as_deref().unwrap_or("1"))
 }
 
 fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
@@ -111,13 +107,8 @@ fn parse_devices(text: &str) -> Result<Vec<&'static Profile>, String> {
 pub(crate) fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
-        let asked = std::env::var("CUDA_SOFT_MEMORY")
-            .ok()
-            .and_then(|n| n.trim().parse().ok())
-            .filter(|&n| n > 0);
-        let share =
-            || Some(crate::system::memory()? / devices().map_or(1, |d| d.len().max(1)) as u64);
-        asked.or_else(share).unwrap_or(4 << 30)
+        let share = || Some(host::memory()? / devices().map_or(1, |d| d.len().max(1)) as u64);
+        environment::memory().or_else(share).unwrap_or(4 << 30)
     })
 }
 

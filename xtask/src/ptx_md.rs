@@ -131,7 +131,7 @@ impl Known {
                 "run",
                 "-q",
                 "-p",
-                "cuda-driver-soft",
+                "cuda-driver-soft-engine",
                 "--example",
                 "ptx_forms",
             ])

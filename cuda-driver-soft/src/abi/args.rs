@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::driver::error::{Error, Result};
-use crate::memory::host::HostRange;
+use engine::memory::host::HostRange;
 
 /// The promise of whoever called an export: its pointer arguments are what the manual asks for. With it, arguments of that
 /// export (and nothing else) can be read and written; NULL is an error rather than a crash.

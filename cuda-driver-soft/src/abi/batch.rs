@@ -25,7 +25,7 @@ const FLAGS: c_uint = 1;
 fn stream_of(hstream: CUstream, mode: Mode) -> Result<StreamRef> {
     let stream = stream::for_work(hstream as usize, mode)?;
     if stream.is_legacy() {
-        crate::log!("batches are not for the legacy stream");
+        host::log!("batches are not for the legacy stream");
         return Err(Error::INVALID_VALUE);
     }
     Ok(stream)
@@ -133,7 +133,7 @@ fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
             })
         }
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
-            crate::log!("batches of copies of arrays are not supported");
+            host::log!("batches of copies of arrays are not supported");
             Err(Error::NOT_SUPPORTED)
         }
         _ => Err(Error::INVALID_VALUE),

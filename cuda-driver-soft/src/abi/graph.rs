@@ -277,7 +277,7 @@ exports! {
         let text = dot::print(&*world_without_fault()?, graph as usize)?;
         let path = c.string(path)?;
         std::fs::write(&path, text).map_err(|error| {
-            crate::log!("{path}: {error}");
+            host::log!("{path}: {error}");
             Error::OPERATING_SYSTEM
         })
     }

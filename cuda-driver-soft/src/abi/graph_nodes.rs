@@ -174,7 +174,7 @@ pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
 pub(super) fn free(address: CUdeviceptr) -> Result<Action> {
     let memory = graph_memory::at(address);
     memory.map(Action::Free).ok_or_else(|| {
-        crate::log!("no node allocates memory at {address:#x}");
+        host::log!("no node allocates memory at {address:#x}");
         Error::INVALID_VALUE
     })
 }

@@ -8,7 +8,7 @@ use cuda_driver_sys::CUjit_option;
 use super::args::Caller;
 use crate::driver::error::{Error, Result};
 use crate::driver::jit::{Log, Options};
-use crate::image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
+use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 
 /// Bytes of the header of an ELF file.
 const ELF_HEADER: usize = 64;
@@ -58,7 +58,7 @@ fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     let header: &[u8; fatbin::HEADER] = header.first_chunk().ok_or(Error::INVALID_IMAGE)?;
     let length = fatbin::length(header).unwrap_or(usize::MAX);
     if length > MOST_FAT_BINARY {
-        crate::log!("a fat binary that says it has {length} bytes");
+        host::log!("a fat binary that says it has {length} bytes");
         return Err(Error::NO_BINARY_FOR_GPU);
     }
     Ok(Image::FatBinary(c.array(bytes, length)?))
@@ -73,7 +73,7 @@ fn elf(c: Caller, bytes: *const u8) -> Result<Image> {
         }
     }
     let header = c.array(bytes, ELF_HEADER)?;
-    let length = crate::image::cubin::length(&header).unwrap_or(ELF_HEADER);
+    let length = image::cubin::length(&header).unwrap_or(ELF_HEADER);
     Ok(Image::Elf(c.array(bytes, length)?))
 }
 

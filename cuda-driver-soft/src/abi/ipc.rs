@@ -22,7 +22,7 @@ fn linux() -> Result<()> {
     if cfg!(target_os = "linux") {
         Ok(())
     } else {
-        crate::log!("processes share no memory on this system");
+        host::log!("processes share no memory on this system");
         Err(Error::NOT_SUPPORTED)
     }
 }

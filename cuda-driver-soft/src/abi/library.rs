@@ -14,7 +14,7 @@ use super::module::read_file;
 use crate::driver::error::{Error, Result};
 use crate::driver::jit::Log;
 use crate::driver::{context, device, library, memory};
-use crate::memory::Kind;
+use engine::memory::Kind;
 
 /// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
 fn check_options(
@@ -114,7 +114,7 @@ exports! {
         let (is_address, is_bytes) = found.map_err(|_| Error::NOT_FOUND)?;
         let managed = memory::find(is_address).is_some_and(|a| a.kind == Kind::Managed);
         if !managed {
-            crate::log!("`{name}` is not managed memory");
+            host::log!("`{name}` is not managed memory");
             return Err(Error::NOT_FOUND);
         }
         set(c.out_or_null(address), is_address);

@@ -13,7 +13,7 @@ use super::module::read_file;
 use crate::driver::context;
 use crate::driver::error::{Error, Result};
 use crate::driver::link::{self, Kind};
-use crate::image::Image;
+use image::Image;
 
 /// The options of each linker, whose arrays the caller keeps until the linker is destroyed.
 fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
@@ -59,7 +59,7 @@ fn check_kind(kind: CUjitInputType) -> Result<Kind> {
         CUjitInputType::CU_JIT_INPUT_OBJECT => Ok(Kind::Object),
         CUjitInputType::CU_JIT_INPUT_LIBRARY => Ok(Kind::Library),
         CUjitInputType::CU_JIT_INPUT_NVVM => {
-            crate::log!("the linker takes PTX; LTO code is not supported");
+            host::log!("the linker takes PTX; LTO code is not supported");
             Err(Error::NOT_SUPPORTED)
         }
         _ => Err(Error::INVALID_VALUE),

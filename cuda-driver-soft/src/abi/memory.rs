@@ -12,8 +12,8 @@ use crate::driver::memory;
 use crate::driver::pool;
 use crate::driver::process::{driver, driver_without_fault};
 use crate::driver::virtual_memory;
-use crate::memory::{Access, Allocation, Kind, space};
 use crate::settings;
+use engine::memory::{Access, Allocation, Kind, space};
 
 /// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
 fn short(address: u64) -> Result<CUdeviceptr_v1> {

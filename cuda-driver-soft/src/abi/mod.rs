@@ -89,12 +89,12 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => {
             if error != Error::NOT_READY {
-                crate::log!("{name}: {error:?}");
+                host::log!("{name}: {error:?}");
             }
             CUresult(error.0)
         }
         Err(_) => {
-            crate::log!("{name}: a panic inside the driver, see above");
+            host::log!("{name}: a panic inside the driver, see above");
             CUresult(Error::UNKNOWN.0)
         }
     }

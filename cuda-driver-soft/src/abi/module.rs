@@ -14,7 +14,7 @@ use crate::driver::error::{Error, Result};
 use crate::driver::jit::{Log, Options};
 use crate::driver::module;
 use crate::driver::process::{driver, driver_without_fault};
-use crate::image::Image;
+use image::Image;
 
 /// Reads a file whose name C gave.
 pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
@@ -23,7 +23,7 @@ pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
         return Err(Error::INVALID_VALUE);
     }
     std::fs::read(&name).map(Image::of).map_err(|error| {
-        crate::log!("{name}: {error}");
+        host::log!("{name}: {error}");
         Error::FILE_NOT_FOUND
     })
 }

@@ -89,7 +89,7 @@ pub(super) fn action_of(
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
         known if known.name().is_some() => {
-            crate::log!("nodes of the kind {known:?} are not supported");
+            host::log!("nodes of the kind {known:?} are not supported");
             Err(Error::NOT_SUPPORTED)
         }
         _ => Err(Error::INVALID_VALUE),

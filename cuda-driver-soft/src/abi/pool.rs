@@ -113,7 +113,7 @@ fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
             if on_device && !home.is_managed && cfg!(target_os = "linux") {
                 return Ok(true);
             }
-            crate::log!("pools of this memory are not handed to other processes");
+            host::log!("pools of this memory are not handed to other processes");
             Err(Error::NOT_SUPPORTED)
         }
         CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::NOT_PERMITTED),
@@ -142,7 +142,7 @@ pub(super) fn alloc_node(
     driver_without_fault()?;
     let home = home_of(&props.location, props.allocType)?;
     let (Some(Location::Device(ordinal)), false) = (home.location, home.is_managed) else {
-        crate::log!("nodes of graphs allocate memory of a device only");
+        host::log!("nodes of graphs allocate memory of a device only");
         return Err(Error::NOT_SUPPORTED);
     };
     // What other devices may do with it changes nothing, since all memory is in one address space.

@@ -27,7 +27,7 @@ fn watch() {
         // SAFETY: the handler only stores to an atomic.
         let atexit = unsafe { libc::atexit(exiting) };
         if atfork != 0 || atexit != 0 {
-            crate::log!(
+            host::log!(
                 "the system refused a handler: calls after fork or during exit are not recognised"
             );
         }

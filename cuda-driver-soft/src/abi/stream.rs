@@ -183,7 +183,7 @@ exports! {
         let found = crate::driver::memory::find(address);
         // All of an allocation, and a single stream that was created.
         let whole = found.is_some_and(|a| {
-            a.kind == crate::memory::Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)
+            a.kind == engine::memory::Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)
         });
         let right = match flags {
             SINGLE => stream.is_created(),

@@ -53,12 +53,12 @@ for_each_function! { define }
 
 /// The answer of a function that is not implemented; the log says so once.
 pub(super) fn not_supported(symbol: &'static str) -> CUresult {
-    if crate::log::on() {
+    if host::environment::log() {
         static SAID: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
         let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
         if !said.contains(&symbol) {
             said.push(symbol);
-            crate::log!("{symbol} is not supported by the software driver");
+            host::log!("{symbol} is not supported by the software driver");
         }
     }
     match crate::driver::process::driver_in_host_function() {

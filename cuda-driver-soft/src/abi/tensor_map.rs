@@ -12,7 +12,7 @@ use super::exports;
 use crate::driver::error::{Error, Result};
 use crate::driver::process::driver_without_fault;
 use crate::driver::tensor_map;
-use crate::exec::tensor_map::{BYTES, Mode, TensorMap};
+use engine::tensor_map::{BYTES, Mode, TensorMap};
 
 /// What all three kinds of map say.
 struct Common {

@@ -12,9 +12,9 @@ use super::handle::Missing;
 use super::memory;
 use super::process::{driver, driver_without_fault, observe_fault};
 use super::profile;
-use crate::exec::semantics::texture::texel::Channel;
-use crate::exec::texture::{Image, Plane, Shape};
-use crate::memory::{Allocation, Kind, space};
+use engine::memory::{Allocation, Kind, space};
+use engine::semantics::texture::texel::Channel;
+use engine::texture::{Image, Plane, Shape};
 
 /// `CUDA_ARRAY3D_LAYERED`, `_SURFACE_LDST`, `_CUBEMAP`, `_TEXTURE_GATHER`
 pub(crate) const LAYERED: u32 = 1;
@@ -120,7 +120,7 @@ impl Descriptor {
             return Err(Error::INVALID_VALUE);
         }
         let Some(channel) = channel(self.format) else {
-            crate::log!("arrays of the format {:#x} are not supported", self.format);
+            host::log!("arrays of the format {:#x} are not supported", self.format);
             return Err(Error::INVALID_VALUE);
         };
         let shape = self.shape()?;
@@ -139,7 +139,7 @@ impl Descriptor {
         if fits(limits) || (shape == Shape::D3 && fits(alternate.map(Some))) {
             Ok((shape, channel))
         } else {
-            crate::log!("an array of {size:?} is larger than the device's limits");
+            host::log!("an array of {size:?} is larger than the device's limits");
             Err(Error::INVALID_VALUE)
         }
     }
@@ -262,7 +262,7 @@ fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<u32>; 3] {
 
 /// As recorded: what is destroyed answers as a context does that is.
 fn why(what: &str, handle: usize, missing: Missing) -> Error {
-    crate::log!("{what} {handle:#x} is {missing:?}");
+    host::log!("{what} {handle:#x} is {missing:?}");
     match missing {
         Missing::Destroyed => Error::CONTEXT_IS_DESTROYED,
         Missing::Unknown => Error::INVALID_HANDLE,

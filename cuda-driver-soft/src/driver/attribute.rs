@@ -3,8 +3,8 @@
 use super::device::Device;
 use super::error::{Error, Result};
 use super::profile;
-use crate::exec::Kernel;
 use crate::settings;
+use engine::Kernel;
 
 /// `CUfunction_attribute`, by its names in C.
 const MAX_THREADS_PER_BLOCK: u32 = 0;

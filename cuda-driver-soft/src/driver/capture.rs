@@ -239,7 +239,7 @@ fn check_end(world: &World, capture: &Capture) -> Result<()> {
     if capture.branches.values().all(joined) {
         Ok(())
     } else {
-        crate::log!(
+        host::log!(
             "a stream that took part in the capture was not joined with the one that began it"
         );
         Err(Error::STREAM_CAPTURE_UNJOINED)

@@ -32,7 +32,7 @@ pub(crate) fn of_launch(
 ) -> Result<Option<[u32; 3]>> {
     let directives = function.kernel.directives();
     let refuse = |why: &str| {
-        crate::log!(
+        host::log!(
             "launch of `{}` with grid {grid:?} in clusters of {asked:?}: {why}",
             function.kernel.name()
         );
@@ -64,7 +64,7 @@ pub(crate) fn of_launch(
         return refuse("these are more blocks than a cluster may have");
     }
     if device.limit(profile::CLUSTER_LAUNCH) == 0 {
-        crate::log!("the device has no clusters");
+        host::log!("the device has no clusters");
         return Err(Error::NOT_SUPPORTED);
     }
     Ok(Some(cluster))

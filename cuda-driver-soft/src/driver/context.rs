@@ -17,7 +17,6 @@ use super::process::{
     check_sticky, driver, driver_in_host_function, driver_without_fault, observe_fault,
 };
 use super::workers::graph;
-use crate::exec;
 
 /// A context: the owner of memory, modules, streams and events on one device.
 pub(crate) struct Context {
@@ -355,7 +354,7 @@ impl Context {
 
     /// Notes what a kernel that is about to be launched takes: as a real driver does, the stack grows to the local memory
     /// that is known to be needed.
-    pub(crate) fn note_launch(&self, kernel: &exec::Kernel) {
+    pub(crate) fn note_launch(&self, kernel: &engine::Kernel) {
         let local = kernel.local_bytes().next_multiple_of(16);
         let mut options = self.options();
         let limits = &mut options.limits;
@@ -365,12 +364,12 @@ impl Context {
     }
 
     /// What its limits mean for a launch.
-    pub(crate) fn launch_options(&self) -> exec::Options {
+    pub(crate) fn launch_options(&self) -> engine::Options {
         let limits = self.options().limits;
-        exec::Options {
+        engine::Options {
             stack_limit: limits.stack,
             heap_limit: limits.heap,
-            ..exec::Options::default()
+            ..engine::Options::default()
         }
     }
 

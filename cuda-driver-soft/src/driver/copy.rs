@@ -10,7 +10,7 @@ use super::memory::Place;
 use super::process::observe_fault;
 use super::stream::StreamRef;
 use super::work::{Fault, Work};
-use crate::memory::{BadRange, space};
+use engine::memory::{BadRange, space};
 
 /// Copies from pageable memory up to this many bytes are taken at once and written later.
 const STAGED: u64 = 64 << 10;
@@ -153,7 +153,7 @@ pub(crate) fn run(
     stream.drain();
     observe_fault()?;
     task().map_err(|gone| {
-        crate::log!("a copy or fill, of memory that was freed meanwhile: {gone}");
+        host::log!("a copy or fill, of memory that was freed meanwhile: {gone}");
         Error::INVALID_VALUE
     })
 }

@@ -21,13 +21,10 @@ pub(crate) struct Device {
 /// The devices that `CUDA_SOFT_DEVICES` describes and `CUDA_VISIBLE_DEVICES` shows.
 pub(crate) fn from_environment() -> Result<Vec<Device>> {
     let all = settings::devices().map_err(|reason| {
-        crate::log!("{reason}");
+        host::log!("{reason}");
         Error::INVALID_DEVICE
     })?;
-    let visible = visible(
-        std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
-        all.len(),
-    )?;
+    let visible = visible(host::environment::visible_devices().as_deref(), all.len())?;
     if visible.is_empty() {
         return Err(Error::NO_DEVICE);
     }

@@ -46,7 +46,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
         .events
         .get(handle)
         .map_err(|why| {
-            crate::log!("event {handle:#x} is {why:?}: a real driver may crash here");
+            host::log!("event {handle:#x} is {why:?}: a real driver may crash here");
             Error::INVALID_HANDLE
         })?;
     check_sticky()?;

@@ -12,14 +12,13 @@ use super::error::{Error, Result};
 use super::library::Kernel;
 use super::module::Module;
 use super::process::{driver, driver_without_fault};
-use crate::exec;
 
 /// A kernel with the handle that `cuModuleGetFunction` gave it.
 pub(crate) struct Function {
     pub(crate) handle: usize,
     pub(crate) module: usize,
     context_id: u64,
-    pub(crate) kernel: Arc<exec::Kernel>,
+    pub(crate) kernel: Arc<engine::Kernel>,
     /// The name, as `cuFuncGetName` points to it.
     pub(crate) name: CString,
     /// What `cuFuncSetAttribute` set, by attribute.
@@ -57,7 +56,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Function>> {
         .functions
         .get(handle)
         .map_err(|why| {
-            crate::log!("function {handle:#x} is {why:?}");
+            host::log!("function {handle:#x} is {why:?}");
             Error::INVALID_HANDLE
         })
 }
@@ -81,7 +80,7 @@ pub(crate) fn for_launch(handle: usize, context: &Arc<Context>) -> Result<Arc<Fu
         Err(_) => get(handle)?,
     };
     if function.context_id != context.id() {
-        crate::log!(
+        host::log!(
             "`{}` belongs to another context than the stream",
             function.kernel.name()
         );
@@ -112,7 +111,7 @@ pub(crate) fn for_node(
 }
 
 impl Function {
-    pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<exec::Kernel>) -> Function {
+    pub(crate) fn new(handle: usize, module: &Module, kernel: Arc<engine::Kernel>) -> Function {
         Function {
             handle,
             module: module.handle,

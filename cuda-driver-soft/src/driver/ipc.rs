@@ -14,8 +14,8 @@ use super::pool;
 use super::process::{driver, driver_without_fault};
 use super::work::{NodeId, Work};
 use super::workers::graph;
-use crate::memory::shared::{Label, Purpose, SharedFile};
-use crate::memory::{Access, Allocation, Kind, space};
+use engine::memory::shared::{Label, Purpose, SharedFile};
+use engine::memory::{Access, Allocation, Kind, space};
 
 /// Bytes of a handle.
 pub(crate) const BYTES: usize = 64;
@@ -75,7 +75,7 @@ impl Handle {
     /// As recorded, the process that made it cannot open it.
     fn check_foreign(&self) -> Result<()> {
         if self.is_own() {
-            crate::log!("a handle is opened by another process than the one that made it");
+            host::log!("a handle is opened by another process than the one that made it");
             return Err(Error::INVALID_CONTEXT);
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Handle {
         let file = SharedFile::open_of(self.process, self.descriptor, purpose);
         let file = file.filter(|file| file.identity() == self.identity);
         file.ok_or_else(|| {
-            crate::log!("process {} does not have what it exported", self.process);
+            host::log!("process {} does not have what it exported", self.process);
             Error::INVALID_VALUE
         })
     }
@@ -97,7 +97,7 @@ pub(crate) fn export(address: u64) -> Result<[u8; BYTES]> {
     driver_without_fault()?;
     let found = memory::find(address).filter(|a| a.kind == Kind::Device && pool::pool_of(a) == 0);
     let allocation = found.ok_or_else(|| {
-        crate::log!("{address:#x} is not memory that another process can have");
+        host::log!("{address:#x} is not memory that another process can have");
         Error::INVALID_VALUE
     })?;
     share(allocation)
@@ -121,7 +121,7 @@ fn share(allocation: Allocation) -> Result<[u8; BYTES]> {
     let physical = space().share(&allocation, label);
     let file = physical.as_ref().and_then(|physical| physical.file());
     let file = file.ok_or_else(|| {
-        crate::log!("the system has no memory that processes share");
+        host::log!("the system has no memory that processes share");
         Error::NOT_SUPPORTED
     })?;
     Ok(Handle::of(file, allocation.bytes).encode())
@@ -149,7 +149,7 @@ fn opened() -> MutexGuard<'static, BTreeMap<u64, Opened>> {
 pub(crate) fn open(handle: &[u8; BYTES]) -> Result<u64> {
     let context = context::current()?;
     let handle = Handle::decode(handle).ok_or_else(|| {
-        crate::log!("these bytes are no handle of memory");
+        host::log!("these bytes are no handle of memory");
         Error::INVALID_VALUE
     })?;
     handle.check_foreign()?;
@@ -169,7 +169,7 @@ pub(crate) fn open(handle: &[u8; BYTES]) -> Result<u64> {
 pub(crate) fn import_pooled(handle: &[u8; BYTES]) -> Result<u64> {
     let context = context::current()?;
     let handle = Handle::decode(handle).ok_or_else(|| {
-        crate::log!("these bytes are no pointer of a pool");
+        host::log!("these bytes are no pointer of a pool");
         Error::INVALID_VALUE
     })?;
     let file = handle.open(Purpose::Allocation)?;
@@ -210,7 +210,7 @@ pub(crate) fn close(address: u64) -> Result<()> {
         let mut opened = opened();
         let entry = opened.get_mut(&address).filter(|o| !o.is_pooled);
         let entry = entry.ok_or_else(|| {
-            crate::log!("{address:#x} is not memory of another process");
+            host::log!("{address:#x} is not memory of another process");
             Error::INVALID_VALUE
         })?;
         if entry.times > 1 {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::error::{Error, Result};
-use crate::image::cubin::{self, Source};
-use crate::image::link::{self, Input};
-use crate::image::{Image, fatbin};
-use crate::{ir, ptx, settings};
+use crate::settings;
+use image::cubin::{self, Source};
+use image::link::{self, Input};
+use image::{Image, fatbin};
+use ptx::ir;
 
 /// What a real driver's log says of an image that is neither PTX nor machine code.
 const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
@@ -189,7 +190,7 @@ fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::
 
 fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
     log.say(&format!("error   : {reason}"));
-    crate::log!("{code:?}: {reason}");
+    host::log!("{code:?}: {reason}");
     Err(code)
 }
 
@@ -214,7 +215,7 @@ fn text_module(
         }
         Err(failure) => {
             log.say(&failure.log);
-            crate::log!("{}", failure.log.trim_end());
+            host::log!("{}", failure.log.trim_end());
             Err(match failure.kind {
                 ptx::FailureKind::NotPtx => Error::INVALID_IMAGE,
                 ptx::FailureKind::UnsupportedVersion => Error::UNSUPPORTED_PTX_VERSION,

@@ -14,7 +14,7 @@ use super::process::driver_without_fault;
 use super::profile;
 use super::stream::StreamRef;
 use super::work::{Divisible, Fault, Work};
-use crate::exec::{Execution, GridWorkspace, Launch, Options, Progress};
+use engine::{Execution, GridWorkspace, Launch, Options, Progress};
 
 /// Instructions of a warp that a thread runs before it looks for other work.
 const SLICE: u64 = 1 << 16;
@@ -111,7 +111,7 @@ pub(crate) fn check(function: usize, shape: Shape, context: &Arc<Context>) -> Re
     let function = function::for_launch(function, context)?;
     let device = context.device;
     let invalid = |what: &str| {
-        crate::log!(
+        host::log!(
             "launch of `{}` with grid {:?}, block {:?}, {} bytes of shared memory: {what}",
             function.kernel.name(),
             shape.grid,
@@ -153,7 +153,7 @@ pub(crate) fn check(function: usize, shape: Shape, context: &Arc<Context>) -> Re
         return invalid("more local memory than a thread can have");
     }
     if let Some(opcode) = function.kernel.unsupported() {
-        crate::log!(
+        host::log!(
             "`{}` cannot be run: {opcode} is not supported",
             function.kernel.name()
         );
@@ -201,7 +201,7 @@ impl Checked {
     pub(crate) fn with(self, mut params: Vec<u8>) -> Result<Ready> {
         let bytes = self.param_bytes();
         if params.len() > bytes {
-            crate::log!(
+            host::log!(
                 "launch of `{}` with {} bytes of arguments, it takes {bytes}",
                 self.function.kernel.name(),
                 params.len()

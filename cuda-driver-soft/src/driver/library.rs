@@ -11,9 +11,9 @@ use super::jit::{self, Log};
 use super::module::{self, Module};
 use super::process::{check_sticky, driver};
 use super::{attribute, function};
-use crate::exec::{self, Program};
-use crate::image::Image;
-use crate::ir;
+use engine::Program;
+use image::Image;
+use ptx::ir;
 
 /// A library.
 pub(crate) struct Library {
@@ -47,7 +47,7 @@ pub(crate) struct Kernel {
 /// The living library of this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Library>> {
     driver()?.libraries.get(handle).map_err(|why| {
-        crate::log!("library {handle:#x} is {why:?}");
+        host::log!("library {handle:#x} is {why:?}");
         Error::INVALID_HANDLE
     })
 }
@@ -55,7 +55,7 @@ pub(crate) fn get(handle: usize) -> Result<Arc<Library>> {
 /// The living kernel of this handle.
 pub(crate) fn kernel(handle: usize) -> Result<Arc<Kernel>> {
     driver()?.kernels.get(handle).map_err(|why| {
-        crate::log!("kernel {handle:#x} is {why:?}");
+        host::log!("kernel {handle:#x} is {why:?}");
         Error::INVALID_HANDLE
     })
 }
@@ -202,7 +202,7 @@ impl Kernel {
     }
 
     /// What can be said of it without a context.
-    pub(crate) fn plain(&self) -> Result<Arc<exec::Kernel>> {
+    pub(crate) fn plain(&self) -> Result<Arc<engine::Kernel>> {
         get(self.library)?
             .plain()?
             .kernel(&self.name.to_string_lossy())

@@ -7,15 +7,15 @@ use super::device::Device;
 use super::error::{Error, Result};
 use super::jit::{self, Log, Options};
 use super::process::driver_without_fault;
-use crate::image::Image;
-use crate::image::cubin::{self, Source};
-use crate::image::host;
-use crate::image::link::{self, Input};
+use image::Image;
+use image::cubin::{self, Source};
+use image::host::fat_binaries;
+use image::link::{self, Input};
 
 /// What a library is called whose functions the driver has itself, as that library carries machine code.
 const DEVICE_RUNTIME: &str = "cudadevrt";
 /// Those functions.
-const RUNTIME: &[u8] = include_bytes!("../image/device_runtime.ptx");
+const RUNTIME: &[u8] = include_bytes!("device_runtime.ptx");
 
 /// What an input of a linker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(crate) fn create(options: Options) -> Result<usize> {
 /// The living linker of this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Linker>> {
     driver_without_fault()?.linkers.get(handle).map_err(|why| {
-        crate::log!("linker {handle:#x} is {why:?}");
+        host::log!("linker {handle:#x} is {why:?}");
         Error::INVALID_HANDLE
     })
 }
@@ -108,8 +108,8 @@ impl Linker {
             let sources = jit::sources(&name, image, &self.options, self.device, &mut state.log)?;
             return Self::take(state, sources);
         }
-        let Some(binaries) = host::fat_binaries(image.bytes()) else {
-            crate::log!("{name} is neither an object nor a library of the host's");
+        let Some(binaries) = fat_binaries(image.bytes()) else {
+            host::log!("{name} is neither an object nor a library of the host's");
             return Err(Error::INVALID_IMAGE);
         };
         if kind == Kind::Library && name.contains(DEVICE_RUNTIME) {
@@ -123,7 +123,7 @@ impl Linker {
             match sources {
                 // As a linker takes of a library only what it needs, it does not mind what it could not take.
                 Err(Error::NO_BINARY_FOR_GPU) if kind == Kind::Library => {
-                    crate::log!("{name}: a member has no PTX that this device can take");
+                    host::log!("{name}: a member has no PTX that this device can take");
                 }
                 Ok(sources) if kind == Kind::Library => state.libraries.extend(sources),
                 Ok(sources) => Self::take(state, sources)?,

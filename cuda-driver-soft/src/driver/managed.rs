@@ -10,7 +10,7 @@ use super::device;
 use super::error::{Error, Result};
 use super::memory;
 use super::process::driver_without_fault;
-use crate::memory::{Allocation, Kind};
+use engine::memory::{Allocation, Kind};
 
 /// What is said of a byte is said of its page, of so many bytes.
 const PAGE: u64 = 4096;
@@ -150,7 +150,7 @@ fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
     driver_without_fault()?;
     let found = memory::find(address).filter(|a| a.kind == Kind::Managed);
     let allocation = found.ok_or_else(|| {
-        crate::log!("{address:#x} is not managed memory");
+        host::log!("{address:#x} is not managed memory");
         Error::INVALID_VALUE
     })?;
     let length = allocation.bytes.next_multiple_of(PAGE);

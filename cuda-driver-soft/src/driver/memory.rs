@@ -12,9 +12,9 @@ use super::ipc;
 use super::managed;
 use super::pool;
 use super::process::{check_sticky, driver, driver_without_fault, observe_fault};
-use crate::memory::host::HostRange;
-use crate::memory::{Access, Allocation, BadRange, Kind, Quota, space};
-use crate::system::{self, Mapping};
+use engine::memory::host::HostRange;
+use engine::memory::{Access, Allocation, BadRange, Kind, Quota, space};
+use host::Mapping;
 
 /// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
 const PITCH: u64 = 512;
@@ -131,7 +131,7 @@ pub(crate) fn allocate_beside(
     quota.most = quota.most.saturating_add(uncounted);
     let allocated = space().alloc_within(kind, context.id(), bytes, quota);
     allocated.map_err(|error| {
-        crate::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
+        host::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
         Error::OUT_OF_MEMORY
     })
 }
@@ -199,7 +199,7 @@ fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
     let allocation = find(address)
         .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a)))
         .ok_or_else(|| {
-            crate::log!("{address:#x} is not the start of memory that this call can free");
+            host::log!("{address:#x} is not the start of memory that this call can free");
             Error::INVALID_VALUE
         })?;
     if let Ok(context) = driver.contexts.get(allocation.owner as usize) {
@@ -287,7 +287,7 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return Err(Error::INVALID_VALUE);
     }
     let refuse = |why: &str| {
-        crate::log!("{bytes} bytes at {address:#x}: {why}");
+        host::log!("{bytes} bytes at {address:#x}: {why}");
         Err(Error::INVALID_VALUE)
     };
     let known = space().find(address);
@@ -295,13 +295,13 @@ pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Ar
         return refuse("this is memory of the driver");
     }
     // Registered memory is memory that stays in place; and the page table would take room for all of it.
-    if system::memory().is_some_and(|most| bytes > most) {
-        crate::log!("the machine does not have {bytes} bytes to register");
+    if host::memory().is_some_and(|most| bytes > most) {
+        host::log!("the machine does not have {bytes} bytes to register");
         return Err(Error::OUT_OF_MEMORY);
     }
     let read_only = flags & READ_ONLY != 0;
     // Kernels access it as the program does: what is not there would end the program.
-    match system::mapping(address, bytes) {
+    match host::mapping(address, bytes) {
         Mapping::Inaccessible => refuse("part of it is not the program's to read"),
         Mapping::ReadOnly if !read_only => {
             refuse("part of it cannot be written, and CU_MEMHOSTREGISTER_READ_ONLY is not set")
@@ -403,13 +403,13 @@ impl Place {
             let mapped = space().mapped(address, bytes);
             allocation = mapped.unwrap_or(allocation);
             if allocation.access == Access::None {
-                crate::log!("nobody has access to the memory at {address:#x} (cuMemSetAccess)");
+                host::log!("nobody has access to the memory at {address:#x} (cuMemSetAccess)");
                 return Err(Error::INVALID_VALUE);
             }
         }
         let left = allocation.bytes - (address - allocation.base);
         if bytes > left {
-            crate::log!(
+            host::log!(
                 "{bytes} bytes at {address:#x}: only {left} of the allocation at {:#x} are left",
                 allocation.base
             );
@@ -422,7 +422,7 @@ impl Place {
     pub(crate) fn check_writable(&self) -> Result<()> {
         match self {
             Place::Device(allocation, _) if allocation.access != Access::ReadWrite => {
-                crate::log!("the memory at {:#x} is for reading only", allocation.base);
+                host::log!("the memory at {:#x} is for reading only", allocation.base);
                 Err(Error::INVALID_VALUE)
             }
             _ => Ok(()),

@@ -10,7 +10,7 @@ use super::graph::node::{Action, Batch};
 use super::memory::Place;
 use super::stream::StreamRef;
 use super::work::Work;
-use crate::memory::{Kind, space};
+use engine::memory::{Kind, space};
 
 /// `CU_STREAM_WAIT_VALUE_FLUSH`
 const FLUSH: u32 = 1 << 30;
@@ -32,7 +32,7 @@ enum Test {
 impl Test {
     fn of(flags: u32) -> Result<Test> {
         if flags & FLUSH != 0 {
-            crate::log!("writes of other devices cannot be flushed (CU_STREAM_WAIT_VALUE_FLUSH)");
+            host::log!("writes of other devices cannot be flushed (CU_STREAM_WAIT_VALUE_FLUSH)");
             return Err(Error::NOT_SUPPORTED);
         }
         match flags {
@@ -137,7 +137,7 @@ pub(crate) fn check_count(count: usize) -> Result<()> {
     if count < MOST {
         Ok(())
     } else {
-        crate::log!("{count} memory operations: fewer than {MOST} are done at once");
+        host::log!("{count} memory operations: fewer than {MOST} are done at once");
         Err(Error::INVALID_VALUE)
     }
 }

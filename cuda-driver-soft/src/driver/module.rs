@@ -10,9 +10,9 @@ use super::jit::{self, Log};
 use super::memory;
 use super::process::{driver, driver_without_fault, observe_fault};
 use super::reference;
-use crate::exec::Program;
-use crate::image::Image;
-use crate::ir;
+use engine::Program;
+use image::Image;
+use ptx::ir;
 
 /// A module.
 pub(crate) struct Module {
@@ -31,7 +31,7 @@ pub(crate) struct Module {
 /// The living module of this handle.
 pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
     driver_without_fault()?.modules.get(handle).map_err(|why| {
-        crate::log!("module {handle:#x} is {why:?}");
+        host::log!("module {handle:#x} is {why:?}");
         Error::INVALID_HANDLE
     })
 }
@@ -61,10 +61,10 @@ pub(crate) fn instantiate(
     let owners = memory::owners_on(context.device)?;
     let quota = memory::quota(context.device, &owners);
     let program = Program::load_within(module, context.id(), Some(quota)).map_err(|error| {
-        crate::log!("{error}");
+        host::log!("{error}");
         match error {
-            crate::exec::LoadError::OutOfMemory { .. } => Error::OUT_OF_MEMORY,
-            crate::exec::LoadError::BadInitializer { .. } => Error::INVALID_PTX,
+            engine::LoadError::OutOfMemory { .. } => Error::OUT_OF_MEMORY,
+            engine::LoadError::BadInitializer { .. } => Error::INVALID_PTX,
         }
     })?;
     let module = driver()?.modules.insert_with(|handle| Module {
@@ -138,7 +138,7 @@ impl Module {
             return Ok(*handle);
         }
         let kernel = self.program.kernel(name).ok_or_else(|| {
-            crate::log!("the module has no kernel `{name}`");
+            host::log!("the module has no kernel `{name}`");
             Error::NOT_FOUND
         })?;
         let function = driver()?
@@ -177,7 +177,7 @@ impl Module {
             return Err(Error::INVALID_VALUE);
         }
         self.program.global(name).ok_or_else(|| {
-            crate::log!("the module has no variable `{name}`");
+            host::log!("the module has no variable `{name}`");
             Error::NOT_FOUND
         })
     }

@@ -23,8 +23,8 @@ use super::process::{driver, driver_without_fault};
 use super::stream::StreamRef;
 use super::work::{NodeId, Work};
 use super::workers::graph;
-use crate::memory::shared::{Label, Purpose, SharedFile};
-use crate::memory::{Allocation, Kind, space};
+use engine::memory::shared::{Label, Purpose, SharedFile};
+use engine::memory::{Allocation, Kind, space};
 
 /// What a pool takes from the device at a time, in bytes.
 const CHUNK: u64 = 32 << 20;
@@ -155,7 +155,7 @@ impl Pool {
         let used = state.used.now.checked_add(bytes);
         let used = used.filter(|&used| self.most == 0 || used <= self.most);
         let used = used.ok_or_else(|| {
-            crate::log!("a pool of {} bytes has no room for {bytes}", self.most);
+            host::log!("a pool of {} bytes has no room for {bytes}", self.most);
             Error::OUT_OF_MEMORY
         })?;
         state.used.set(used);
@@ -253,7 +253,7 @@ impl Pool {
     pub(crate) fn export(&self) -> Result<i32> {
         let shared = self.shared.as_ref().filter(|_| !self.is_imported);
         let shared = shared.ok_or_else(|| {
-            crate::log!("this pool was not made to be exported");
+            host::log!("this pool was not made to be exported");
             Error::INVALID_VALUE
         })?;
         shared.export().ok_or(Error::OPERATING_SYSTEM)
@@ -432,7 +432,7 @@ pub(crate) fn create(home: Home, most: u64, shareable: bool) -> Result<usize> {
 pub(crate) fn import(descriptor: i32) -> Result<usize> {
     let pools = &driver_without_fault()?.pools;
     let file = SharedFile::open(descriptor, Purpose::Pool).ok_or_else(|| {
-        crate::log!("{descriptor} is no descriptor of a pool");
+        host::log!("{descriptor} is no descriptor of a pool");
         Error::INVALID_VALUE
     })?;
     let ordinal = i32::try_from(file.label().number).unwrap_or(0);
@@ -453,7 +453,7 @@ pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     if pooled.is_some_and(|pooled| pooled.pool.is_shareable()) {
         Ok(allocation)
     } else {
-        crate::log!("{address:#x} is not of a pool that was made to be exported");
+        host::log!("{address:#x} is not of a pool that was made to be exported");
         Err(Error::INVALID_VALUE)
     }
 }
@@ -482,7 +482,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
         None => get(current_of_device(context.device.ordinal)?)?,
     };
     if pool.is_imported {
-        crate::log!("another process's pool hands out nothing here");
+        host::log!("another process's pool hands out nothing here");
         return Err(Error::INVALID_VALUE);
     }
     let capturing = stream.is_capturing();
@@ -495,7 +495,7 @@ pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Resu
     let kind = pool.home.kind();
     if capturing {
         if kind != Kind::Device {
-            crate::log!("nodes of graphs allocate memory of a device only");
+            host::log!("nodes of graphs allocate memory of a device only");
             return Err(Error::NOT_SUPPORTED);
         }
         let memory = GraphMemory::new(context, bytes)?;
@@ -604,11 +604,11 @@ fn begin_free(address: u64) -> Result<Allocation> {
     });
     let own = found.is_some_and(|a| known.allocations.contains_key(&a.id));
     if !own && found.is_some_and(|a| a.kind == Kind::Managed) {
-        crate::log!("{address:#x} is managed memory, which cuMemFree frees");
+        host::log!("{address:#x} is managed memory, which cuMemFree frees");
         return Err(Error::NOT_SUPPORTED);
     }
     let allocation = found.ok_or_else(|| {
-        crate::log!("{address:#x} is not the start of memory that this call can free");
+        host::log!("{address:#x} is not the start of memory that this call can free");
         Error::INVALID_VALUE
     })?;
     let leaving = Leaving {

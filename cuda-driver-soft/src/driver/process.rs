@@ -85,14 +85,14 @@ pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
     }
     let devices = device::from_environment()?;
     if !crate::marker::take() {
-        crate::log!(
+        host::log!(
             "another copy of the software driver is at work in this process (the library and libcuda.so.1)"
         );
         return Err(Error::SYSTEM_DRIVER_MISMATCH);
     }
     watch();
-    if !crate::built_with_optimisation() {
-        crate::log!(
+    if !engine::built_with_optimisation() {
+        host::log!(
             "built without optimisation: kernels run about 100 times slower (see README, [profile.dev.package])"
         );
     }

@@ -9,8 +9,8 @@ use super::error::{Error, Result};
 use super::graph::node::{Action, CopyNode};
 use super::memory::Place;
 use super::stream::StreamRef;
-use crate::memory::host::HostRange;
-use crate::memory::{Allocation, space};
+use engine::memory::host::HostRange;
+use engine::memory::{Allocation, space};
 
 /// How much is copied: bytes of a row, rows of a slice, slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Side {
         let parts = [extent.width, extent.height, extent.depth];
         for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {
             if begin.checked_add(part).is_none_or(|last| last > end) {
-                crate::log!(
+                host::log!(
                     "a copy of {parts:?} at {:?} of an array of {ends:?}",
                     self.offset
                 );

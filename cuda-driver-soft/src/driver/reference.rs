@@ -12,8 +12,8 @@ use super::module::Module;
 use super::process::{driver, driver_without_fault};
 use super::profile;
 use super::texture::{self as objects, NORMALIZED, Resource, Settings};
-use crate::exec::texture::{self, Object};
-use crate::ir::Opaque;
+use engine::texture::{self, Object};
+use ptx::ir::Opaque;
 
 /// As recorded: what `cuTexRefSetFlags` takes.
 const FLAGS: u32 = 0x3f;
@@ -80,7 +80,7 @@ fn get(handle: usize, surface: bool) -> Result<Arc<Reference>> {
         Ok(reference) if reference.surface == surface => Ok(reference),
         Ok(_) => Err(Error::INVALID_HANDLE),
         Err(why) => {
-            crate::log!("texture or surface reference {handle:#x} is {why:?}");
+            host::log!("texture or surface reference {handle:#x} is {why:?}");
             Err(match why {
                 Missing::Destroyed => Error::CONTEXT_IS_DESTROYED,
                 Missing::Unknown => Error::INVALID_HANDLE,
@@ -138,7 +138,7 @@ pub(crate) fn of_variable(module: &Module, name: &str, surface: bool) -> Result<
         .any(|v| v.name == name && v.opaque == Some(wanted));
     let address = module.program.global(name).filter(|_| is);
     let (address, _) = address.ok_or_else(|| {
-        crate::log!("the module has no {wanted:?} reference `{name}`");
+        host::log!("the module has no {wanted:?} reference `{name}`");
         Error::NOT_FOUND
     })?;
     insert(surface, Some(address))

@@ -127,7 +127,7 @@ fn created(handle: usize) -> Result<Arc<Stream>> {
         .streams
         .get(handle)
         .map_err(|why| {
-            crate::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
+            host::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
             Error::INVALID_HANDLE
         })
 }

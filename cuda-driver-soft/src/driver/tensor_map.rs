@@ -3,7 +3,7 @@
 use super::context;
 use super::error::{Error, Result};
 use super::profile;
-use crate::exec::tensor_map::{BYTES, Mode, TensorMap, element_bytes};
+use engine::tensor_map::{BYTES, Mode, TensorMap, element_bytes};
 
 /// `CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B`, `_16U4_ALIGN16B`, `_16U6_ALIGN16B`
 const U4: u8 = 13;
@@ -19,7 +19,7 @@ fn require(holds: bool, what: &str) -> Result<()> {
     if holds {
         return Ok(());
     }
-    crate::log!("tensor map: {what}");
+    host::log!("tensor map: {what}");
     Err(Error::INVALID_VALUE)
 }
 
@@ -43,7 +43,7 @@ fn row_bytes(data_type: u8, elements: u64) -> u64 {
 pub(crate) fn encode(map: &TensorMap) -> Result<[u8; BYTES]> {
     let device = context::current()?.device;
     if device.profile.sm < 90 {
-        crate::log!("tensor maps need compute capability 9.0");
+        host::log!("tensor maps need compute capability 9.0");
         return Err(Error::NOT_SUPPORTED);
     }
     let packed = element_bytes(map.data_type).is_none();
@@ -194,7 +194,7 @@ pub(crate) fn replace_address(bytes: &[u8; BYTES], address: u64) -> Result<[u8; 
     context::current()?;
     let map = TensorMap::decode(bytes);
     let map = map.ok_or_else(|| {
-        crate::log!("tensor map: these bytes are none");
+        host::log!("tensor map: these bytes are none");
         Error::INVALID_VALUE
     })?;
     check_address(&map, address)?;

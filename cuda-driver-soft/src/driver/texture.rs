@@ -8,9 +8,9 @@ use super::context::{self, Context};
 use super::device::Device;
 use super::error::{Error, Result};
 use super::profile;
-use crate::exec::semantics::texture::place::Address;
-use crate::exec::semantics::texture::texel::{Channel, Read};
-use crate::exec::texture::{self, Image, Object, Plane, Sampler, Shape};
+use engine::semantics::texture::place::Address;
+use engine::semantics::texture::texel::{Channel, Read};
+use engine::texture::{self, Image, Object, Plane, Sampler, Shape};
 
 /// `CU_TRSF_READ_AS_INTEGER`, `_NORMALIZED_COORDINATES`, `_SRGB`, `_SEAMLESS_CUBEMAP`
 const READ_AS_INTEGER: u32 = 1;
@@ -112,7 +112,7 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
     let limit = |attribute| u64::from(device.limit(attribute));
     let aligned = |address: u64| {
         if address == 0 || !address.is_multiple_of(limit(profile::TEXTURE_ALIGNMENT)) {
-            crate::log!("a texture at {address:#x}: not aligned to the texture alignment");
+            host::log!("a texture at {address:#x}: not aligned to the texture alignment");
             return Err(Error::INVALID_VALUE);
         }
         Ok(())
@@ -159,7 +159,7 @@ pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
             let tight = pitch.is_multiple_of(limit(profile::TEXTURE_PITCH_ALIGNMENT))
                 && (pitch == 0 || row.is_some_and(|row| row <= pitch));
             if !fits || !tight {
-                crate::log!("a texture of {width} x {height} texels with rows {pitch} bytes apart");
+                host::log!("a texture of {width} x {height} texels with rows {pitch} bytes apart");
                 return Err(Error::INVALID_VALUE);
             }
             Ok(flat(

@@ -7,8 +7,8 @@ use super::device;
 use super::error::{Error, Result};
 use super::memory;
 use super::process::{driver, driver_without_fault};
-use crate::memory::shared::{Label, Purpose, SharedFile};
-use crate::memory::{Access, Physical, Quota, space};
+use engine::memory::shared::{Label, Purpose, SharedFile};
+use engine::memory::{Access, Physical, Quota, space};
 
 /// What sizes and addresses are multiples of, in bytes.
 pub(crate) const GRANULE: u64 = 2 << 20;
@@ -110,7 +110,7 @@ impl Map {
 
 /// Says why a call is refused.
 fn refuse<T>(why: &str) -> Result<T> {
-    crate::log!("virtual memory: {why}");
+    host::log!("virtual memory: {why}");
     Err(Error::INVALID_VALUE)
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
     let mut map = map();
     let taken = space().reserve_addresses(bytes, align.max(GRANULE), wish);
     let base = taken.ok_or_else(|| {
-        crate::log!("no {bytes} bytes of addresses left");
+        host::log!("no {bytes} bytes of addresses left");
         Error::OUT_OF_MEMORY
     })?;
     map.reservations.insert(base, bytes);
@@ -170,7 +170,7 @@ pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize>
     });
     let made = space().create(bytes, memory::owner_of(device), quota, label);
     let memory = made.map_err(|error| {
-        crate::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
+        host::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
         Error::OUT_OF_MEMORY
     })?;
     keep(ordinal, memory, shareable)
@@ -196,7 +196,7 @@ fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> Result<usize
 pub(crate) fn get(handle: usize) -> Result<Arc<Generic>> {
     let found = driver_without_fault()?.generics.get(handle).ok();
     found.ok_or_else(|| {
-        crate::log!("{handle:#x} names no memory: a real driver may crash here");
+        host::log!("{handle:#x} names no memory: a real driver may crash here");
         Error::INVALID_VALUE
     })
 }
@@ -227,7 +227,7 @@ pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> R
     }
     // As recorded: memory is mapped as a whole.
     if offset != 0 || bytes != memory.memory.bytes() {
-        crate::log!("virtual memory: a mapping of a part of memory is not supported");
+        host::log!("virtual memory: a mapping of a part of memory is not supported");
         return Err(Error::NOT_SUPPORTED);
     }
     if !map.is_reserved(base, bytes) {
@@ -261,7 +261,7 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
         let Some(gone) = map.mappings.remove(&base) else {
             continue;
         };
-        let freed = space().free_if(base, |a| a.kind == crate::memory::Kind::Mapped);
+        let freed = space().free_if(base, |a| a.kind == engine::memory::Kind::Mapped);
         freed.map_err(|_| Error::UNKNOWN)?;
         let mut uses = gone.memory.uses();
         uses.mappings -= 1;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::error::Error;
 use super::hash::IdMap;
-use crate::console;
+use host::console;
 
 /// A node's sequence number, from 1; never reused. 0 is a node that is always done.
 pub(crate) type NodeId = u64;
@@ -471,7 +471,7 @@ impl Graph {
         if let Some(line) = &fault.stderr {
             console::write(console::Stream::Error, format!("{line}\n").as_bytes());
         }
-        crate::log!("{}", fault.message);
+        host::log!("{}", fault.message);
         true
     }
 

@@ -25,11 +25,8 @@ pub(crate) fn in_host_function() -> bool {
 
 /// Number of threads that may work at once: `CUDA_SOFT_THREADS`, else the processors.
 fn threads() -> usize {
-    let asked = std::env::var("CUDA_SOFT_THREADS")
-        .ok()
-        .and_then(|n| n.parse::<usize>().ok());
-    let there = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    asked.filter(|&n| n > 0).unwrap_or_else(there)
+    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    host::environment::threads().unwrap_or_else(processors)
 }
 
 /// Runs `function` as the thread for host functions would, where there is none.
@@ -43,7 +40,7 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
     match std::thread::Builder::new().name(name.clone()).spawn(body) {
         Ok(_) => true,
         Err(error) => {
-            crate::log!("no thread {name}: {error}");
+            host::log!("no thread {name}: {error}");
             false
         }
     }

@@ -148,7 +148,7 @@ impl Step {
 pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
     let found = driver_without_fault()?.graph_execs.get(handle);
     found.map_err(|why| {
-        crate::log!("executable graph {handle:#x} is {why:?}: a real driver may crash here");
+        host::log!("executable graph {handle:#x} is {why:?}: a real driver may crash here");
         Error::INVALID_VALUE
     })
 }
@@ -158,7 +158,7 @@ pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
     capture::check_unsafe()?;
     let world = world_without_fault()?;
     if world.graph(graph)?.owner.is_some() {
-        crate::log!("the graph of a node is instantiated with the node's graph");
+        host::log!("the graph of a node is instantiated with the node's graph");
         return Err(Error::NOT_SUPPORTED);
     }
     if flags & !(AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY) != 0
@@ -203,7 +203,7 @@ fn claim(plan: &Plan) -> Result<()> {
         }
     });
     if refused {
-        crate::log!("a graph that allocates memory is instantiated already");
+        host::log!("a graph that allocates memory is instantiated already");
         for memory in claimed {
             memory.unclaim();
         }
@@ -367,7 +367,7 @@ impl Exec {
         });
         let ours = |memory: &Arc<GraphMemory>| allocs.iter().any(|m| Arc::ptr_eq(m, memory));
         if frees.iter().any(|m| !ours(m) && !m.is_allocated()) {
-            crate::log!("the graph is to free memory that is not allocated");
+            host::log!("the graph is to free memory that is not allocated");
             return Err(Error::INVALID_VALUE);
         }
         let left: Vec<_> = allocs
@@ -376,7 +376,7 @@ impl Exec {
             .cloned()
             .collect();
         if !left.is_empty() && self.flags & AUTO_FREE == 0 {
-            crate::log!("memory of the graph's last launch is still allocated");
+            host::log!("memory of the graph's last launch is still allocated");
             return Err(Error::INVALID_VALUE);
         }
         for memory in &left {
@@ -393,7 +393,7 @@ impl Exec {
     ) -> Result<R> {
         let mut state = self.lock();
         let step = state.plan.step(node).ok_or_else(|| {
-            crate::log!("node {node:#x} is none that the executable graph was made from");
+            host::log!("node {node:#x} is none that the executable graph was made from");
             Error::INVALID_VALUE
         })?;
         change(step)

@@ -12,7 +12,7 @@ use crate::driver::error::{Error, Result};
 use crate::driver::memory;
 use crate::driver::stream::StreamRef;
 use crate::driver::work::Work;
-use crate::memory::{Allocation, Kind, space};
+use engine::memory::{Allocation, Kind, space};
 
 /// As recorded, what graphs use is counted in multiples of so many bytes, and stays in use until it is trimmed.
 const CHUNK: u64 = 32 << 20;

@@ -122,7 +122,7 @@ impl World {
     /// The living graph of this handle.
     pub(crate) fn graph(&self, handle: usize) -> Result<&Graph> {
         self.graphs.get(&handle).ok_or_else(|| {
-            crate::log!("{handle:#x} is no graph, or is destroyed: a real driver may crash here");
+            host::log!("{handle:#x} is no graph, or is destroyed: a real driver may crash here");
             Error::INVALID_VALUE
         })
     }
@@ -134,7 +134,7 @@ impl World {
     /// The living node of this handle.
     pub(crate) fn node(&self, handle: usize) -> Result<&Node> {
         self.nodes.get(&handle).ok_or_else(|| {
-            crate::log!("{handle:#x} is no node, or is destroyed: a real driver may crash here");
+            host::log!("{handle:#x} is no node, or is destroyed: a real driver may crash here");
             Error::INVALID_VALUE
         })
     }
@@ -245,7 +245,7 @@ impl World {
     fn check_no_own_memory(&self, graph: usize) -> Result<()> {
         for handle in &self.graph(graph)?.nodes {
             if self.node(*handle)?.action.is_memory() {
-                crate::log!("of a graph that allocates or frees memory, nothing can be removed");
+                host::log!("of a graph that allocates or frees memory, nothing can be removed");
                 return Err(Error::NOT_SUPPORTED);
             }
         }
@@ -257,7 +257,7 @@ impl World {
         for handle in &self.graph(graph)?.nodes {
             match &self.node(*handle)?.action {
                 action if action.is_memory() => {
-                    crate::log!("a graph that allocates or frees memory cannot be copied");
+                    host::log!("a graph that allocates or frees memory cannot be copied");
                     return Err(Error::NOT_SUPPORTED);
                 }
                 Action::Child(child) => self.check_no_memory(*child)?,
@@ -426,7 +426,7 @@ impl World {
             }
         }
         if order.len() < nodes.len() {
-            crate::log!("the graph has a cycle");
+            host::log!("the graph has a cycle");
             return Err(Error::INVALID_VALUE);
         }
         Ok(order)

@@ -13,8 +13,8 @@ use crate::driver::memory::Place;
 use crate::driver::memory_operation::Operation;
 use crate::driver::rect::{self, Extent, Region, Side};
 use crate::driver::work::Work;
-use crate::memory::BadRange;
-use crate::memory::host::HostRange;
+use engine::memory::BadRange;
+use engine::memory::host::HostRange;
 
 /// What a node does.
 #[derive(Clone)]

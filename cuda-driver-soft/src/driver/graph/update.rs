@@ -89,7 +89,7 @@ impl Exec {
     pub(crate) fn set_action(&self, node: usize, action: Action) -> Result<()> {
         self.with_step(node, |step| {
             compare(&step.action, &action).map_err(|difference| {
-                crate::log!(
+                host::log!(
                     "a node of an executable graph cannot be changed like this: {difference:?}"
                 );
                 Error::INVALID_VALUE

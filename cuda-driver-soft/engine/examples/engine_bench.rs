@@ -1,0 +1,226 @@
+//! What the engine costs: nanoseconds of one core per thread of a kernel.
+//!
+//! `cargo run --release --example engine_bench -p cuda-driver-soft [-- baseline] [plain] [short] [KERNEL]`
+//!
+//! `baseline`: with the instructions that every CPU has. `plain`: also without the code for converged warps, and how many
+//! times as long that takes. `short`: a fifth of a second each, not two.
+
+use cuda_driver_soft_engine::memory::{Kind, space};
+use cuda_driver_soft_engine::{Isa, Launch, Options, Program, Progress};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn program(name: &str) -> Arc<Program> {
+    let path = format!(
+        "{}/../../tests/kernels/generated/{name}.ptx",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    let loaded = ptx::load(&text, &ptx::Limits::default()).unwrap_or_else(|f| panic!("{}", f.log));
+    Program::load(loaded.module, 0).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn alloc(bytes: u64) -> u64 {
+    space()
+        .alloc(Kind::Device, 0, bytes)
+        .unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// What this thread has used of its core; the time of day where that is not known.
+fn processor_time() -> Duration {
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: writes the time to `time`.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+    #[cfg(not(unix))]
+    {
+        use std::sync::LazyLock;
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
+    }
+}
+
+/// A launch to be timed.
+struct Case<'a> {
+    module: &'a str,
+    kernel: &'a str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    args: &'a [&'a [u8]],
+}
+
+/// Runs launches in turn, with and without the code for converged warps, and prints the best times.
+fn time(asked: &Asked, case: &Case<'_>) {
+    let Case {
+        module,
+        kernel,
+        grid,
+        block,
+        args,
+    } = *case;
+    if !asked.kernels.is_empty() && asked.kernels.iter().all(|k| k != kernel) {
+        return;
+    }
+    let program = program(module);
+    let kernel = program
+        .kernel(kernel)
+        .unwrap_or_else(|| panic!("no kernel {kernel}"));
+    let mut params = vec![0; kernel.param_bytes() as usize];
+    for ((offset, size), arg) in kernel.params().zip(args) {
+        params[offset as usize..(offset + size) as usize].copy_from_slice(arg);
+    }
+    let threads: u64 = grid.iter().chain(&block).map(|n| u64::from(*n)).product();
+    let mut best = [Duration::MAX; 2];
+    let begin = Instant::now();
+    while begin.elapsed() < asked.long {
+        for (converged, best) in [true, false].into_iter().zip(&mut best) {
+            if !converged && !asked.plain {
+                continue;
+            }
+            let launch = Launch {
+                kernel: Arc::clone(&kernel),
+                grid,
+                block,
+                dynamic_shared: 0,
+                params: params.clone().into(),
+                options: Options {
+                    isa: asked.isa,
+                    converged,
+                    ..Options::default()
+                },
+            };
+            let start = processor_time();
+            let execution = launch.start();
+            let progress = execution.work(u64::MAX);
+            *best = (processor_time() - start).min(*best);
+            assert_eq!(progress, Progress::Finished);
+            if let Some(fault) = execution.fault() {
+                panic!("{fault}");
+            }
+        }
+    }
+    let each = |time: Duration| time.as_nanos() as f64 / threads as f64;
+    let [x, y, _] = block;
+    let block = format!("{x} x {y}");
+    print!("{:16} {block:8} {:8.2}", kernel.name(), each(best[0]));
+    if asked.plain {
+        print!(
+            " {:8.2} {:5.2}",
+            each(best[1]),
+            each(best[1]) / each(best[0])
+        );
+    }
+    println!();
+}
+
+/// What the command line asks for.
+struct Asked {
+    isa: Isa,
+    plain: bool,
+    long: Duration,
+    kernels: Vec<String>,
+}
+
+fn main() {
+    let mut asked = Asked {
+        isa: Isa::best(),
+        plain: false,
+        long: Duration::from_secs(2),
+        kernels: Vec::new(),
+    };
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "baseline" => asked.isa = Isa::Baseline,
+            "plain" => asked.plain = true,
+            "short" => asked.long = Duration::from_millis(200),
+            _ => asked.kernels.push(argument),
+        }
+    }
+    println!("{:?}; nanoseconds a thread", asked.isa);
+    let n: u32 = 1 << 20;
+    let [a, b, c] = [(); 3].map(|()| alloc(4 * u64::from(n)));
+    let values: Vec<u8> = (0..n)
+        .flat_map(|i| (i as f32 / 7.0).to_le_bytes())
+        .collect();
+    for address in [a, b, c] {
+        space()
+            .write(address, &values)
+            .unwrap_or_else(|e| panic!("{e}"));
+    }
+    let [a, b, c] = [a, b, c].map(u64::to_le_bytes);
+    let time = |module, kernel, grid: (u32, u32), block: (u32, u32), args: &[&[u8]]| {
+        let case = Case {
+            module,
+            kernel,
+            grid: [grid.0, grid.1, 1],
+            block: [block.0, block.1, 1],
+            args,
+        };
+        time(&asked, &case);
+    };
+    let number = u32::to_le_bytes;
+    let (count, long) = (number(n), u64::from(n).to_le_bytes());
+    let blocks = (n / 256, 1);
+    let row = (256, 1);
+    time(
+        "vector_add",
+        "vector_add",
+        blocks,
+        row,
+        &[&a, &b, &c, &count],
+    );
+    let factor = 1.5f32.to_le_bytes();
+    time("saxpy", "saxpy", blocks, row, &[&factor, &a, &b, &long]);
+    time("reduce", "reduce_sum_f32", blocks, row, &[&a, &b, &count]);
+    let side = number(64);
+    let product: [&[u8]; 6] = [&a, &b, &c, &side, &side, &side];
+    time("matmul", "matmul_f32", (4, 4), (16, 16), &product);
+
+    let side = number(1024);
+    let picture: [&[u8]; 4] = [&a, &b, &side, &side];
+    time("typical", "stencil", (64, 64), (16, 16), &picture);
+    time("typical", "stencil", (32, 128), (32, 8), &picture);
+    time("typical", "transpose", (64, 64), (16, 16), &picture);
+    time("typical", "transpose_rows", (32, 32), (32, 8), &picture);
+    time("typical", "blur", (64, 64), (16, 16), &picture);
+    time("typical", "blur", (32, 128), (32, 8), &picture);
+    time("typical", "grey", blocks, row, &[&a, &b, &count]);
+    time(
+        "typical",
+        "scale_four",
+        (256, 1),
+        row,
+        &[&a, &b, &number(n / 4)],
+    );
+    time("typical", "histogram", (64, 1), row, &[&a, &c, &count]);
+    time("typical", "scan", blocks, row, &[&a, &b]);
+    time("typical", "softmax", (256, 1), row, &[&a, &b, &side]);
+    time(
+        "typical",
+        "bodies",
+        (4, 1),
+        (128, 1),
+        &[&a, &b, &number(512)],
+    );
+    time("typical", "hash", (64, 1), row, &[&b, &number(64)]);
+    let side = number(128);
+    let product: [&[u8]; 6] = [&a, &b, &c, &side, &side, &side];
+    time("typical.sm_80", "gemm_half", (8, 4), (64, 1), &product);
+
+    let small = number(1 << 14);
+    let numbers: Vec<u8> = (0..1u32 << 14)
+        .flat_map(|i| (i + 1).to_le_bytes())
+        .collect();
+    space()
+        .write(u64::from_le_bytes(a), &numbers)
+        .unwrap_or_else(|e| panic!("{e}"));
+    for kernel in ["collatz", "nested", "loops"] {
+        time("divergent", kernel, (64, 1), row, &[&a, &b, &small]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Which PTX instructions run: each form of the instruction table is loaded and decoded. `cargo xtask ptx-md` makes PTX.md
+//! of what this prints: for each row its syntax, PTX version, architecture, number of forms, and those that do not run;
+//! then the instructions that are no rows, and the classes of modifiers.
+
+use cuda_driver_soft_engine::Program;
+use ptx::{Limits, Sample};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Kernels in one module.
+const CHUNK: usize = 2000;
+
+fn main() -> std::process::ExitCode {
+    let samples = ptx::samples();
+    let mut wrong = Vec::new();
+    // By row: forms, and those that do not run.
+    let mut rows: BTreeMap<usize, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
+    // Without `.sync` these are not in any newer version.
+    let old = |s: &Sample| {
+        ["shfl.", "vote."]
+            .iter()
+            .any(|root| s.opcode.starts_with(root))
+            && !s.opcode.contains(".sync")
+    };
+    let (old, new): (Vec<Sample>, Vec<Sample>) = samples.into_iter().partition(old);
+    let chunks = new.chunks(CHUNK).map(|chunk| ("9.5", "sm_90a", chunk));
+    for (version, target, chunk) in chunks.chain([("6.0", "sm_60", old.as_slice())]) {
+        let unsupported = unsupported(version, target, chunk, &mut wrong);
+        for (i, sample) in chunk.iter().enumerate() {
+            let (forms, missing) = rows.entry(sample.row).or_default();
+            forms.insert(&sample.opcode);
+            if unsupported.contains(&i) {
+                missing.insert(&sample.opcode);
+            }
+        }
+    }
+    for (number, row) in ptx::table_rows().iter().enumerate() {
+        let (forms, missing) = rows.remove(&number).unwrap_or_default();
+        let missing: Vec<&str> = missing.into_iter().collect();
+        println!(
+            "{}\t{}.{}\t{}\t{}\t{}",
+            row.syntax,
+            row.ptx.0,
+            row.ptx.1,
+            row.sm,
+            forms.len(),
+            missing.join(" ")
+        );
+    }
+    for (root, ptx, sm) in ptx::later_roots() {
+        println!("later\t{root}\t{}.{}\t{sm}", ptx.0, ptx.1);
+    }
+    for (class, members) in ptx::modifier_classes() {
+        println!("class\t{class}\t{members}");
+    }
+    for text in &wrong {
+        eprintln!("{text}");
+    }
+    std::process::ExitCode::from(u8::from(!wrong.is_empty()))
+}
+
+/// Which of the samples cannot be run. What is not even loaded is wrong.
+fn unsupported(
+    version: &str,
+    target: &str,
+    samples: &[Sample],
+    wrong: &mut Vec<String>,
+) -> BTreeSet<usize> {
+    let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
+    let wide = if version == "9.5" {
+        Sample::WIDE_REGISTERS
+    } else {
+        ""
+    };
+    for (i, sample) in samples.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            ".entry k{i}() {{ {} {wide} {} }}",
+            Sample::REGISTERS,
+            sample.text
+        );
+    }
+    let module = match ptx::load(text.as_bytes(), &Limits::default()) {
+        Ok(loaded) => loaded.module,
+        Err(failure) => {
+            for diagnostic in &failure.diagnostics {
+                let line = (diagnostic.line as usize).checked_sub(4);
+                let sample = line.and_then(|i| samples.get(i)).map_or("", |s| &s.text);
+                wrong.push(format!("{sample}: {}", diagnostic.message));
+            }
+            return BTreeSet::new();
+        }
+    };
+    let program = match Program::load(module, 0) {
+        Ok(program) => program,
+        Err(error) => {
+            wrong.push(format!("{error:?}"));
+            return BTreeSet::new();
+        }
+    };
+    program
+        .kernels()
+        .filter(|kernel| kernel.unsupported().is_some())
+        .filter_map(|kernel| kernel.name().strip_prefix('k')?.parse().ok())
+        .collect()
+}

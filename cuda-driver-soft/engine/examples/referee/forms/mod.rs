@@ -1,0 +1,376 @@
+//! The forms: PTX text, operands, and the function that says what it computes.
+//!
+//! In the text `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits, `%q2` the low bit of the third as a predicate,
+//! and `%D %W %H %P` the result; `%V` and `%Q` are free.
+
+mod atomic;
+mod compare;
+mod cvt;
+mod float;
+mod integer;
+mod video;
+
+use crate::random::Random;
+use ptx::ir::Rounding;
+
+/// What operands look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Int,
+    F16,
+    F16x2,
+    BF16,
+    BF16x2,
+    F32,
+    F64,
+}
+
+/// Width of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    Pred,
+    B16,
+    B32,
+    B64,
+}
+
+/// How far results may be from those of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Not at all.
+    Same,
+    /// In the last places.
+    Near,
+    /// Anything: the driver expands the instruction to code that departs from the manual.
+    Apart,
+}
+
+/// An instruction with all modifiers.
+pub(crate) struct Form {
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
+    pub(crate) width: Width,
+    pub(crate) expect: Expect,
+    pub(crate) eval: Box<dyn Fn(u64, u64, u64) -> u64>,
+}
+
+impl Kind {
+    fn layout(self) -> (u32, u32) {
+        match self {
+            Kind::Int => (64, 0),
+            Kind::F16 | Kind::F16x2 => (16, 10),
+            Kind::BF16 | Kind::BF16x2 => (16, 7),
+            Kind::F32 => (32, 23),
+            Kind::F64 => (64, 52),
+        }
+    }
+
+    /// Values at the edges.
+    pub(crate) fn special(self) -> Vec<u64> {
+        let (width, fraction) = self.layout();
+        if self == Kind::Int {
+            let edges = [
+                0, 1, 2, 3, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256,
+            ];
+            let signs = [
+                0x7fff,
+                0x8000,
+                0xffff,
+                0x7fff_ffff,
+                0x8000_0000,
+                0xffff_ffff,
+                1 << 63,
+                (1 << 63) - 1,
+            ];
+            let all = edges.into_iter().chain(signs);
+            return all.clone().chain(all.map(u64::wrapping_neg)).collect();
+        }
+        let (one, exponents) = (1u64 << fraction, (1u64 << (width - 1 - fraction)) - 1);
+        let bias = exponents / 2;
+        let infinity = exponents << fraction;
+        let mut values = vec![0, 1, 2, one - 1, one, one + 1, infinity - 1, infinity];
+        // NaNs: signalling, quiet, with a payload low and high, and all ones.
+        values.extend([
+            infinity + 1,
+            infinity + one / 2,
+            infinity + one / 2 + 0x15,
+            infinity + one / 4,
+            infinity + one - 1,
+        ]);
+        // 1/4 … 4, and their neighbours; powers whose products and quotients lie at the edge of the range.
+        for e in [bias - 2, bias - 1, bias, bias + 1, bias + 2] {
+            values.extend([
+                e << fraction,
+                (e << fraction) + 1,
+                (e << fraction) - 1,
+                (e << fraction) + one / 2,
+            ]);
+        }
+        for e in [
+            2,
+            bias / 2,
+            bias / 2 + 1,
+            bias + bias / 2,
+            exponents - 1,
+            exponents - 2,
+            exponents - 3,
+        ] {
+            values.extend([e << fraction, (e << fraction) + one - 1]);
+        }
+        let negative: Vec<u64> = values.iter().map(|v| v | 1 << (width - 1)).collect();
+        values.extend(negative);
+        values
+    }
+
+    /// Operands that look for trouble.
+    pub(crate) fn random(self, random: &mut Random) -> [u64; 3] {
+        let (width, fraction) = self.layout();
+        match self {
+            Kind::Int => [random.int(), random.int(), random.int()],
+            Kind::F16x2 | Kind::BF16x2 => {
+                let [a, b, c] = [0; 3].map(|_| random.float(width, fraction, 0));
+                let [d, e, f] = [0; 3].map(|_| random.float(width, fraction, a));
+                [a | d << 16, b | e << 16, c | f << 16]
+            }
+            _ => {
+                let exponent = |bits: u64| bits >> fraction & ((1 << (width - 1 - fraction)) - 1);
+                let mask = (1u64 << (width - 1 - fraction)) - 1;
+                let bias = mask / 2;
+                let exponent_of_a = (bias / 2 + random.next() % (bias + 1)).max(2);
+                let a = random.float(width, fraction, exponent_of_a << fraction);
+                let near = match random.next() % 4 {
+                    // b whose product or quotient with a lies at the least normal number.
+                    0 => (bias + 1).saturating_sub(exponent(a)),
+                    1 => exponent(a) + bias,
+                    _ => exponent(a),
+                };
+                let b = random.float(width, fraction, near.min(mask) << fraction);
+                let product = (exponent(a) + exponent(b)).saturating_sub(bias).min(mask);
+                let c = random.float(width, fraction, product << fraction);
+                [a, b, c]
+            }
+        }
+    }
+}
+
+impl Form {
+    /// How far apart two results are as numbers of their format; 10^9 for a NaN or infinity against something else.
+    pub(crate) fn distance(&self, ours: u64, theirs: u64) -> u64 {
+        let (sign, infinity) = match (self.width, self.kind) {
+            (Width::B64, _) => (1u64 << 63, 0x7ff0 << 48),
+            (Width::B16, Kind::BF16) => (1 << 15, 0x7f80),
+            (Width::B16, _) => (1 << 15, 0x7c00),
+            _ => (1 << 31, 0x7f80_0000),
+        };
+        let (x, y) = (ours & (sign - 1), theirs & (sign - 1));
+        if x >= infinity || y >= infinity {
+            1_000_000_000
+        } else if (ours ^ theirs) & sign != 0 {
+            x + y
+        } else {
+            x.abs_diff(y)
+        }
+    }
+
+    fn digits(&self) -> usize {
+        match self.kind {
+            Kind::Int | Kind::F64 => 16,
+            Kind::F32 | Kind::F16x2 | Kind::BF16x2 => 8,
+            Kind::F16 | Kind::BF16 => 4,
+        }
+    }
+
+    /// The operands, in hexadecimal.
+    pub(crate) fn show(&self, operands: &[u64; 3]) -> String {
+        operands
+            .map(|v| format!("{v:0width$x}", width = self.digits()))
+            .join(" ")
+    }
+
+    /// A result, in hexadecimal.
+    pub(crate) fn show_result(&self, bits: u64) -> String {
+        match self.width {
+            Width::Pred => bits.to_string(),
+            Width::B16 => format!("{bits:04x}"),
+            Width::B32 => format!("{bits:08x}"),
+            Width::B64 => format!("{bits:016x}"),
+        }
+    }
+}
+
+/// Operand triples for each form.
+pub(crate) const COUNT: usize = 1 << 19;
+
+/// Operands of a kind: all pairs and many triples of the special values, then random ones.
+pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
+    let mut random = Random::new();
+    let special = kind.special();
+    let n = special.len();
+    let mut all = Vec::with_capacity(COUNT);
+    for i in 0..n * n {
+        all.push([
+            special[i % n],
+            special[i / n],
+            special[random.next() as usize % n],
+        ]);
+    }
+    for _ in 0..n * n {
+        all.push([0; 3].map(|_| special[random.next() as usize % n]));
+    }
+    if matches!(kind, Kind::F16 | Kind::BF16) {
+        // Every value in each place.
+        for value in 0..0x1_0000 {
+            for place in 0..3 {
+                let mut operands = [0; 3].map(|_| special[random.next() as usize % n]);
+                operands[place] = value;
+                all.push(operands);
+            }
+        }
+    }
+    while all.len() < COUNT {
+        all.push(kind.random(&mut random));
+    }
+    all
+}
+
+/// Of how many results the fingerprint takes one.
+pub(crate) const STRIDE: usize = 32;
+
+/// Of every [`STRIDE`]-th result.
+pub(crate) fn fingerprint(results: impl Iterator<Item = u64>) -> u64 {
+    hash(results.step_by(STRIDE))
+}
+
+/// FNV-1a over the bytes of the results.
+pub(crate) fn hash(results: impl Iterator<Item = u64>) -> u64 {
+    results.fold(0xcbf2_9ce4_8422_2325, |hash, result| {
+        let bytes = result.to_le_bytes();
+        bytes.iter().fold(hash, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    })
+}
+
+const MODES: [(Rounding, &str); 4] = [
+    (Rounding::Rn, ".rn"),
+    (Rounding::Rz, ".rz"),
+    (Rounding::Rm, ".rm"),
+    (Rounding::Rp, ".rp"),
+];
+const INT_MODES: [(Rounding, &str); 4] = [
+    (Rounding::Rn, ".rni"),
+    (Rounding::Rz, ".rzi"),
+    (Rounding::Rm, ".rmi"),
+    (Rounding::Rp, ".rpi"),
+];
+
+/// A modifier that is there or not.
+fn flags(name: &'static str) -> [(bool, &'static str); 2] {
+    [(false, ""), (true, name)]
+}
+
+#[derive(Default)]
+struct List(Vec<Form>);
+
+impl List {
+    fn add(
+        &mut self,
+        kind: Kind,
+        width: Width,
+        text: String,
+        eval: impl Fn(u64, u64, u64) -> u64 + 'static,
+    ) {
+        self.0.push(Form {
+            text,
+            kind,
+            width,
+            expect: Expect::Same,
+            eval: Box::new(eval),
+        });
+    }
+
+    fn near(
+        &mut self,
+        kind: Kind,
+        width: Width,
+        text: String,
+        eval: impl Fn(u64, u64, u64) -> u64 + 'static,
+    ) {
+        self.0.push(Form {
+            text,
+            kind,
+            width,
+            expect: Expect::Near,
+            eval: Box::new(eval),
+        });
+    }
+
+    fn f32(&mut self, text: String, eval: impl Fn(f32, f32, f32) -> f32 + 'static) {
+        let text = format!("{text} %W, %w0, %w1, %w2");
+        self.add(Kind::F32, Width::B32, text, move |a, b, c| {
+            let [a, b, c] = [a, b, c].map(|v| f32::from_bits(v as u32));
+            eval(a, b, c).to_bits().into()
+        });
+    }
+
+    /// Marks the last form.
+    fn expect(&mut self, expect: Expect) {
+        self.0.last_mut().expect("a form was added").expect = expect;
+    }
+
+    /// Takes away the operands that the last form does not have.
+    fn operands(&mut self, count: usize) {
+        let text = &mut self.0.last_mut().expect("a form was added").text;
+        for _ in count..3 {
+            text.truncate(text.rfind(',').expect("three operands"));
+        }
+    }
+
+    fn f64(&mut self, text: String, eval: impl Fn(f64, f64, f64) -> f64 + 'static) {
+        let text = format!("{text} %D, %d0, %d1, %d2");
+        self.add(Kind::F64, Width::B64, text, move |a, b, c| {
+            let [a, b, c] = [a, b, c].map(f64::from_bits);
+            eval(a, b, c).to_bits()
+        });
+    }
+
+    fn half(&mut self, kind: Kind, text: String, eval: impl Fn(u16, u16, u16) -> u16 + 'static) {
+        let text = format!("{text} %H, %h0, %h1, %h2");
+        self.add(kind, Width::B16, text, move |a, b, c| {
+            eval(a as u16, b as u16, c as u16).into()
+        });
+    }
+
+    fn pair(&mut self, kind: Kind, text: String, eval: impl Fn(u32, u32, u32) -> u32 + 'static) {
+        let text = format!("{text} %W, %w0, %w1, %w2");
+        self.add(kind, Width::B32, text, move |a, b, c| {
+            eval(a as u32, b as u32, c as u32).into()
+        });
+    }
+
+    fn w32(&mut self, text: &str, eval: impl Fn(u32, u32, u32) -> u32 + 'static) {
+        self.add(Kind::Int, Width::B32, text.into(), move |a, b, c| {
+            eval(a as u32, b as u32, c as u32).into()
+        });
+    }
+
+    fn d64(&mut self, text: &str, eval: impl Fn(u64, u64, u64) -> u64 + 'static) {
+        self.add(Kind::Int, Width::B64, text.into(), eval);
+    }
+}
+
+/// Every form.
+pub(crate) fn all() -> Vec<Form> {
+    let mut list = List::default();
+    float::single(&mut list);
+    float::double(&mut list);
+    float::halves(&mut list);
+    float::approximate(&mut list);
+    integer::integers(&mut list);
+    integer::bit_forms(&mut list);
+    cvt::conversions(&mut list);
+    compare::comparisons(&mut list);
+    video::video(&mut list);
+    atomic::atomics(&mut list);
+    list.0
+}

@@ -1,0 +1,222 @@
+//! Which registers a thread may read before it has written them: those must be zero when a frame begins, so that results
+//! do not depend on what ran there before.
+
+use super::layout::{Layout, Step};
+use crate::lanes;
+use ptx::ir::{Body, CallSlot, Formal, Inst, Op, Operand, Reg};
+
+/// What is known of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// No instruction that can be reached names it.
+    Unused,
+    /// Always written before it is read.
+    Defined,
+    /// Perhaps read before it is written.
+    PerhapsUndefined,
+}
+
+/// A set of registers.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Set(Vec<u64>);
+
+impl Set {
+    pub(super) fn empty(n: usize) -> Self {
+        Set(vec![0; n.div_ceil(64)])
+    }
+
+    fn all(n: usize) -> Self {
+        Set(vec![!0; n.div_ceil(64)])
+    }
+
+    pub(super) fn insert(&mut self, reg: Reg) {
+        self.0[reg.0 as usize / 64] |= 1 << (reg.0 % 64);
+    }
+
+    pub(super) fn remove(&mut self, reg: Reg) {
+        self.0[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
+    }
+
+    /// What is in it.
+    pub(super) fn registers(&self) -> Vec<Reg> {
+        let words = (0..).step_by(64).zip(&self.0);
+        let bits = words.flat_map(|(first, word)| {
+            let (low, high) = (*word as u32, (*word >> 32) as u32);
+            let of = |mask, first| lanes::iter(mask).map(move |i| Reg(first + i as u32));
+            of(low, first).chain(of(high, first + 32))
+        });
+        bits.collect()
+    }
+
+    fn has(&self, reg: Reg) -> bool {
+        self.0[reg.0 as usize / 64] >> (reg.0 % 64) & 1 != 0
+    }
+
+    /// Keeps what is in both; whether that is less than before.
+    fn intersect(&mut self, other: &Set) -> bool {
+        let mut less = false;
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            less |= *a & !b != 0;
+            *a &= b;
+        }
+        less
+    }
+
+    pub(super) fn union(&mut self, other: &Set) {
+        for (a, b) in self.0.iter_mut().zip(&other.0) {
+            *a |= b;
+        }
+    }
+}
+
+/// What is known of each register.
+pub(super) fn uses(body: &Body, layout: &Layout<'_>) -> Vec<Use> {
+    let Layout {
+        steps,
+        blocks,
+        order,
+        ..
+    } = layout;
+    let n = body.registers.len();
+    let written: Vec<Set> = blocks
+        .iter()
+        .map(|block| {
+            let mut set = Set::empty(n);
+            for step in &steps[block.start..block.end] {
+                writes(step, |reg| set.insert(reg));
+            }
+            set
+        })
+        .collect();
+    // Registers that are written on every way to a block.
+    let mut before = vec![Set::all(n); blocks.len()];
+    before[0] = Set::empty(n);
+    for formal in &body.params {
+        if let Formal::Reg(reg) = formal {
+            before[0].insert(*reg);
+        }
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in order {
+            let mut after = before[*block].clone();
+            after.union(&written[*block]);
+            for next in &blocks[*block].successors {
+                changed |= before[*next].intersect(&after);
+            }
+        }
+    }
+    let mut uses = vec![Use::Unused; n];
+    for block in order {
+        let mut defined = before[*block].clone();
+        for step in &steps[blocks[*block].start..blocks[*block].end] {
+            reads(step, |reg| note_read(&mut uses, reg, &defined));
+            if let Step::Plain(Inst {
+                op: Op::Ret { .. }, ..
+            }) = step
+            {
+                note_results(body, &mut uses, &defined);
+            }
+            // Also what is written under a guard is in use.
+            all_writes(step, |reg| {
+                let at = &mut uses[reg.0 as usize];
+                if *at == Use::Unused {
+                    *at = Use::Defined;
+                }
+            });
+            writes(step, |reg| defined.insert(reg));
+        }
+        // Perhaps the function ends here.
+        note_results(body, &mut uses, &defined);
+    }
+    for formal in &body.params {
+        if let Formal::Reg(reg) = formal
+            && uses[reg.0 as usize] == Use::Unused
+        {
+            uses[reg.0 as usize] = Use::Defined;
+        }
+    }
+    uses
+}
+
+fn note_read(uses: &mut [Use], reg: Reg, defined: &Set) {
+    let at = &mut uses[reg.0 as usize];
+    if !defined.has(reg) {
+        *at = Use::PerhapsUndefined;
+    } else if *at == Use::Unused {
+        *at = Use::Defined;
+    }
+}
+
+fn note_results(body: &Body, uses: &mut [Use], defined: &Set) {
+    for formal in &body.returns {
+        if let Formal::Reg(reg) = formal {
+            note_read(uses, *reg, defined);
+        }
+    }
+}
+
+/// Registers that a step reads.
+pub(super) fn reads(step: &Step<'_>, mut f: impl FnMut(Reg)) {
+    match step {
+        Step::Branch { guard, .. } => guard.iter().for_each(|(reg, _)| f(*reg)),
+        Step::Plain(inst) => {
+            inst.guard.iter().for_each(|(reg, _)| f(*reg));
+            for operand in &inst.srcs {
+                if let Operand::Reg(reg) | Operand::NotReg(reg) = operand {
+                    f(*reg);
+                }
+            }
+            if let Op::Call { args, .. } = &inst.op {
+                for arg in args {
+                    if let CallSlot::Value(Operand::Reg(reg) | Operand::NotReg(reg)) = arg {
+                        f(*reg);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Registers that a step always writes.
+pub(super) fn writes(step: &Step<'_>, f: impl FnMut(Reg)) {
+    if let Step::Plain(inst) = step
+        // The branch around a control instruction has done what its guard says.
+        && (inst.guard.is_none() || super::is_control(&inst.op))
+    {
+        all_writes(step, f);
+    }
+}
+
+fn all_writes(step: &Step<'_>, f: impl FnMut(Reg)) {
+    if let Step::Plain(inst) = step {
+        writes_of(inst, f);
+    }
+}
+
+/// How many instructions write each register; that it is a parameter counts as one.
+pub(super) fn write_counts(body: &Body) -> Vec<u32> {
+    let mut writes = vec![0; body.registers.len()];
+    for formal in &body.params {
+        if let Formal::Reg(reg) = formal {
+            writes[reg.0 as usize] += 1;
+        }
+    }
+    for inst in &body.insts {
+        writes_of(inst, |reg| writes[reg.0 as usize] += 1);
+    }
+    writes
+}
+
+/// The registers that an instruction may write.
+pub(super) fn writes_of(inst: &Inst, mut f: impl FnMut(Reg)) {
+    inst.dsts.iter().flatten().for_each(|reg| f(*reg));
+    if let Op::Call { rets, .. } = &inst.op {
+        for ret in rets {
+            if let CallSlot::Value(Operand::Reg(reg)) = ret {
+                f(*reg);
+            }
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! Loads and stores of numbers that are narrower than their registers, and of vectors.
+
+use super::affine;
+use super::{Access, load_slow, store_slow, widened};
+use crate::exec::code::{Flow, Inst};
+use crate::exec::isa::{Body, Common, Handlers, Worth};
+use crate::exec::machine::Machine;
+use crate::exec::registers::{Lane, Regs, Slot};
+use crate::lanes::{self, FULL as FULL_MASK, LANES, Lanes, Mask};
+use crate::memory::access;
+use crate::memory::warp::Shape;
+use crate::window::SHARED;
+use ptx::ir::{RegClass, Space};
+use std::marker::PhantomData;
+
+/// A number in memory, and in the register that it is loaded to or stored from.
+trait Part {
+    /// In memory.
+    type Memory: Copy + Default;
+    /// In the register.
+    type Row: Lane;
+    const BYTES: usize = size_of::<Self::Memory>();
+    fn widen(value: Self::Memory) -> Self::Row;
+    fn narrow(value: Self::Row) -> Self::Memory;
+    /// # Safety
+    /// `at` must be valid for reads and aligned.
+    unsafe fn load(at: *const u8) -> Self::Memory;
+    /// # Safety
+    /// `at` must be valid for writes and aligned.
+    unsafe fn store(at: *mut u8, value: Self::Memory);
+}
+
+/// `M` in memory, `R` in the register.
+struct As<M, R>(PhantomData<(M, R)>);
+
+macro_rules! part {
+    ($($memory:ident $row:ident $load:ident $store:ident;)*) => {$(
+        impl Part for As<$memory, $row> {
+            type Memory = $memory;
+            type Row = $row;
+
+            #[inline(always)]
+            fn widen(value: $memory) -> $row {
+                value as $row
+            }
+
+            #[inline(always)]
+            fn narrow(value: $row) -> $memory {
+                value as $memory
+            }
+
+            #[inline(always)]
+            unsafe fn load(at: *const u8) -> $memory {
+                // SAFETY: as promised by the caller.
+                unsafe { access::$load(at) as $memory }
+            }
+
+            #[inline(always)]
+            unsafe fn store(at: *mut u8, value: $memory) {
+                // SAFETY: as promised by the caller.
+                unsafe { access::$store(at, value as _) }
+            }
+        }
+    )*};
+}
+part! {
+    u8 u16 load8 store8;
+    i8 u16 load8 store8;
+    u8 u32 load8 store8;
+    i8 u32 load8 store8;
+    u16 u16 load16 store16;
+    u16 u32 load16 store16;
+    i16 u32 load16 store16;
+    u32 u32 load32 store32;
+    u32 u64 load32 store32;
+    i32 u64 load32 store32;
+    u64 u64 load64 store64;
+    u8 u64 load8 store8;
+    u16 u64 load16 store16;
+}
+
+/// Whether the handlers here know the space and the address of an access, and it is one piece.
+fn known(access: &Access) -> bool {
+    let space = match access.space {
+        Space::Shared => true,
+        Space::Global | Space::Const | Space::Generic => access.wide_address,
+        _ => false,
+    };
+    space && !access.strong && access.align == access.element * access.count
+}
+
+/// Handlers of a load.
+pub(super) fn load(access: &Access) -> Option<Handlers> {
+    use RegClass::{B16, B32, B64};
+    macro_rules! of {
+        ($memory:ident $row:ident $count:literal) => {
+            Some(Common::compile::<LoadParts<As<$memory, $row>, $count>>())
+        };
+    }
+    if !known(access) {
+        return None;
+    }
+    match (access.count, access.element, access.signed, access.class) {
+        (1, 1, false, B16) => of!(u8 u16 1),
+        (1, 1, true, B16) => of!(i8 u16 1),
+        (1, 1, false, B32) => of!(u8 u32 1),
+        (1, 1, true, B32) => of!(i8 u32 1),
+        (1, 2, _, B16) => of!(u16 u16 1),
+        (1, 2, false, B32) => of!(u16 u32 1),
+        (1, 2, true, B32) => of!(i16 u32 1),
+        (1, 4, false, B64) => of!(u32 u64 1),
+        (1, 4, true, B64) => of!(i32 u64 1),
+        (2, 1, false, B16) => of!(u8 u16 2),
+        (2, 2, _, B16) => of!(u16 u16 2),
+        (2, 4, _, B32) => of!(u32 u32 2),
+        (2, 8, _, B64) => of!(u64 u64 2),
+        (4, 1, false, B16) => of!(u8 u16 4),
+        (4, 1, false, B32) => of!(u8 u32 4),
+        (4, 2, _, B16) => of!(u16 u16 4),
+        (4, 4, _, B32) => of!(u32 u32 4),
+        _ => None,
+    }
+}
+
+/// Handlers of a store.
+pub(super) fn store(access: &Access) -> Option<Handlers> {
+    use RegClass::{B16, B32, B64};
+    macro_rules! of {
+        ($memory:ident $row:ident $count:literal) => {
+            Some(Common::compile::<StoreParts<As<$memory, $row>, $count>>())
+        };
+    }
+    if !known(access) {
+        return None;
+    }
+    match (access.count, access.element, access.class) {
+        (1, 1, B16) => of!(u8 u16 1),
+        (1, 1, B32) => of!(u8 u32 1),
+        (1, 2, B16) => of!(u16 u16 1),
+        (1, 2, B32) => of!(u16 u32 1),
+        (1, 1, B64) => of!(u8 u64 1),
+        (1, 2, B64) => of!(u16 u64 1),
+        (1, 4, B64) => of!(u32 u64 1),
+        (2, 1, B16) => of!(u8 u16 2),
+        (2, 2, B16) => of!(u16 u16 2),
+        (2, 4, B32) => of!(u32 u32 2),
+        (2, 8, B64) => of!(u64 u64 2),
+        (4, 1, B16) => of!(u8 u16 4),
+        (4, 1, B32) => of!(u8 u32 4),
+        (4, 2, B16) => of!(u16 u16 4),
+        (4, 4, B32) => of!(u32 u32 4),
+        _ => None,
+    }
+}
+
+/// How the lanes of an access lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// One lane after the other, without gaps.
+    Row,
+    /// All at one place.
+    Same,
+    /// In rows without gaps, of 16 bytes or more, with this distance from one to the next.
+    Rows(isize),
+    /// Any other way.
+    Any,
+}
+
+/// Where the lanes of an access are on the host, each place valid for it and aligned.
+pub(super) struct Found<'c> {
+    /// The first lane's place, or the one that distances are from.
+    pub(super) host: *mut u8,
+    /// How the lanes lie.
+    pub(super) lie: Lie,
+    /// Lanes of a row.
+    pub(super) lanes: usize,
+    /// With [`Lie::Any`] the distances.
+    pub(super) deltas: &'c Lanes<u32>,
+}
+
+impl Found<'_> {
+    /// Where a lane is, by the size of the access.
+    #[inline(always)]
+    fn lane(&self, i: usize, bytes: usize) -> *mut u8 {
+        let distance = match self.lie {
+            Lie::Same => 0,
+            Lie::Row => (i * bytes) as isize,
+            Lie::Rows(row) => row * (i / self.lanes) as isize + (i % self.lanes * bytes) as isize,
+            Lie::Any => self.deltas[i] as isize,
+        };
+        self.host.wrapping_offset(distance)
+    }
+
+    /// Copies the lanes, of so many bytes each, from where they are to one after the other, or with `STORE` back.
+    ///
+    /// # Safety
+    /// The places are valid for it, for all lanes; they lie in rows. So is `side`, for 32 lanes. With `WIDE` the
+    /// CPU has AVX.
+    #[inline(always)]
+    unsafe fn copy<const STORE: bool, const WIDE: bool>(&self, side: *mut u8, bytes: usize) {
+        let (size, row) = match self.lie {
+            Lie::Rows(row) => (self.lanes * bytes, row),
+            _ => return,
+        };
+        for i in 0..LANES / self.lanes {
+            let there = self.host.wrapping_offset(row * i as isize);
+            let here = side.wrapping_add(i * size);
+            let (to, from) = if STORE { (there, here) } else { (here, there) };
+            // SAFETY: a row without gaps, as promised by the caller; its bytes are a multiple of 16.
+            unsafe { access::copy_row::<WIDE>(to, from, size) };
+        }
+    }
+}
+
+/// Finds the lanes where they are known to be; the distances may be written to `own`.
+///
+/// # Safety
+/// See [`Regs`].
+#[inline(always)]
+unsafe fn find<'c>(
+    m: &'c mut Machine<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    bytes: u64,
+    mask: Mask,
+    own: &'c mut Lanes<u32>,
+) -> Option<Found<'c>> {
+    if affine::is_affine(inst.mods) {
+        // SAFETY: as promised by the caller.
+        return unsafe { affine::find(m, regs, inst, bytes, own) };
+    }
+    // SAFETY: as promised by the caller.
+    let addresses = unsafe { widened(regs, inst) };
+    let cache = &m.caches[inst.aux as usize];
+    let host = match Access::unpack(inst.mods).space {
+        Space::Shared => cache.buffer::<false>(&addresses, mask, bytes, m.spaces.shared(0)),
+        Space::Generic => cache
+            .global::<false>(&addresses, mask, bytes)
+            .or_else(|| cache.buffer::<false>(&addresses, mask, bytes, m.spaces.shared(SHARED))),
+        _ => cache.global::<false>(&addresses, mask, bytes),
+    };
+    Some(Found {
+        host: host?,
+        lie: match cache.shape {
+            Shape::Row => Lie::Row,
+            Shape::Same => Lie::Same,
+            Shape::Any => Lie::Any,
+        },
+        lanes: LANES,
+        deltas: &cache.deltas,
+    })
+}
+
+/// The addresses one by one.
+///
+/// # Safety
+/// See [`Regs`].
+#[inline(never)]
+unsafe fn addresses(m: &Machine<'_>, regs: Regs<'_>, inst: &Inst) -> Lanes<u64> {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if affine::is_affine(inst.mods) {
+            affine::addresses(m, regs, inst)
+        } else {
+            widened(regs, inst)
+        }
+    }
+}
+
+struct LoadParts<P, const N: usize>(PhantomData<P>);
+
+impl<P: Part, const N: usize> Body for LoadParts<P, N> {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const WIDE: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        let bytes = (N * P::BYTES) as u64;
+        let mut own = [0; LANES];
+        // SAFETY: as promised by the caller.
+        if let Some(found) = unsafe { find(m, regs, inst, bytes, mask, &mut own) } {
+            // SAFETY: the places are valid for reads; the destinations are of this frame and class.
+            unsafe { load_found::<P, N, WIDE>(&found, regs, inst, mask) };
+            return Flow::Next;
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let addresses = addresses(m, regs, inst);
+            load_slow(m, regs, inst, &addresses, mask)
+        }
+    }
+}
+
+/// # Safety
+/// See [`Regs`]; the places of the lanes of the mask are valid for reads, and aligned.
+#[inline(always)]
+unsafe fn load_found<P: Part, const N: usize, const WIDE: bool>(
+    found: &Found<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    mask: Mask,
+) {
+    let slots: [Slot; 4] = [inst.d, inst.b, inst.c, inst.e];
+    let mut rows = [[P::Row::default(); LANES]; N];
+    if found.lie == Lie::Same {
+        // SAFETY: one valid place for all, as promised by the caller.
+        let values = unsafe { load_lane::<P, N>(found.host) };
+        for (row, value) in rows.iter_mut().zip(values) {
+            *row = [P::widen(value); LANES];
+        }
+    } else {
+        let mut all = [[P::Memory::default(); N]; LANES];
+        match found.lie {
+            Lie::Row if mask == FULL_MASK => {
+                let bytes = LANES * N * P::BYTES;
+                // SAFETY: a row without gaps, as promised by the caller; any bytes are numbers.
+                unsafe { access::copy_row::<WIDE>(all.as_mut_ptr().cast(), found.host, bytes) };
+            }
+            Lie::Rows(_) if mask == FULL_MASK => {
+                // SAFETY: all places are valid, as promised by the caller; any bytes are numbers.
+                unsafe { found.copy::<false, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
+            }
+            _ if mask == FULL_MASK => {
+                for (i, values) in all.iter_mut().enumerate() {
+                    let host = found.lane(i, N * P::BYTES);
+                    // SAFETY: the place of this lane is valid, as promised by the caller.
+                    *values = unsafe { load_lane::<P, N>(host) };
+                }
+            }
+            _ => {
+                for i in lanes::iter(mask) {
+                    let host = found.lane(i, N * P::BYTES);
+                    // SAFETY: the same; this lane is one of the mask.
+                    all[i] = unsafe { load_lane::<P, N>(host) };
+                }
+            }
+        }
+        for (k, row) in rows.iter_mut().enumerate() {
+            for (value, all) in row.iter_mut().zip(&all) {
+                *value = P::widen(all[k]);
+            }
+        }
+    }
+    for (row, slot) in rows.into_iter().zip(slots) {
+        // SAFETY: the destinations are of this frame and class, as promised by the caller.
+        unsafe {
+            if mask == FULL_MASK {
+                P::Row::write(regs, slot, row);
+            } else {
+                P::Row::merge(regs, slot, row, mask);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The place must be valid for reads, and aligned.
+#[inline(always)]
+unsafe fn load_lane<P: Part, const N: usize>(host: *mut u8) -> [P::Memory; N] {
+    let mut values = [P::Memory::default(); N];
+    for (k, value) in values.iter_mut().enumerate() {
+        // SAFETY: a part of the place, as promised by the caller.
+        *value = unsafe { P::load(host.wrapping_add(k * P::BYTES)) };
+    }
+    values
+}
+
+struct StoreParts<P, const N: usize>(PhantomData<P>);
+
+impl<P: Part, const N: usize> Body for StoreParts<P, N> {
+    #[inline(always)]
+    unsafe fn run<const FULL: bool, const WIDE: bool>(
+        m: &mut Machine<'_>,
+        regs: Regs<'_>,
+        inst: &Inst,
+        mask: Mask,
+    ) -> Flow {
+        let bytes = (N * P::BYTES) as u64;
+        let mut own = [0; LANES];
+        // SAFETY: as promised by the caller.
+        if let Some(found) = unsafe { find(m, regs, inst, bytes, mask, &mut own) } {
+            // SAFETY: the places are valid for writes, since only a store that was allowed made the cache remember the
+            // allocation; the sources are of this frame and class.
+            unsafe { store_found::<P, N, WIDE>(&found, regs, inst, mask) };
+            return Flow::Next;
+        }
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let addresses = addresses(m, regs, inst);
+            store_slow(m, regs, inst, &addresses, mask)
+        }
+    }
+}
+
+/// # Safety
+/// See [`Regs`]; the places of the lanes of the mask are valid for writes, and aligned.
+#[inline(always)]
+unsafe fn store_found<P: Part, const N: usize, const WIDE: bool>(
+    found: &Found<'_>,
+    regs: Regs<'_>,
+    inst: &Inst,
+    mask: Mask,
+) {
+    let slots: [Slot; 4] = [inst.b, inst.d, inst.c, inst.e];
+    let mut all = [[P::Memory::default(); N]; LANES];
+    for (k, slot) in slots.into_iter().enumerate().take(N) {
+        // SAFETY: the sources are of this frame and class, as promised by the caller.
+        let row = unsafe { P::Row::read(regs, slot) };
+        for (all, value) in all.iter_mut().zip(row) {
+            all[k] = P::narrow(value);
+        }
+    }
+    if found.lie == Lie::Row && mask == FULL_MASK {
+        let bytes = LANES * N * P::BYTES;
+        // SAFETY: a row without gaps, as promised by the caller.
+        unsafe { access::copy_row::<WIDE>(found.host, all.as_ptr().cast(), bytes) };
+        return;
+    }
+    if matches!(found.lie, Lie::Rows(_)) && mask == FULL_MASK {
+        // SAFETY: all places are valid, as promised by the caller. Of lanes that store to one place the last wins, as rows are
+        // stored in order.
+        unsafe { found.copy::<true, WIDE>(all.as_mut_ptr().cast(), N * P::BYTES) };
+        return;
+    }
+    // Of lanes that store to one place the last wins.
+    for i in lanes::iter(mask) {
+        let host = found.lane(i, N * P::BYTES);
+        for (k, value) in all[i].into_iter().enumerate() {
+            // SAFETY: the place of this lane, which is one of the mask.
+            unsafe { P::store(host.wrapping_add(k * P::BYTES), value) };
+        }
+    }
+}

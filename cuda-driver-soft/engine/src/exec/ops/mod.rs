@@ -1,0 +1,69 @@
+//! What each instruction does: one file per family.
+//!
+//! | file | instructions |
+//! |---|---|
+//! | `int` | add sub mul mad mul24 mad24 div rem abs neg min max of integers |
+//! | `logic` | and or xor not cnot shl shr |
+//! | `bits` | bfe bfi bfind bmsk szext brev clz popc fns lop3 prmt shf sad dp4a dp2a copysign testp, carries |
+//! | `float` | add sub mul fma div rcp sqrt rsqrt sin cos lg2 ex2 tanh abs neg min max of f32 and f64 |
+//! | `half` | the same of f16, f16x2, bf16, bf16x2 |
+//! | `compare` | setp set selp slct |
+//! | `cvt` | cvt |
+//! | `mov` | mov, cvta, isspacep, special registers that change while they are read |
+//! | `memory` | ld ldu st |
+//! | `atomic` | atom red |
+//! | `atomic128` | atom of 128 bits |
+//! | `asynchronous` | cp.async mbarrier |
+//! | `bulk` | cp.async.bulk cp.reduce.async.bulk |
+//! | `matrix`, `product`, `wgmma` | mma wmma wgmma ldmatrix stmatrix movmatrix |
+//! | `collective` | shfl vote match redux elect activemask bar.warp |
+//! | `texture`, `surface` | tex tld4 txq istypep; suld sust sured suq |
+//! | `video` | vadd … vset4 |
+//! | `affine`, `memory::affine` | what converged warps compute once for all lanes, and the addresses that come of it |
+//! | `control` | bra and the other branches, trap; what is left to the scheduler |
+//!
+//! The meaning of an instruction is a pure function of `semantics`; here it becomes a [`Form`]: loops over the lanes,
+//! compiled for each instruction set.
+
+pub(crate) mod affine;
+pub(crate) mod asynchronous;
+pub(crate) mod atomic;
+pub(crate) mod atomic128;
+pub(crate) mod bits;
+pub(crate) mod bulk;
+pub(crate) mod collective;
+pub(crate) mod compare;
+pub(crate) mod control;
+pub(crate) mod cvt;
+pub(crate) mod float;
+pub(crate) mod half;
+pub(crate) mod int;
+pub(crate) mod logic;
+pub(crate) mod matrix;
+pub(crate) mod memory;
+pub(crate) mod mods;
+pub(crate) mod mov;
+mod product;
+mod shapes;
+mod surface;
+pub(crate) mod texture;
+pub(crate) mod video;
+mod wgmma;
+
+pub(crate) use shapes::Form;
+
+use ptx::ir::{Inst, RegClass};
+
+/// The form of an instruction that reads registers and writes registers, and does nothing else.
+///
+/// `source` and `destination` are the registers of its first source and destination, which may be wider than its types.
+pub(crate) fn form(inst: &Inst, source: RegClass, destination: RegClass) -> Option<Form> {
+    int::form(&inst.op)
+        .or_else(|| logic::form(&inst.op))
+        .or_else(|| bits::form(&inst.op))
+        .or_else(|| float::form(&inst.op))
+        .or_else(|| half::form(&inst.op))
+        .or_else(|| compare::form(inst))
+        .or_else(|| cvt::form(inst, source, destination))
+        .or_else(|| mov::form(&inst.op))
+}

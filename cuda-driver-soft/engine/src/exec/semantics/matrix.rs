@@ -1,0 +1,443 @@
+//! What `mma` computes of one row and one column: the sum of their products and an accumulator.
+//!
+//! Integers and f64 are exact, or rounded step by step. For narrower floating-point formats NVIDIA does not say what the
+//! hardware does; this is the model of sm_90 in the literature (Fasi et al.; MMA-Sim): products are exact, a group of them
+//! and the accumulator are cut to a number of bits below the greatest of them, added without error, and cut to f32, or
+//! rounded to f16. Sums that are exact in f32 are exact here as there.
+
+use super::{cvt, half};
+use ptx::ir::Rounding;
+
+/// A floating-point number as a sum takes it: `significand * 2^(exponent - bits)`, where `bits` is what the format has
+/// behind the point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Number {
+    Nan,
+    /// Negative or not.
+    Infinite(bool),
+    Finite {
+        significand: i64,
+        exponent: i32,
+        bits: u32,
+    },
+}
+
+/// Takes bits apart: a sign, `exponent_bits`, and `bits` of the significand.
+fn number(value: u32, exponent_bits: u32, bits: u32) -> Number {
+    let negative = value >> (exponent_bits + bits) & 1 != 0;
+    let most = (1 << exponent_bits) - 1;
+    let (field, fraction) = (
+        (value >> bits & most) as i32,
+        i64::from(value & ((1 << bits) - 1)),
+    );
+    if field == most as i32 {
+        return if fraction != 0 {
+            Number::Nan
+        } else {
+            Number::Infinite(negative)
+        };
+    }
+    let bias = (most >> 1) as i32;
+    let (significand, exponent) = if field == 0 {
+        (fraction, 1 - bias)
+    } else {
+        (fraction | 1 << bits, field - bias)
+    };
+    Number::Finite {
+        significand: if negative { -significand } else { significand },
+        exponent,
+        bits,
+    }
+}
+
+fn f32_number(value: f32) -> Number {
+    number(value.to_bits(), 8, 23)
+}
+
+/// Formats of the factors.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factor {
+    F16,
+    Bf16,
+    Tf32,
+    E4m3,
+    E5m2,
+}
+
+impl Factor {
+    fn number(self, bits: u32) -> Number {
+        match self {
+            Factor::F16 => number(bits & 0xffff, 5, 10),
+            Factor::Bf16 => number(bits & 0xffff, 8, 7),
+            // The low 13 bits are not looked at.
+            Factor::Tf32 => number(bits >> 13, 8, 10),
+            Factor::E5m2 => number(bits & 0xff, 5, 2),
+            // There is no infinity: only the greatest pattern is none of the numbers.
+            Factor::E4m3 => match bits & 0x7f {
+                0x7f => Number::Nan,
+                magnitude => {
+                    let (field, fraction) = (magnitude >> 3, i64::from(magnitude & 7));
+                    let (significand, exponent) = match field {
+                        0 => (fraction, -6),
+                        field => (fraction | 8, field as i32 - 7),
+                    };
+                    Number::Finite {
+                        significand: if bits & 0x80 != 0 {
+                            -significand
+                        } else {
+                            significand
+                        },
+                        exponent,
+                        bits: 3,
+                    }
+                }
+            },
+        }
+    }
+
+    /// How many products are added at once, and how many bits below the greatest exponent are kept.
+    fn group(self) -> (usize, u32) {
+        match self {
+            Factor::F16 | Factor::Bf16 => (16, 25),
+            Factor::Tf32 => (8, 25),
+            Factor::E4m3 | Factor::E5m2 => (32, 13),
+        }
+    }
+
+    /// What is kept of a sum: those of small factors have 13 bits behind the point (seen on an H200).
+    fn kept(self, sum: f32) -> f32 {
+        match self {
+            Factor::E4m3 | Factor::E5m2 => f32::from_bits(sum.to_bits() & !0x3ff),
+            _ => sum,
+        }
+    }
+}
+
+fn product(a: Number, b: Number) -> Number {
+    let is_zero = |n| matches!(n, Number::Finite { significand: 0, .. });
+    let negative = |n| match n {
+        Number::Infinite(negative) => negative,
+        Number::Finite { significand, .. } => significand < 0,
+        Number::Nan => false,
+    };
+    match (a, b) {
+        (Number::Nan, _) | (_, Number::Nan) => Number::Nan,
+        (
+            Number::Finite {
+                significand: x,
+                exponent: p,
+                bits: m,
+            },
+            Number::Finite {
+                significand: y,
+                exponent: q,
+                bits: n,
+            },
+        ) => Number::Finite {
+            significand: x * y,
+            exponent: p + q,
+            bits: m + n,
+        },
+        _ if is_zero(a) || is_zero(b) => Number::Nan,
+        // A zero with a sign does not come here.
+        _ => Number::Infinite(negative(a) != negative(b)),
+    }
+}
+
+/// The sum of some numbers, cut to `keep` bits below the greatest exponent: its significand and exponent, or what it is
+/// instead.
+fn sum(numbers: &[Number], keep: u32) -> Result<(i64, i32), f32> {
+    let mut infinite = None;
+    let mut greatest = i32::MIN;
+    for number in numbers {
+        match *number {
+            Number::Nan => return Err(nan()),
+            Number::Infinite(negative) => {
+                if *infinite.get_or_insert(negative) != negative {
+                    return Err(nan());
+                }
+            }
+            Number::Finite {
+                significand,
+                exponent,
+                ..
+            } if significand != 0 => greatest = greatest.max(exponent),
+            Number::Finite { .. } => {}
+        }
+    }
+    match infinite {
+        Some(true) => return Err(f32::NEG_INFINITY),
+        Some(false) => return Err(f32::INFINITY),
+        None => {}
+    }
+    let mut sum = 0i64;
+    for number in numbers {
+        if let Number::Finite {
+            significand,
+            exponent,
+            bits,
+        } = *number
+            && significand != 0
+        {
+            // At most 46 bits below the point are kept, so that nothing is lost before it is cut.
+            let down =
+                i64::from(bits) + i64::from(greatest) - i64::from(exponent) - i64::from(keep);
+            sum += if down <= 0 {
+                significand << -down
+            } else if down > 62 {
+                0
+            } else {
+                // Towards zero.
+                significand.signum() * (significand.abs() >> down)
+            };
+        }
+    }
+    Ok((sum, greatest.saturating_sub(keep as i32)))
+}
+
+fn nan() -> f32 {
+    f32::from_bits(0x7fff_ffff)
+}
+
+/// `significand * 2^exponent` cut to f32.
+fn cut_to_f32(significand: i64, exponent: i32) -> f32 {
+    if significand == 0 {
+        return 0.0;
+    }
+    let magnitude = significand.unsigned_abs();
+    let top = 63 - magnitude.leading_zeros() as i32;
+    let power = top + exponent;
+    if power > 127 {
+        return if significand < 0 {
+            f32::NEG_INFINITY
+        } else {
+            f32::INFINITY
+        };
+    }
+    // The lowest bit of the result, as a power of two.
+    let lowest = (power - 23).max(-149);
+    let down = lowest - exponent;
+    let kept = if down >= 64 {
+        0
+    } else if down >= 0 {
+        magnitude >> down
+    } else {
+        magnitude << -down
+    };
+    let bits = if kept >> 23 == 0 {
+        kept as u32
+    } else {
+        ((power + 127) as u32) << 23 | (kept as u32 & 0x7f_ffff)
+    };
+    f32::from_bits(bits | u32::from(significand < 0) << 31)
+}
+
+/// A row of A or a column of B, its elements taken apart once for all the sums that they are in.
+#[derive(Clone, Debug)]
+pub struct Factors {
+    format: Factor,
+    numbers: Vec<Number>,
+}
+
+impl Factors {
+    /// Elements of this format, each as the low bits of a number.
+    pub fn new(format: Factor, elements: &[u64]) -> Self {
+        let numbers = elements.iter().map(|bits| format.number(*bits as u32));
+        Factors {
+            format,
+            numbers: numbers.collect(),
+        }
+    }
+}
+
+/// How many products are added at once, at most.
+const MOST: usize = 32;
+
+/// The sum of a group of products and an accumulator.
+fn group_sum(
+    a: &[Number],
+    b: &[Number],
+    accumulator: Number,
+    keep: u32,
+) -> Result<(i64, i32), f32> {
+    let mut numbers = [accumulator; MOST + 1];
+    for (to, (a, b)) in numbers[1..].iter_mut().zip(a.iter().zip(b)) {
+        *to = product(*a, *b);
+    }
+    let count = a.len().min(b.len()).min(MOST);
+    sum(&numbers[..=count], keep)
+}
+
+/// The accumulator and the products, group by group, as f32.
+pub fn dot_f32(a: &Factors, b: &Factors, c: f32) -> f32 {
+    let format = a.format;
+    let (group, keep) = format.group();
+    let mut result = c;
+    for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
+        result = match group_sum(a, b, f32_number(result), keep) {
+            Ok((significand, exponent)) => format.kept(cut_to_f32(significand, exponent)),
+            Err(value) => value,
+        };
+    }
+    result
+}
+
+/// The same where accumulator and result are f16: rounded to nearest.
+pub fn dot_f16(a: &Factors, b: &Factors, c: u16) -> u16 {
+    let (group, keep) = a.format.group();
+    let mut result = c;
+    for (a, b) in a.numbers.chunks(group).zip(b.numbers.chunks(group)) {
+        let accumulator = Factor::F16.number(u32::from(result));
+        result = match group_sum(a, b, accumulator, keep) {
+            // A sum has fewer bits than f64.
+            Ok((significand, exponent)) => {
+                let power = f64::from_bits(((exponent.max(-1000) + 1023) as u64) << 52);
+                cvt::cvt_f16_from_f64(significand as f64 * power, Rounding::Rn, false)
+            }
+            Err(value) if value.is_nan() => 0x7fff,
+            Err(value) => half::f32_to_f16(value),
+        };
+    }
+    result
+}
+
+/// f64: one fused multiplication and addition after the other.
+pub fn dot_f64(a: &[f64], b: &[f64], c: f64) -> f64 {
+    let products = a.iter().zip(b);
+    products.fold(c, |sum, (a, b)| {
+        super::float::fma_f64(*a, *b, sum, Rounding::Rn, false)
+    })
+}
+
+/// Integers: modulo 2^32, or limited.
+pub fn dot_s32(a: &[i32], b: &[i32], c: i32, limit: bool) -> i32 {
+    let sum = a.iter().zip(b).fold(i64::from(c), |sum, (a, b)| {
+        sum + i64::from(*a) * i64::from(*b)
+    });
+    if limit {
+        sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+    } else {
+        sum as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two((first, second): (Factor, Factor), a: &[u32], b: &[u32]) -> [Factors; 2] {
+        [(first, a), (second, b)].map(|(format, elements)| {
+            let elements: Vec<u64> = elements.iter().map(|x| u64::from(*x)).collect();
+            Factors::new(format, &elements)
+        })
+    }
+
+    fn dot_f32(formats: (Factor, Factor), a: &[u32], b: &[u32], c: f32) -> f32 {
+        let [a, b] = two(formats, a, b);
+        super::dot_f32(&a, &b, c)
+    }
+
+    fn dot_f16(formats: (Factor, Factor), a: &[u32], b: &[u32], c: u16) -> u16 {
+        let [a, b] = two(formats, a, b);
+        super::dot_f16(&a, &b, c)
+    }
+
+    const TWO_F16: (Factor, Factor) = (Factor::F16, Factor::F16);
+    const TWO_BF16: (Factor, Factor) = (Factor::Bf16, Factor::Bf16);
+    const TWO_TF32: (Factor, Factor) = (Factor::Tf32, Factor::Tf32);
+    const TWO_E4M3: (Factor, Factor) = (Factor::E4m3, Factor::E4m3);
+    const TWO_E5M2: (Factor, Factor) = (Factor::E5m2, Factor::E5m2);
+
+    fn halves(values: &[f32]) -> Vec<u32> {
+        values
+            .iter()
+            .map(|v| u32::from(half::f32_to_f16(*v)))
+            .collect()
+    }
+
+    #[test]
+    fn sums_that_are_exact() {
+        let a = halves(&[1.0, 2.0, -3.0, 0.5, 1024.0, 0.0, -0.0, 65504.0]);
+        let b = halves(&[4.0, 0.25, 2.0, -8.0, 3.0, 7.0, 7.0, 1.0]);
+        let expected = 4.0 + 0.5 - 6.0 - 4.0 + 3072.0 + 65504.0 + 0.125;
+        assert_eq!(dot_f32(TWO_F16, &a, &b, 0.125), expected);
+        // Subnormal factors and results.
+        let small = vec![1; 8];
+        let ones = halves(&[1.0; 8]);
+        assert_eq!(dot_f32(TWO_F16, &small, &ones, 0.0), 8.0 * 2.0f32.powi(-24));
+        assert_eq!(dot_f16(TWO_F16, &small, &ones, 0), 8);
+        assert_eq!(
+            dot_f32(TWO_F16, &[0; 8], &ones, f32::from_bits(5)),
+            f32::from_bits(5)
+        );
+        // 0x40 is 2 in e4m3, 0x38 is 1; 0x3c is 1 in e5m2.
+        assert_eq!(
+            dot_f32(TWO_E4M3, &[0x40, 0xc0, 0x38], &[0x38, 0x38, 0x40], 0.5),
+            2.5
+        );
+        assert_eq!(dot_f32(TWO_E5M2, &[0x3c, 0x40], &[0x3c, 0x40], 1.0), 6.0);
+        assert_eq!(
+            dot_f32(TWO_TF32, &[1.5f32.to_bits()], &[2.0f32.to_bits()], -1.0),
+            2.0
+        );
+    }
+
+    #[test]
+    fn what_is_cut() {
+        // Bits more than 25 below the greatest are lost, and the sum is cut to 24.
+        let (one, tiny) = (0x3c00, 0x0001);
+        let a = [one, tiny];
+        let sum = dot_f32(TWO_F16, &a, &[one, one], 0.0);
+        assert_eq!(sum.to_bits(), 1.0f32.to_bits(), "2^-24 below 1 is cut");
+        let difference = dot_f32(TWO_F16, &[one, tiny | 0x8000], &[one, one], 0.0);
+        assert_eq!(difference, 1.0 - 2.0f32.powi(-24));
+    }
+
+    #[test]
+    fn what_is_kept_of_small_factors() {
+        // 32 times 1.875 is 60, with 7 more bits from the accumulator, of which the sum keeps 13 behind its point.
+        let a = [0x3f; 32];
+        let b = [0x38; 32];
+        let accumulator = 1.0 / 128.0 + 1.0 / 256.0 + 1.0 / 512.0;
+        let sum = dot_f32(TWO_E4M3, &a, &b, accumulator);
+        assert_eq!(sum, 60.0 + 1.0 / 128.0 + 1.0 / 256.0);
+        assert_eq!(
+            dot_f32(TWO_E4M3, &a[..1], &b[..1], accumulator),
+            1.875 + accumulator
+        );
+    }
+
+    #[test]
+    fn what_is_no_number() {
+        let (one, infinite, negative, not) = (0x3c00, 0x7c00, 0xfc00, 0x7e01);
+        let dot = |a: &[u32], b: &[u32]| dot_f32(TWO_F16, a, b, 0.0);
+        assert_eq!(dot(&[one, infinite], &[one, one]), f32::INFINITY);
+        assert_eq!(dot(&[negative], &[one]), f32::NEG_INFINITY);
+        assert_eq!(
+            dot(&[infinite, negative], &[one, one]).to_bits(),
+            0x7fff_ffff
+        );
+        assert_eq!(dot(&[infinite], &[0]).to_bits(), 0x7fff_ffff);
+        assert_eq!(dot(&[not], &[one]).to_bits(), 0x7fff_ffff);
+        assert_eq!(dot_f16(TWO_F16, &[0x7bff; 4], &[one; 4], 0), 0x7c00);
+        // Beyond f32.
+        assert_eq!(
+            dot_f32(TWO_BF16, &[0x7f7f; 2], &[0x3f80; 2], 0.0),
+            f32::INFINITY
+        );
+    }
+
+    #[test]
+    fn integers() {
+        assert_eq!(
+            dot_s32(&[1, -2, 300], &[4, 5, -6], 7, false),
+            4 - 10 - 1800 + 7
+        );
+        assert_eq!(dot_s32(&[127; 4], &[127; 4], i32::MAX, true), i32::MAX);
+        assert_eq!(
+            dot_s32(&[127; 4], &[127; 4], i32::MAX, false),
+            i32::MIN + 64515
+        );
+    }
+}

@@ -1,0 +1,274 @@
+//! Rounding: from an exact value to the nearest representable one, in every mode of PTX.
+//!
+//! Three ways, cheapest first: the host's own rounding to nearest; one step of a result that the host rounded to
+//! nearest, when the error's sign is known; and [`round_pack`], integers only, for everything else.
+
+use ptx::ir::Rounding;
+
+/// A binary floating-point format with at most 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    /// Bits of the significand, the hidden one included.
+    pub(crate) precision: u32,
+    /// Exponent of the smallest normal number.
+    pub(crate) min_exponent: i32,
+    /// Bits of the infinity; for a format without one, of the first pattern past the greatest finite number.
+    pub(crate) infinity: u64,
+    /// Position of the sign bit.
+    pub(crate) sign: u32,
+}
+
+const fn format(precision: u32, min_exponent: i32, infinity: u64, sign: u32) -> Format {
+    Format {
+        precision,
+        min_exponent,
+        infinity,
+        sign,
+    }
+}
+
+pub(crate) const E4M3: Format = format(4, -6, 0x7f, 7);
+pub(crate) const E5M2: Format = format(3, -14, 0x7c, 7);
+pub(crate) const F16: Format = format(11, -14, 0x7c00, 15);
+pub(crate) const BF16: Format = format(8, -126, 0x7f80, 15);
+pub(crate) const F32: Format = format(24, -126, 0x7f80_0000, 31);
+pub(crate) const F64: Format = format(53, -1022, 0x7ff0 << 48, 63);
+
+/// Whether the magnitude grows by one unit when the part cut off is `rest`, of which `half` is the middle.
+#[inline(always)]
+fn rounds_up(rnd: Rounding, negative: bool, odd: bool, rest: u64, half: u64) -> bool {
+    match rnd {
+        Rounding::Rn => rest > half || (rest == half && odd),
+        Rounding::Rna => rest >= half,
+        Rounding::Rm => negative && rest != 0,
+        Rounding::Rp => !negative && rest != 0,
+        // `.rs` adds its random bits before it comes here, and then cuts.
+        Rounding::Rz | Rounding::Rs => false,
+    }
+}
+
+/// Whether a result past the greatest finite number is an infinity; otherwise it is that number.
+#[inline(always)]
+fn overflows_to_infinity(rnd: Rounding, negative: bool) -> bool {
+    match rnd {
+        Rounding::Rn | Rounding::Rna => true,
+        Rounding::Rz | Rounding::Rs => false,
+        Rounding::Rm => negative,
+        Rounding::Rp => !negative,
+    }
+}
+
+/// The bits of `significand · 2^exponent`, rounded to `format`. Zero gives a zero of that sign.
+#[inline]
+pub(crate) fn round_pack(
+    format: Format,
+    negative: bool,
+    significand: u64,
+    exponent: i32,
+    rnd: Rounding,
+) -> u64 {
+    let sign = u64::from(negative) << format.sign;
+    if significand == 0 {
+        return sign;
+    }
+    let top = 63 - significand.leading_zeros() as i32;
+    let fraction_bits = format.precision as i32 - 1;
+    let normal_exponent = (exponent + top).max(format.min_exponent);
+    // The last place of the result is worth 2^(normal_exponent - fraction_bits).
+    let cut = normal_exponent - fraction_bits - exponent;
+    let magnitude = if cut <= 0 {
+        significand << -cut
+    } else if cut > 64 {
+        u64::from(rounds_up(rnd, negative, false, 1, 2))
+    } else {
+        let kept = significand.checked_shr(cut as u32).unwrap_or(0);
+        // With cut = 64 everything is cut off, and the half is bit 63.
+        let rest = significand << ((64 - cut) as u32 % 64);
+        let rest = if cut == 64 { significand } else { rest };
+        kept + u64::from(rounds_up(rnd, negative, kept & 1 != 0, rest, 1 << 63))
+    };
+    // The hidden bit adds the last 1 to the exponent field; so does a carry out of the significand.
+    let field = (normal_exponent - format.min_exponent) as u64;
+    let packed = (field << fraction_bits).saturating_add(magnitude);
+    if packed < format.infinity {
+        sign | packed
+    } else {
+        sign | (format.infinity - u64::from(!overflows_to_infinity(rnd, negative)))
+    }
+}
+
+/// As [`round_pack`], from a significand of up to 128 bits.
+#[inline]
+pub(crate) fn round_pack_128(
+    format: Format,
+    negative: bool,
+    significand: u128,
+    exponent: i32,
+    rnd: Rounding,
+) -> u64 {
+    let cut = 64 - (significand.leading_zeros() as i32).min(64);
+    let sticky = u64::from(significand & ((1u128 << cut) - 1) != 0);
+    // 64 bits hold more than the format needs, so the bits cut off here only matter as being there at all.
+    round_pack(
+        format,
+        negative,
+        (significand >> cut) as u64 | sticky,
+        exponent + cut,
+        rnd,
+    )
+}
+
+/// A finite number as sign, significand and exponent: `(-1)^sign · significand · 2^exponent`.
+#[inline(always)]
+pub(crate) fn unpack_f64(a: f64) -> (bool, u64, i32) {
+    let bits = a.to_bits();
+    let field = (bits >> 52 & 0x7ff) as i32;
+    let fraction = bits & ((1 << 52) - 1);
+    if field == 0 {
+        (a.is_sign_negative(), fraction, -1074)
+    } else {
+        (bits >> 63 != 0, fraction | 1 << 52, field - 1075)
+    }
+}
+
+/// `x + e` rounded to odd, where `x` is the sum of two numbers rounded to nearest and `e` what that lost: the result is
+/// exact, or the one of the two neighbours whose last bit is 1. Rounding it again to at least two bits less gives what
+/// rounding the exact sum at once would give, in any mode.
+#[inline(always)]
+pub(crate) fn to_odd(x: f64, e: f64) -> f64 {
+    let bits = x.to_bits();
+    // False for the NaN that an infinite sum leaves in `e`.
+    let inexact = (e > 0.0) | (e < 0.0);
+    let outwards = (e > 0.0) == (x > 0.0);
+    let odd = if outwards {
+        bits | 1
+    } else {
+        bits.wrapping_sub(1) | 1
+    };
+    f64::from_bits(if inexact & (bits & 1 == 0) { odd } else { bits })
+}
+
+/// What `sum`, which is `a + b` rounded to nearest, lost; exact where `sum` is finite.
+#[inline(always)]
+pub(crate) fn sum_error(a: f64, b: f64, sum: f64) -> f64 {
+    // Knuth's two-sum: needs no order of magnitude, so it needs no branch.
+    let b_part = sum - a;
+    (a - (sum - b_part)) + (b - b_part)
+}
+
+/// `a + b` rounded to odd. For operands whose sum cannot overflow.
+#[inline(always)]
+pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    to_odd(sum, sum_error(a, b, sum))
+}
+
+/// The next number below one that is neither a NaN nor the negative infinity.
+#[inline(always)]
+fn step_down(a: f32) -> f32 {
+    let bits = a.to_bits();
+    let negative = bits.wrapping_add(1);
+    let positive = bits.wrapping_sub(1);
+    let down = if bits >> 31 != 0 { negative } else { positive };
+    f32::from_bits(if a == 0.0 { 0x8000_0001 } else { down })
+}
+
+/// An `.f32` from an exact (or rounded to odd) `.f64`.
+#[inline(always)]
+pub(crate) fn round_f32(x: f64, rnd: Rounding) -> f32 {
+    let nearest = x as f32;
+    let back = f64::from(nearest);
+    match rnd {
+        Rounding::Rn => nearest,
+        Rounding::Rz | Rounding::Rs => {
+            if back.abs() > x.abs() {
+                f32::from_bits(nearest.to_bits().wrapping_sub(1))
+            } else {
+                nearest
+            }
+        }
+        Rounding::Rm => {
+            if back > x {
+                step_down(nearest)
+            } else {
+                nearest
+            }
+        }
+        Rounding::Rp => {
+            if back < x {
+                -step_down(-nearest)
+            } else {
+                nearest
+            }
+        }
+        // A tie has one bit more than f32: the exact midpoint of two neighbours, of which to-nearest took the even one.
+        Rounding::Rna => {
+            let away = f32::from_bits(nearest.to_bits().wrapping_add(1));
+            if back.abs() < x.abs() && f64::from(away) - x == x - back {
+                away
+            } else {
+                nearest
+            }
+        }
+    }
+}
+
+/// An `.f32` rounded to odd: from it, `.f16` and `.bf16` are rounded as if from `x` itself.
+#[inline(always)]
+pub(crate) fn round_f32_to_odd(x: f64) -> f32 {
+    let nearest = x as f32;
+    let back = f64::from(nearest);
+    let bits = nearest.to_bits();
+    let bits = if back.abs() > x.abs() {
+        bits.wrapping_sub(1)
+    } else {
+        bits
+    };
+    // NaN differs from itself, and stays a NaN with its last bit set.
+    f32::from_bits(if back != x { bits | 1 } else { bits })
+}
+
+/// The bits in `format` of a number that is no NaN.
+#[inline]
+pub(crate) fn round_f64(format: Format, x: f64, rnd: Rounding) -> u64 {
+    if x.is_infinite() {
+        return u64::from(x < 0.0) << format.sign | format.infinity;
+    }
+    let (negative, significand, exponent) = unpack_f64(x);
+    round_pack(format, negative, significand, exponent, rnd)
+}
+
+/// The nearest integral number in the direction of the mode, with the sign of `a` where it is zero.
+/// Written out because the baseline CPU has no instruction for it.
+macro_rules! integral {
+    ($name:ident $t:ident $limit:literal) => {
+        #[inline(always)]
+        pub(crate) fn $name(a: $t, rnd: Rounding) -> $t {
+            // Up here every number is integral; down there the sum is rounded where the units are.
+            const LIMIT: $t = $limit;
+            let magnitude = a.abs();
+            let nearest = (magnitude + LIMIT) - LIMIT;
+            let nearest = if magnitude < LIMIT {
+                nearest
+            } else {
+                magnitude
+            };
+            let negative = a.is_sign_negative();
+            let (up, down) = (nearest < magnitude, nearest > magnitude);
+            let result = match rnd {
+                Rounding::Rn | Rounding::Rna | Rounding::Rs => nearest,
+                Rounding::Rz => nearest - (down as u8 as $t),
+                Rounding::Rm => {
+                    nearest + ((up & negative) as u8 as $t) - ((down & !negative) as u8 as $t)
+                }
+                Rounding::Rp => {
+                    nearest + ((up & !negative) as u8 as $t) - ((down & negative) as u8 as $t)
+                }
+            };
+            result.copysign(a)
+        }
+    };
+}
+
+integral!(integral_f32 f32 8_388_608.0);
+integral!(integral_f64 f64 4_503_599_627_370_496.0);

@@ -1,0 +1,18 @@
+//! The referees: `rustc_apfloat` for IEEE operations, wide integers for the others, and values recorded on a GPU.
+
+mod affine;
+mod approx;
+mod bits;
+mod cvt;
+mod float;
+mod half;
+mod int;
+mod lanes;
+mod random;
+mod video;
+
+use ptx::ir::Rounding;
+use random::Random;
+
+/// The rounding modes of arithmetic.
+const MODES: [Rounding; 4] = [Rounding::Rn, Rounding::Rz, Rounding::Rm, Rounding::Rp];

@@ -1,0 +1,208 @@
+//! The 128 bytes of a tensor map, in this driver's own layout.
+//!
+//! `cuTensorMapEncode…` writes it, tensor copies of kernels read it, and `tensormap.replace` changes single fields of it in
+//! place. Programs must not look inside. All numbers are little-endian; dimension 0 is the innermost one.
+//!
+//! | offset | bytes | field |
+//! | --- | --- | --- |
+//! | 0 | 8 | address of the tensor |
+//! | 8 | 1 | number of dimensions, 1 to 5 |
+//! | 9 | 1 | element type, as `CUtensorMapDataType` |
+//! | 10 | 1 | interleave, as `CUtensorMapInterleave` |
+//! | 11 | 1 | swizzle, as `CUtensorMapSwizzle` |
+//! | 12 | 1 | L2 promotion, which nothing here looks at |
+//! | 13 | 1 | fill of elements out of bounds, as `CUtensorMapFloatOOBfill` |
+//! | 14 | 1 | [`Mode`] |
+//! | 15 | 1 | [`TAG`] |
+//! | 16 | 5 × 4 | elements of each dimension, less 1 |
+//! | 36 | 4 | zero |
+//! | 40 | 4 × 8 | bytes from an element to the next in dimensions 1 to 4 |
+//! | 72 | 5 × 2 | elements of the box in each dimension, 1 to 256 ([`Mode::Tiled`]) |
+//! | 82 | 3 × 2 | lower corner of the pixel box, signed: W, H, D ([`Mode::Im2col`], W alone in the wide modes) |
+//! | 88 | 3 × 2 | upper corner of the pixel box, in the same way |
+//! | 94 | 2 | channels of a pixel |
+//! | 96 | 2 | pixels of a column |
+//! | 98 | 5 | element stride of each dimension, 1 to 8 |
+//! | 103 | 25 | zero |
+
+/// Marks 128 bytes that were encoded here: others are junk, not a map.
+const TAG: u8 = 0xC5;
+/// Bytes of a map.
+pub const BYTES: usize = 128;
+
+/// How coordinates name elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// A box of a tensor.
+    #[default]
+    Tiled = 0,
+    /// Columns of pixels.
+    Im2col = 1,
+    /// Columns of pixels along W alone.
+    Im2colWide = 2,
+    /// The same, of 128 pixels.
+    Im2colWide128 = 3,
+}
+
+/// What a tensor map says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TensorMap {
+    pub address: u64,
+    pub rank: u8,
+    /// As `CUtensorMapDataType`; `.elemtype` of PTX's `tensormap.replace` is numbered in another way.
+    pub data_type: u8,
+    pub interleave: u8,
+    pub swizzle: u8,
+    pub l2_promotion: u8,
+    pub fill: u8,
+    pub mode: Mode,
+    /// Elements, of the first `rank` dimensions.
+    pub dims: [u64; 5],
+    pub element_strides: [u8; 5],
+    /// Bytes, of dimensions 1 to 4; dimension 0 is dense.
+    pub strides: [u64; 4],
+    pub boxes: [u16; 5],
+    /// W, H, D.
+    pub lower: [i16; 3],
+    pub upper: [i16; 3],
+    pub channels: u16,
+    pub pixels: u16,
+}
+
+impl TensorMap {
+    /// The 128 bytes.
+    pub fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+        put(0, &self.address.to_le_bytes());
+        put(
+            8,
+            &[
+                self.rank,
+                self.data_type,
+                self.interleave,
+                self.swizzle,
+                self.l2_promotion,
+                self.fill,
+                self.mode as u8,
+                TAG,
+            ],
+        );
+        for (i, dim) in self.dims.iter().enumerate() {
+            put(16 + 4 * i, &(dim.wrapping_sub(1) as u32).to_le_bytes());
+        }
+        put(98, &self.element_strides);
+        for (i, stride) in self.strides.iter().enumerate() {
+            put(40 + 8 * i, &stride.to_le_bytes());
+        }
+        for (i, elements) in self.boxes.iter().enumerate() {
+            put(72 + 2 * i, &elements.to_le_bytes());
+        }
+        for i in 0..3 {
+            put(82 + 2 * i, &self.lower[i].to_le_bytes());
+            put(88 + 2 * i, &self.upper[i].to_le_bytes());
+        }
+        put(94, &self.channels.to_le_bytes());
+        put(96, &self.pixels.to_le_bytes());
+        bytes
+    }
+
+    /// What 128 bytes say; `None` if they were not encoded here, or a field was replaced by what is no value of it.
+    pub fn decode(bytes: &[u8; BYTES]) -> Option<Self> {
+        let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let i16_at = |at: usize| u16_at(at) as i16;
+        let u32_at = |at: usize| u64::from(u16_at(at)) | u64::from(u16_at(at + 2)) << 16;
+        let u64_at = |at: usize| u32_at(at) | u32_at(at + 4) << 32;
+        let rank = bytes[8];
+        let mode = match bytes[14] {
+            0 => Mode::Tiled,
+            1 => Mode::Im2col,
+            2 => Mode::Im2colWide,
+            3 => Mode::Im2colWide128,
+            _ => return None,
+        };
+        let known = (1..=5).contains(&rank)
+            && bytes[9] <= 15
+            && bytes[10] <= 2
+            && bytes[11] <= 6
+            && bytes[12] <= 3
+            && bytes[13] <= 1;
+        if bytes[15] != TAG || !known {
+            return None;
+        }
+        Some(TensorMap {
+            address: u64_at(0),
+            rank,
+            data_type: bytes[9],
+            interleave: bytes[10],
+            swizzle: bytes[11],
+            l2_promotion: bytes[12],
+            fill: bytes[13],
+            mode,
+            dims: std::array::from_fn(|i| u32_at(16 + 4 * i) + 1),
+            element_strides: std::array::from_fn(|i| bytes[98 + i]),
+            strides: std::array::from_fn(|i| u64_at(40 + 8 * i)),
+            boxes: std::array::from_fn(|i| u16_at(72 + 2 * i)),
+            lower: std::array::from_fn(|i| i16_at(82 + 2 * i)),
+            upper: std::array::from_fn(|i| i16_at(88 + 2 * i)),
+            channels: u16_at(94),
+            pixels: u16_at(96),
+        })
+    }
+}
+
+/// Bytes of one element of a `CUtensorMapDataType` in a dense row; of the packed types, whose elements are 4 or 6 bits wide,
+/// `None`.
+pub fn element_bytes(data_type: u8) -> Option<u64> {
+    match data_type {
+        0 => Some(1),
+        1 | 6 | 9 => Some(2),
+        2 | 3 | 7 | 10..=12 => Some(4),
+        4 | 5 | 8 => Some(8),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_encoded_is_decoded_and_junk_is_not() {
+        let map = TensorMap {
+            address: 0x2000_1234_5670,
+            rank: 5,
+            data_type: 12,
+            interleave: 2,
+            swizzle: 6,
+            l2_promotion: 3,
+            fill: 1,
+            mode: Mode::Im2col,
+            dims: [1 << 32, 1, 2, 0x1234_5678, 7],
+            element_strides: [1, 2, 3, 4, 8],
+            strides: [16, 32, (1 << 40) - 16, 48],
+            boxes: [256, 1, 2, 3, 255],
+            lower: [-32768, -1, 15],
+            upper: [32767, -128, -16],
+            channels: 256,
+            pixels: 1024,
+        };
+        assert_eq!(TensorMap::decode(&map.encode()), Some(map));
+        assert_eq!(TensorMap::decode(&[0; BYTES]), None);
+        assert_eq!(TensorMap::decode(&[0x5A; BYTES]), None);
+        for (at, value) in [
+            (8, 0),
+            (8, 6),
+            (9, 16),
+            (10, 3),
+            (11, 7),
+            (13, 2),
+            (14, 4),
+            (15, 0),
+        ] {
+            let mut bytes = map.encode();
+            bytes[at] = value;
+            assert_eq!(TensorMap::decode(&bytes), None, "byte {at} = {value}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Direct writes to the program's standard output and standard error.
+//!
+//! `std::io::stdout()` and `stderr()` take locks that the program shares. A thread of the program that holds one while it
+//! waits for the device would deadlock with a kernel that prints.
+
+use std::fs::File;
+use std::io::Write;
+use std::mem::ManuallyDrop;
+
+/// A standard stream of the process.
+#[derive(Clone, Copy, Debug)]
+pub enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// Writes all of the text, and ignores a stream that is closed.
+pub fn write(stream: Stream, text: &[u8]) {
+    if let Some(mut file) = file(stream) {
+        let _ = file.write_all(text);
+    }
+}
+
+#[cfg(unix)]
+fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
+    use std::os::fd::FromRawFd;
+    let descriptor = match stream {
+        Stream::Output => libc::STDOUT_FILENO,
+        Stream::Error => libc::STDERR_FILENO,
+    };
+    // SAFETY: the process owns this descriptor, and `ManuallyDrop` never closes it.
+    Some(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
+}
+
+#[cfg(windows)]
+fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
+    use std::os::windows::io::{AsRawHandle, FromRawHandle};
+    let handle = match stream {
+        Stream::Output => std::io::stdout().as_raw_handle(),
+        Stream::Error => std::io::stderr().as_raw_handle(),
+    };
+    // SAFETY: the process owns this handle, and `ManuallyDrop` never closes it.
+    (!handle.is_null()).then(|| ManuallyDrop::new(unsafe { File::from_raw_handle(handle) }))
+}

@@ -1,0 +1,314 @@
+//! `call`: direct, or through a register with a prototype or a list of targets.
+
+use super::operands::{constant, fits};
+use super::*;
+use crate::ast::Operand as Source;
+use crate::ir::{CallSlot, Callee};
+use crate::module::alignment;
+use std::ops::Range;
+
+impl Walker<'_> {
+    /// A verifying walk notes that this function is needed.
+    pub(super) fn note_called(&mut self, id: FuncId) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.uses.functions.insert(id);
+        }
+    }
+
+    pub(super) fn call(&mut self, inst: &Inst, operands: &[Source], uni: bool) {
+        let unit = self.unit;
+        let list = |operand: &Source| match operand.kind {
+            OperandKind::List(span) => Some(unit.ast.operands.get(span.range()).unwrap_or(&[])),
+            _ => None,
+        };
+        let mut rest = operands;
+        let mut rets: &[Source] = &[];
+        if let Some((first, others)) = rest.split_first()
+            && let Some(found) = list(first)
+        {
+            (rets, rest) = (found, others);
+        }
+        let callee = match rest.split_first() {
+            Some((
+                Source {
+                    kind: OperandKind::Name(name, Selector::None),
+                    pos,
+                },
+                others,
+            )) => {
+                rest = others;
+                (*name, *pos)
+            }
+            _ => {
+                self.faults.mismatch = true;
+                return self.note_unknown(operands);
+            }
+        };
+        let mut args: &[Source] = &[];
+        if let Some((first, others)) = rest.split_first()
+            && let Some(found) = list(first)
+        {
+            (args, rest) = (found, others);
+        }
+        let proto = match rest {
+            [] => None,
+            [
+                Source {
+                    kind: OperandKind::Name(name, Selector::None),
+                    pos,
+                },
+            ] => Some((*name, *pos)),
+            _ => {
+                self.faults.mismatch = true;
+                return;
+            }
+        };
+        self.call_parts(inst, rets, callee, args, proto, uni);
+    }
+
+    fn call_parts(
+        &mut self,
+        inst: &Inst,
+        rets: &[Source],
+        (callee, pos): (Name, Pos),
+        args: &[Source],
+        proto: Option<(Name, Pos)>,
+        uni: bool,
+    ) {
+        let unit = self.unit;
+        if let Some((name, pos)) = proto.filter(|(name, _)| self.resolve(*name).is_none()) {
+            self.unknown(name, pos);
+        }
+        let (callee, returns, params): (Callee, Range<u32>, Range<u32>) = match self.resolve(callee)
+        {
+            Some(Symbol::Function(id)) => {
+                self.note_called(id);
+                let Some(signature) = unit.functions.get(id.0 as usize) else {
+                    return;
+                };
+                if signature.entry {
+                    let message = "Illegal call target, device function expected";
+                    return self.say(pos, message.to_owned());
+                }
+                (
+                    Callee::Direct(id),
+                    signature.returns.clone(),
+                    signature.params.clone(),
+                )
+            }
+            Some(Symbol::Reg { first, ty, vec: 1 }) => {
+                self.faults.mismatch |= !fits(Type::U64, ty, false) && !fits(Type::U32, ty, false);
+                self.srcs.push(Operand::Reg(Reg(first)));
+                let Some((name, pos)) = proto else {
+                    return self.refuse(inst.pos, "Label expected for argument 0");
+                };
+                match self.resolve(name) {
+                    Some(Symbol::Prototype(index)) => {
+                        let Some(prototype) = unit.ast.prototypes.get(index as usize) else {
+                            return;
+                        };
+                        let callee = Callee::Indirect { targets: None };
+                        (callee, prototype.returns.clone(), prototype.params.clone())
+                    }
+                    Some(Symbol::Targets {
+                        calls: true,
+                        start,
+                        len,
+                    }) => {
+                        let Some(found) = self.call_targets(Span { start, len }) else {
+                            return;
+                        };
+                        found
+                    }
+                    Some(Symbol::Variable { .. }) => {
+                        let message =
+                            "A jump table in memory as list of call targets is not supported";
+                        return self.say(pos, message.to_owned());
+                    }
+                    None => return self.unknown(name, pos),
+                    Some(_) => {
+                        let message = format!(
+                            "Prototype or list of targets expected, not '{}'",
+                            self.text(name)
+                        );
+                        return self.say(pos, message);
+                    }
+                }
+            }
+            Some(_) => {
+                let message = format!("Call to '{}' requires call prototype", self.text(callee));
+                return self.say(pos, message);
+            }
+            None => {
+                self.say(
+                    pos,
+                    format!("Call to '{}' requires call prototype", self.text(callee)),
+                );
+                self.unknown.push((callee, pos));
+                return;
+            }
+        };
+        let rets = self.slots(inst, unit.vars(&returns), rets, true);
+        let args = self.slots(inst, unit.vars(&params), args, false);
+        self.emit(
+            inst,
+            Op::Call {
+                callee,
+                args,
+                rets,
+                uni,
+            },
+        );
+    }
+
+    /// The functions of a `.calltargets`, and the parameters of the first.
+    fn call_targets(&mut self, span: Span) -> Option<(Callee, Range<u32>, Range<u32>)> {
+        let unit = self.unit;
+        let mut targets = Vec::new();
+        let mut shape = None;
+        for target in unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+            let OperandKind::Name(name, _) = target.kind else {
+                continue;
+            };
+            match self.resolve(name) {
+                Some(Symbol::Function(id)) => {
+                    self.note_called(id);
+                    targets.push(id);
+                    let signature = unit.functions.get(id.0 as usize)?;
+                    let found = (signature.returns.clone(), signature.params.clone());
+                    let (returns, params) = shape.get_or_insert(found.clone());
+                    if found.0.len() != returns.len() || found.1.len() != params.len() {
+                        self.say(target.pos, "Call has wrong number of parameters".to_owned());
+                    }
+                }
+                _ => self.unknown(name, target.pos),
+            }
+        }
+        let (returns, params) = shape?;
+        Some((
+            Callee::Indirect {
+                targets: Some(targets),
+            },
+            returns,
+            params,
+        ))
+    }
+
+    /// Actual parameters against formal ones.
+    fn slots(
+        &mut self,
+        inst: &Inst,
+        formals: &[Var],
+        actuals: &[Source],
+        results: bool,
+    ) -> Vec<CallSlot> {
+        if formals.len() != actuals.len() {
+            self.say(inst.pos, "Call has wrong number of parameters".to_owned());
+            self.note_unknown(actuals);
+            return Vec::new();
+        }
+        let mut slots = Vec::with_capacity(actuals.len());
+        for (formal, actual) in formals.iter().zip(actuals) {
+            if let Some(slot) = self.slot(inst, formal, actual, results) {
+                slots.push(slot);
+            }
+        }
+        slots
+    }
+
+    /// One actual parameter against its formal one.
+    fn slot(
+        &mut self,
+        inst: &Inst,
+        formal: &Var,
+        actual: &Source,
+        result: bool,
+    ) -> Option<CallSlot> {
+        let DeclType::Scalar(ty) = formal.ty else {
+            self.faults.mismatch = true;
+            return None;
+        };
+        let array = !formal.dims.is_empty();
+        let (fits, slot) = match actual.kind {
+            OperandKind::Name(name, selector) => match self.resolve(name) {
+                Some(
+                    Symbol::Frame {
+                        kind: FrameKind::Local,
+                        ..
+                    }
+                    | Symbol::Variable { .. },
+                ) => {
+                    let message = format!(
+                        "Call argument '{}' has illegal state space",
+                        self.text(name)
+                    );
+                    self.say(inst.pos, message);
+                    return None;
+                }
+                Some(Symbol::Frame { offset, decl, .. }) => {
+                    self.memory_slot(inst, formal, offset, decl)?
+                }
+                Some(Symbol::Reg { .. }) => {
+                    let (reg, reg_ty) = self.register(name, selector, actual.pos)?;
+                    (
+                        !array && fits(ty, reg_ty, false),
+                        CallSlot::Value(Operand::Reg(reg)),
+                    )
+                }
+                Some(_) => {
+                    self.faults.mismatch = true;
+                    return None;
+                }
+                None => {
+                    self.unknown(name, actual.pos);
+                    return None;
+                }
+            },
+            OperandKind::Sink if result => {
+                (true, CallSlot::Value(Operand::Reg(self.new_register(ty))))
+            }
+            kind if !result => match constant(kind, ty) {
+                Some(bits) => (!array, CallSlot::Value(Operand::Imm(bits))),
+                None => (false, CallSlot::Value(Operand::Imm(0))),
+            },
+            _ => (false, CallSlot::Value(Operand::Imm(0))),
+        };
+        if !fits {
+            let text = self.text(formal.name);
+            let message = format!("Type of argument does not match formal parameter '{text}'");
+            self.say(inst.pos, message);
+        }
+        Some(slot)
+    }
+
+    /// A `.param` variable as actual parameter, and whether its type is right.
+    fn memory_slot(
+        &mut self,
+        inst: &Inst,
+        formal: &Var,
+        offset: u32,
+        decl: u32,
+    ) -> Option<(bool, CallSlot)> {
+        let actual = self.unit.ast.vars.get(decl as usize)?;
+        let size = actual.size().unwrap_or(0);
+        let open = formal.dims.contains(&None);
+        let fits = match (formal.ty, actual.ty) {
+            (DeclType::Scalar(a), DeclType::Scalar(b)) if formal.dims.is_empty() => {
+                actual.dims.is_empty() && fits(a, b, false)
+            }
+            _ => !actual.dims.is_empty() && (open || formal.size() == Some(size)),
+        };
+        if fits && !formal.dims.is_empty() && alignment(formal) != alignment(actual) {
+            let text = self.text(formal.name);
+            let message = format!("Alignment of argument does not match formal parameter '{text}'");
+            self.say(inst.pos, message);
+        }
+        Some((
+            fits,
+            CallSlot::Frame {
+                offset,
+                size: size as u32,
+            },
+        ))
+    }
+}

@@ -1,0 +1,209 @@
+//! Initial values of variables: nested lists of constants and addresses to bytes and relocations.
+
+use super::Global;
+use crate::ast::*;
+use crate::ir::{Reloc, RelocTarget, Space, Type, VarId};
+use crate::names::{FastMap, Name};
+use crate::symbols::Symbol;
+
+/// An initial value.
+pub(super) struct Value {
+    pub(super) size: u64,
+    /// As far as it was given; the rest of the variable is zero.
+    pub(super) bytes: Vec<u8>,
+    pub(super) relocs: Vec<Reloc>,
+}
+
+type Error = (Pos, String);
+
+struct Filler<'a> {
+    ast: &'a Ast,
+    globals: &'a FastMap<Name, Global>,
+    space_of: &'a dyn Fn(VarId) -> Space,
+    ty: DeclType,
+    /// Sizes of the dimensions, the vector last, and the bytes that one step in each is.
+    dims: Vec<(u64, u64)>,
+    nodes: std::slice::Iter<'a, Init>,
+    bytes: Vec<u8>,
+    relocs: Vec<Reloc>,
+}
+
+/// The bytes of a variable with the given initial value.
+pub(super) fn value(
+    ast: &Ast,
+    globals: &FastMap<Name, Global>,
+    space_of: &dyn Fn(VarId) -> Space,
+    var: &Var,
+    nodes: &[Init],
+) -> Result<Value, Error> {
+    let Some(first) = nodes.first() else {
+        return Err((var.pos, mismatch()));
+    };
+    let mut dims: Vec<u64> = var.dims.iter().map(|d| d.unwrap_or(0)).collect();
+    // `a[] = {…}`: as many as there are.
+    if var.dims.first() == Some(&None) {
+        dims[0] = outer_count(nodes);
+    }
+    if var.vec > 1 {
+        dims.push(u64::from(var.vec));
+    }
+    let mut steps = Vec::new();
+    let mut step = u64::from(var.ty.size());
+    for &dim in dims.iter().rev() {
+        steps.push((dim, step));
+        step = step
+            .checked_mul(dim)
+            .filter(|s| *s <= i64::MAX as u64)
+            .ok_or((var.pos, "Variable is too large".to_owned()))?;
+    }
+    steps.reverse();
+    let size = step;
+    let scalar = steps.is_empty();
+    if scalar != (first.kind != InitKind::Open) {
+        return Err((first.pos, mismatch()));
+    }
+    let mut filler = Filler {
+        ast,
+        globals,
+        space_of,
+        ty: var.ty,
+        dims: steps,
+        nodes: nodes.iter(),
+        bytes: Vec::new(),
+        relocs: Vec::new(),
+    };
+    if let Some(init) = filler.nodes.next() {
+        filler.fill(init, 0, 0)?;
+    }
+    Ok(Value {
+        size,
+        bytes: filler.bytes,
+        relocs: filler.relocs,
+    })
+}
+
+fn mismatch() -> String {
+    "Initial value type mismatch".to_owned()
+}
+
+/// Number of elements of the outermost list.
+fn outer_count(nodes: &[Init]) -> u64 {
+    let mut depth = 0;
+    let mut count = 0;
+    for node in nodes {
+        match node.kind {
+            InitKind::Open => {
+                count += u64::from(depth == 1);
+                depth += 1;
+            }
+            InitKind::Close => depth -= 1,
+            _ => count += u64::from(depth == 1),
+        }
+    }
+    count
+}
+
+impl Filler<'_> {
+    fn fill(&mut self, init: &Init, depth: usize, offset: u64) -> Result<(), Error> {
+        let Some(&(count, step)) = self.dims.get(depth) else {
+            return self.scalar(init, offset);
+        };
+        if init.kind != InitKind::Open {
+            // A list that is flat where the array has more dimensions.
+            let message = if depth > 0 {
+                "Greater number of elements in array initializer".to_owned()
+            } else {
+                mismatch()
+            };
+            return Err((init.pos, message));
+        }
+        let mut index = 0;
+        while let Some(node) = self.nodes.next() {
+            if node.kind == InitKind::Close {
+                break;
+            }
+            if index >= count {
+                return Err((
+                    node.pos,
+                    "Greater number of elements in array initializer".to_owned(),
+                ));
+            }
+            self.fill(node, depth + 1, offset + index * step)?;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let start = offset as usize;
+        if self.bytes.len() < start + bytes.len() {
+            self.bytes.resize(start + bytes.len(), 0);
+        }
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn scalar(&mut self, init: &Init, offset: u64) -> Result<(), Error> {
+        let DeclType::Scalar(ty) = self.ty else {
+            return Err((init.pos, mismatch()));
+        };
+        let size = ty.size() as usize;
+        match init.kind {
+            InitKind::Int(bits) if !ty.is_float() => {
+                self.put(offset, &u128::from(bits).to_le_bytes()[..size])
+            }
+            InitKind::F32(bits) if matches!(ty, Type::F32 | Type::B32) => {
+                self.put(offset, &bits.to_le_bytes())
+            }
+            InitKind::F32(bits) if ty == Type::F64 => {
+                self.put(offset, &f64::from(f32::from_bits(bits)).to_le_bytes());
+            }
+            InitKind::F64(bits) if matches!(ty, Type::F64 | Type::B64) => {
+                self.put(offset, &bits.to_le_bytes())
+            }
+            InitKind::F64(bits) if ty == Type::F32 => {
+                self.put(offset, &(f64::from_bits(bits) as f32).to_le_bytes())
+            }
+            InitKind::Address {
+                name,
+                offset: addend,
+                generic,
+                mask,
+            } => {
+                let text = self.ast.names.text(name);
+                let target = match self.globals.get(&name).map(|g| g.symbol) {
+                    Some(Symbol::Variable { var, .. }) => {
+                        if !matches!((self.space_of)(var), Space::Global | Space::Const) {
+                            let message = "Variable used as initial value not in .global or .const state space";
+                            return Err((init.pos, message.to_owned()));
+                        }
+                        RelocTarget::Variable(var)
+                    }
+                    Some(Symbol::Function(id)) => RelocTarget::Function(id),
+                    _ => return Err((init.pos, format!("Invalid initial value symbol '{text}'"))),
+                };
+                let width = if mask.is_some() { 1 } else { size.min(8) as u8 };
+                let fits = match mask {
+                    Some(_) => !ty.is_float(),
+                    None => matches!(
+                        ty,
+                        Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
+                    ),
+                };
+                if !fits {
+                    return Err((init.pos, mismatch()));
+                }
+                self.put(offset, &[0; 16][..size]);
+                self.relocs.push(Reloc {
+                    offset,
+                    width,
+                    target,
+                    addend,
+                    generic,
+                    shift: mask.unwrap_or(0),
+                });
+            }
+            _ => return Err((init.pos, mismatch())),
+        }
+        Ok(())
+    }
+}

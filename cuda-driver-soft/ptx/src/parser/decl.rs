@@ -1,0 +1,354 @@
+//! Variable, register and parameter declarations, and initial values.
+
+use super::{Parser, Result, expr::Value};
+use crate::ast::*;
+use crate::diagnostics::Severity;
+use crate::ir::{Linkage, Opaque, Type};
+use crate::lexer::Kind;
+use crate::names::Name;
+use std::ops::Range;
+
+/// Initial values nest no deeper than this.
+const DEEPEST: u32 = 32;
+
+/// The type that a declaration names.
+fn decl_type(text: &[u8]) -> Option<DeclType> {
+    use Type::*;
+    Some(DeclType::Scalar(match text {
+        b".pred" => Pred,
+        b".b8" => B8,
+        b".b16" => B16,
+        b".b32" => B32,
+        b".b64" => B64,
+        b".b128" => B128,
+        b".u8" => U8,
+        b".u16" => U16,
+        b".u32" => U32,
+        b".u64" => U64,
+        b".s8" => S8,
+        b".s16" => S16,
+        b".s32" => S32,
+        b".s64" => S64,
+        b".f16" => F16,
+        b".f16x2" => F16x2,
+        b".f32" => F32,
+        b".f64" => F64,
+        b".texref" => return Some(DeclType::Opaque(Opaque::Texture)),
+        b".surfref" => return Some(DeclType::Opaque(Opaque::Surface)),
+        b".samplerref" => return Some(DeclType::Opaque(Opaque::Sampler)),
+        _ => return None,
+    }))
+}
+
+impl Parser<'_> {
+    /// The state space that a declaration starts with, if the current token is one.
+    pub(super) fn decl_space(&self) -> Option<DeclSpace> {
+        if self.token().kind != Kind::Dot {
+            return None;
+        }
+        Some(match self.word() {
+            b".reg" => DeclSpace::Reg,
+            b".global" => DeclSpace::Global,
+            b".const" => DeclSpace::Const,
+            b".shared" => DeclSpace::Shared,
+            b".local" => DeclSpace::Local,
+            b".param" => DeclSpace::Param,
+            b".tex" => DeclSpace::Tex,
+            _ => return None,
+        })
+    }
+
+    /// Everything of a declaration before the name: `.param .align 8 .u64 .ptr .global`.
+    fn decl_head(&mut self, linkage: Linkage) -> Result<Var> {
+        let Some(space) = self.decl_space() else {
+            return self.unexpected();
+        };
+        let mut var = Var {
+            space,
+            linkage,
+            align: None,
+            vec: 1,
+            ty: DeclType::Scalar(Type::B8),
+            name: Name::SINK,
+            count: None,
+            dims: Vec::new(),
+            init: None,
+            managed: false,
+            pos: self.pos(),
+        };
+        self.lexer.bump();
+        // `.const[2]`: the constant banks of old.
+        if space == DeclSpace::Const && self.accept(b'[') {
+            self.literal()?;
+            self.expect(b']')?;
+            self.deprecated(var.pos, (2, 2), "explicit constant banks");
+        }
+        if space == DeclSpace::Tex {
+            self.deprecated(var.pos, (1, 5), ".tex");
+        }
+        let mut typed = false;
+        while self.token().kind == Kind::Dot {
+            let text = self.lexer.text(self.token());
+            match text {
+                b".align" if !typed => {
+                    self.lexer.bump();
+                    var.align = Some(self.literal()?);
+                    continue;
+                }
+                b".attribute" => {
+                    self.require(self.pos(), ".attribute", 40, 0);
+                    self.lexer.bump();
+                    var.managed |= self.attribute()?;
+                    continue;
+                }
+                b".v2" if !typed => var.vec = 2,
+                b".v4" if !typed => var.vec = 4,
+                b".ptr" if typed && space == DeclSpace::Param => {
+                    self.require(self.pos(), "kernel parameter pointer attribute", 22, 0);
+                    self.lexer.bump();
+                    self.ptr_attribute()?;
+                    continue;
+                }
+                _ => match decl_type(text) {
+                    Some(ty) if !typed => {
+                        match ty {
+                            DeclType::Scalar(Type::B128) => {
+                                self.require(self.pos(), "Type .b128", 83, 70);
+                            }
+                            DeclType::Scalar(Type::F16x2) => {
+                                self.require(self.pos(), ".f16x2 packed data-type", 42, 53);
+                            }
+                            DeclType::Opaque(_) => {
+                                self.require(self.pos(), "opaque type", 15, 0);
+                            }
+                            DeclType::Scalar(_) => {}
+                        }
+                        var.ty = ty;
+                        typed = true;
+                    }
+                    _ => return self.unexpected(),
+                },
+            }
+            self.lexer.bump();
+        }
+        if !typed {
+            return self.unexpected();
+        }
+        Ok(var)
+    }
+
+    /// `(.managed)`, `(.unified(1, 2))`: whether it says managed.
+    pub(super) fn attribute(&mut self) -> Result<bool> {
+        let mut managed = false;
+        self.expect(b'(')?;
+        loop {
+            let pos = self.pos();
+            if self.accept_dot(b".managed") {
+                self.require(pos, ".managed", 0, 30);
+                managed = true;
+            } else if self.accept_dot(b".unified") {
+                self.expect(b'(')?;
+                self.integer()?;
+                self.expect(b',')?;
+                self.integer()?;
+                self.expect(b')')?;
+            } else {
+                return self.unexpected();
+            }
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b')')?;
+        Ok(managed)
+    }
+
+    /// After `.ptr`: a space and an alignment, both optional.
+    fn ptr_attribute(&mut self) -> Result<()> {
+        if matches!(self.word(), b".global" | b".const" | b".shared" | b".local") {
+            self.lexer.bump();
+        }
+        if self.accept_dot(b".align") {
+            let pos = self.pos();
+            if !self.literal()?.is_power_of_two() {
+                self.report(
+                    Severity::Error,
+                    pos,
+                    "Alignment must be a power of two".to_owned(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Something that PTX had until this version.
+    pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), what: &str) {
+        if self.ast.version >= until {
+            let message = format!(
+                "Deprecated feature: '{what}' not supported as of PTX version {}.{}",
+                until.0, until.1
+            );
+            self.report(Severity::Error, pos, message);
+        }
+    }
+
+    /// Name, count and dimensions of one declared thing.
+    fn declarator(&mut self, var: &mut Var) -> Result<()> {
+        var.pos = self.pos();
+        if self.word() == b"_" && var.space != DeclSpace::Param && var.space != DeclSpace::Reg {
+            return self.unexpected();
+        }
+        var.name = self.name()?;
+        if self.accept(b'<') {
+            // Not an expression: `>` would be taken for an operator.
+            let Kind::Int { bits, .. } = self.token().kind else {
+                return self.unexpected();
+            };
+            let Ok(count) = u32::try_from(bits) else {
+                return self.unexpected();
+            };
+            self.lexer.bump();
+            self.expect(b'>')?;
+            var.count = Some(count);
+        }
+        while self.accept(b'[') {
+            if self.accept(b']') {
+                var.dims.push(None);
+            } else {
+                let size = self.literal()?;
+                var.dims.push(Some(size));
+                self.expect(b']')?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A declaration up to its `;`: the range of [`Ast::vars`] that it declares.
+    pub(super) fn declaration(&mut self, linkage: Linkage) -> Result<Range<u32>> {
+        let start = self.ast.vars.len() as u32;
+        let head = self.decl_head(linkage)?;
+        // Nothing but the type: nothing is declared.
+        if self.accept(b';') {
+            return Ok(start..start);
+        }
+        loop {
+            let mut var = head.clone();
+            self.declarator(&mut var)?;
+            if head.space != DeclSpace::Reg && self.accept(b'=') {
+                let first = self.ast.inits.len() as u32;
+                self.initial_value(0)?;
+                var.init = Some(first..self.ast.inits.len() as u32);
+            }
+            self.ast.vars.push(var);
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b';')?;
+        Ok(start..self.ast.vars.len() as u32)
+    }
+
+    /// `( .param .b32 a, .reg .u32 b )`; nothing where there is no parenthesis. In a prototype a name may be `_`.
+    pub(super) fn parameters(&mut self) -> Result<Range<u32>> {
+        let start = self.ast.vars.len() as u32;
+        if !self.accept(b'(') {
+            return Ok(start..start);
+        }
+        if !self.accept(b')') {
+            loop {
+                let mut var = self.decl_head(Linkage::Internal)?;
+                self.declarator(&mut var)?;
+                if var.dims.len() > 1 {
+                    return self.unexpected();
+                }
+                self.ast.vars.push(var);
+                if !self.accept(b',') {
+                    break;
+                }
+            }
+            self.expect(b')')?;
+        }
+        Ok(start..self.ast.vars.len() as u32)
+    }
+
+    fn push_init(&mut self, kind: InitKind, pos: Pos) {
+        self.ast.inits.push(Init { kind, pos });
+    }
+
+    fn initial_value(&mut self, depth: u32) -> Result<()> {
+        let pos = self.pos();
+        if !self.accept(b'{') {
+            return self.initial_scalar();
+        }
+        if depth >= DEEPEST {
+            return self.fatal(pos, "Initial value is nested too deeply".to_owned());
+        }
+        self.push_init(InitKind::Open, pos);
+        loop {
+            self.initial_value(depth + 1)?;
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        let pos = self.pos();
+        self.expect(b'}')?;
+        self.push_init(InitKind::Close, pos);
+        Ok(())
+    }
+
+    /// A constant expression, `symbol+offset`, `generic(symbol)+offset`, or `0xFF00(symbol)`.
+    fn initial_scalar(&mut self) -> Result<()> {
+        let pos = self.pos();
+        if self.token().kind == Kind::Word && self.word() != b"WARP_SZ" {
+            return self.initial_address(pos, None);
+        }
+        let value = self.expression()?;
+        if let (Value::Int { bits, .. }, true) = (value, self.at(b'(')) {
+            let shift = bits.trailing_zeros();
+            if bits == 0 || shift % 8 != 0 || bits != 0xff << shift {
+                let message = format!("Invalid mask value '{bits:#x}' used in initializer");
+                return self.fatal(pos, message);
+            }
+            self.lexer.bump();
+            self.initial_address(pos, Some(shift as u8))?;
+            return self.expect(b')');
+        }
+        let kind = match value {
+            Value::Int { bits, .. } => InitKind::Int(bits),
+            Value::F32(bits) => InitKind::F32(bits),
+            Value::F64(v) => InitKind::F64(v.to_bits()),
+        };
+        self.push_init(kind, pos);
+        Ok(())
+    }
+
+    fn initial_address(&mut self, pos: Pos, mask: Option<u8>) -> Result<()> {
+        self.require(pos, "addresses as initial values", 21, 0);
+        if mask.is_some() {
+            self.require(pos, "mask operator in initializer", 71, 0);
+        }
+        let mut name = self.name()?;
+        let mut generic = false;
+        if self.at(b'(') && self.ast.names.text(name) == "generic" {
+            self.lexer.bump();
+            self.require(pos, "generic() operator", 31, 0);
+            generic = true;
+            name = self.name()?;
+            self.expect(b')')?;
+        }
+        let mut offset = 0i64;
+        while self.accept(b'+') {
+            offset = offset.wrapping_add(self.offset_term()?);
+        }
+        self.push_init(
+            InitKind::Address {
+                name,
+                offset,
+                generic,
+                mask,
+            },
+            pos,
+        );
+        Ok(())
+    }
+}

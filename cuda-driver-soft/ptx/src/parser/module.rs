@@ -1,0 +1,263 @@
+//! Module scope: functions, directives, debug sections.
+
+use super::{Parser, Result};
+use crate::Limits;
+use crate::ast::*;
+use crate::diagnostics::Severity;
+use crate::ir::{Directives, Linkage};
+use crate::lexer::Kind;
+
+/// Directives of functions: name, the feature as messages name it, PTX version times ten, lowest architecture.
+const DIRECTIVES: &[(&str, &str, u32, u32)] = &[
+    (".maxntid", ".maxntid", 13, 0),
+    (".maxnreg", ".maxnreg", 13, 0),
+    (".reqntid", ".reqntid directive", 21, 0),
+    (".minnctapersm", ".minnctapersm directive", 20, 0),
+    (".noreturn", ".noreturn", 64, 30),
+    (".maxclusterrank", ".maxclusterrank", 78, 90),
+    (".explicitcluster", ".explicitcluster", 78, 90),
+    (".reqnctapercluster", ".reqnctapercluster", 78, 90),
+    (".blocksareclusters", ".blocksareclusters", 90, 90),
+    (".abi_preserve", ".abi_preserve", 90, 80),
+    (".abi_preserve_control", ".abi_preserve_control", 90, 80),
+];
+
+impl Parser<'_> {
+    pub(super) fn module(&mut self, limits: &Limits) -> Result<()> {
+        self.version(limits)?;
+        let target = self.target(limits)?;
+        while self.token().kind != Kind::End {
+            self.item()?;
+        }
+        if !self.ast.items.is_empty() {
+            self.target_fits_version(&target);
+        }
+        Ok(())
+    }
+
+    fn address_size(&mut self) -> Result<()> {
+        let pos = self.pos();
+        self.require(pos, ".address_size directive", 23, 0);
+        self.lexer.bump();
+        match self.integer()? {
+            64 => self.ast.address_size = 64,
+            32 => {
+                let message =
+                    "32-Bit addressing is not supported by this driver: .address_size 64 is needed";
+                self.report(Severity::Error, pos, message.to_owned());
+            }
+            _ => {
+                let message = "Illegal value for .address_size directive (must be 32 or 64)";
+                self.report(Severity::Error, pos, message.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn item(&mut self) -> Result<()> {
+        if self.at(b'@') {
+            // `@@DWARF …`: the debug sections of old.
+            self.lexer.skip_line();
+            return Ok(());
+        }
+        if self.token().kind != Kind::Dot {
+            return self.unexpected();
+        }
+        match self.word() {
+            b".address_size" => return self.address_size(),
+            b".file" => return self.file(),
+            b".section" => return self.section(),
+            b".pragma" => return self.pragma(),
+            b".alias" => return self.alias(),
+            _ => {}
+        }
+        let linkage = match self.word() {
+            b".extern" => Linkage::Extern,
+            b".visible" => Linkage::Visible,
+            b".weak" => Linkage::Weak,
+            b".common" => Linkage::Common,
+            _ => Linkage::Internal,
+        };
+        match linkage {
+            Linkage::Weak => self.require(self.pos(), ".weak directive", 31, 0),
+            Linkage::Common => self.require(self.pos(), ".common directive", 50, 0),
+            _ => {}
+        }
+        if linkage != Linkage::Internal {
+            self.lexer.bump();
+        }
+        match self.word() {
+            b".entry" if linkage != Linkage::Common => self.function(linkage, true),
+            b".func" if linkage != Linkage::Common => self.function(linkage, false),
+            _ => {
+                let vars = self.declaration(linkage)?;
+                self.ast.items.extend(vars.map(Item::Var));
+                Ok(())
+            }
+        }
+    }
+
+    /// `.file 1 "name", 2, 3`: nothing of it is kept.
+    fn file(&mut self) -> Result<()> {
+        self.lexer.bump();
+        self.integer()?;
+        self.string()?;
+        while self.accept(b',') {
+            self.integer()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pragma(&mut self) -> Result<()> {
+        self.require(self.pos(), ".pragma directive", 20, 0);
+        self.lexer.bump();
+        loop {
+            self.string()?;
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b';')
+    }
+
+    /// `.section name { … }`: debug data, skipped.
+    fn section(&mut self) -> Result<()> {
+        self.ast.sections = true;
+        self.lexer.bump();
+        if !matches!(self.token().kind, Kind::Dot | Kind::Word) {
+            return self.unexpected();
+        }
+        self.lexer.bump();
+        self.expect(b'{')?;
+        while !self.at(b'}') {
+            if matches!(self.token().kind, Kind::End | Kind::Bad | Kind::Punct(b'{')) {
+                return self.unexpected();
+            }
+            self.lexer.bump();
+        }
+        self.lexer.bump();
+        Ok(())
+    }
+
+    fn alias(&mut self) -> Result<()> {
+        let pos = self.pos();
+        self.require(pos, ".alias", 63, 30);
+        self.lexer.bump();
+        let name = self.name()?;
+        self.expect(b',')?;
+        let aliasee = self.name()?;
+        self.expect(b';')?;
+        self.ast.items.push(Item::Alias { name, aliasee, pos });
+        Ok(())
+    }
+
+    fn function(&mut self, linkage: Linkage, entry: bool) -> Result<()> {
+        self.lexer.bump();
+        if self.accept_dot(b".attribute") {
+            self.attribute()?;
+        }
+        let returns = if entry { 0..0 } else { self.parameters()? };
+        let pos = self.pos();
+        let name = self.name()?;
+        let params = self.parameters()?;
+        if entry && !params.is_empty() {
+            self.require(pos, "kernel parameter list", 14, 0);
+        }
+        let directives = self.function_directives(entry)?;
+        let mut body = None;
+        if !self.accept(b';') {
+            let start = self.ast.statements.len() as u32;
+            self.expect(b'{')?;
+            self.body()?;
+            body = Some(start..self.ast.statements.len() as u32);
+        }
+        let function = Function {
+            entry,
+            linkage,
+            name,
+            pos,
+            returns,
+            params,
+            directives,
+            body,
+        };
+        self.ast.items.push(Item::Function(Box::new(function)));
+        Ok(())
+    }
+
+    fn function_directives(&mut self, entry: bool) -> Result<Directives> {
+        let mut directives = Directives::default();
+        while self.token().kind == Kind::Dot {
+            let pos = self.pos();
+            let since = DIRECTIVES
+                .iter()
+                .find(|(name, ..)| name.as_bytes() == self.word());
+            if let Some(&(_, feature, ptx, sm)) = since {
+                self.require(pos, feature, ptx, sm);
+            }
+            match self.word() {
+                b".pragma" => {
+                    self.pragma()?;
+                    continue;
+                }
+                b".noreturn" => directives.noreturn = true,
+                b".explicitcluster" if entry => directives.explicitcluster = true,
+                b".blocksareclusters" if entry => {}
+                b".abi_preserve" | b".abi_preserve_control" if !entry => {
+                    self.lexer.bump();
+                    self.literal()?;
+                    continue;
+                }
+                word if entry => {
+                    let word = word.to_owned();
+                    self.lexer.bump();
+                    match word.as_slice() {
+                        b".maxntid" => directives.maxntid = Some(self.dimensions("maxntid")?),
+                        b".reqntid" => directives.reqntid = Some(self.dimensions("reqntid")?),
+                        b".reqnctapercluster" => {
+                            directives.reqnctapercluster =
+                                Some(self.dimensions("reqnctapercluster")?)
+                        }
+                        b".minnctapersm" => directives.minnctapersm = Some(self.integer_u32()?),
+                        b".maxnreg" => directives.maxnreg = Some(self.integer_u32()?),
+                        b".maxclusterrank" => directives.maxclusterrank = Some(self.integer_u32()?),
+                        b".maxnctapersm" => {
+                            self.integer_u32()?;
+                            self.deprecated(pos, (2, 1), ".maxnctapersm directive");
+                        }
+                        _ => {
+                            let near = String::from_utf8_lossy(&word).into_owned();
+                            return self
+                                .fatal(pos, format!("Parsing error near '{near}': syntax error"));
+                        }
+                    }
+                    continue;
+                }
+                _ => return self.unexpected(),
+            }
+            self.lexer.bump();
+        }
+        if directives.maxntid.is_some() && directives.reqntid.is_some() {
+            let message = "Conflicting directives: .maxntid and .reqntid cannot both be specified";
+            self.report(Severity::Error, self.pos(), message.to_owned());
+        }
+        Ok(directives)
+    }
+
+    /// `x{, y{, z}}`
+    fn dimensions(&mut self, name: &str) -> Result<[u32; 3]> {
+        let mut all = [1; 3];
+        for (i, dimension) in all.iter_mut().enumerate() {
+            if i > 0 && !self.accept(b',') {
+                break;
+            }
+            let pos = self.pos();
+            *dimension = self.integer_u32()?;
+            if *dimension == 0 {
+                let message = format!("Positive non-zero value expected for {name}");
+                self.report(Severity::Error, pos, message);
+            }
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,255 @@
+//! No input makes the loader panic, hang, or run out of memory.
+
+use super::referee::LIMITS;
+
+/// A small generator of numbers, the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// Loads, and lowers what loads.
+fn run(text: &[u8]) -> bool {
+    match ptx::load(text, &LIMITS) {
+        Ok(loaded) => {
+            for function in &loaded.module.functions {
+                if let Some(body) = function.body() {
+                    assert!(body.insts.iter().all(|inst| inst.line > 0));
+                }
+            }
+            true
+        }
+        Err(failure) => {
+            assert!(!failure.log.is_empty());
+            false
+        }
+    }
+}
+
+/// Modules of this repository (first, and how many), and the texts of the verdicts.
+fn seeds() -> (Vec<Vec<u8>>, usize) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
+    let mut seeds: Vec<Vec<u8>> = Vec::new();
+    if let Ok(entries) = std::fs::read_dir(folder) {
+        for entry in entries.flatten() {
+            if entry.path().extension().is_some_and(|e| e == "ptx") {
+                seeds.extend(std::fs::read(entry.path()));
+            }
+        }
+    }
+    seeds.sort();
+    let modules = seeds.len();
+    for block in include_str!("verdicts.txt").split("#### ") {
+        let text: Vec<&str> = block
+            .lines()
+            .skip(1)
+            .filter(|line| !line.starts_with("= "))
+            .collect();
+        let head = ".version 9.0\n.target sm_90\n.address_size 64\n";
+        seeds.push(format!("{head}{}", text.join("\n")).into_bytes());
+        seeds.push(
+            format!(
+                "{head}.entry k(){{ .reg .b32 u, b; .reg .b64 l;\n{}\n}}",
+                text.join("\n")
+            )
+            .into_bytes(),
+        );
+    }
+    (seeds, modules)
+}
+
+#[test]
+fn every_kernel_of_this_repository_loads() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        println!("needs the kernels of the repository");
+        return;
+    };
+    let mut count = 0;
+    for entry in entries
+        .flatten()
+        .filter(|e| e.path().extension().is_some_and(|e| e == "ptx"))
+    {
+        let text = std::fs::read(entry.path()).expect("it can be read");
+        let loaded = ptx::load(&text, &LIMITS);
+        let module = loaded
+            .unwrap_or_else(|failure| panic!("{:?}: {failure}", entry.path()))
+            .module;
+        assert!(module.functions.iter().any(|f| f.code.is_some()));
+        count += 1;
+    }
+    assert!(count > 10, "only {count} files");
+}
+
+#[test]
+fn mutations() {
+    let (seeds, modules) = seeds();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let pieces: [&[u8]; 24] = [
+        b"{",
+        b"}",
+        b"(",
+        b")",
+        b"[",
+        b"]",
+        b";",
+        b",",
+        b"+",
+        b"-",
+        b"!",
+        b"|",
+        b"<",
+        b".reg .b32 %r<",
+        b"%r1",
+        b"0x",
+        b"0f",
+        b"99999999999999999999",
+        b".v4",
+        b"\n",
+        b"\"",
+        b"/*",
+        b"_",
+        b".param .b8 x[",
+    ];
+    let mut accepted = 0;
+    for round in 0..20000 {
+        let some = if random.below(2) == 0 {
+            modules
+        } else {
+            seeds.len()
+        };
+        let mut text = seeds[random.below(some)].clone();
+        // Large modules are cut, to try more of them.
+        if text.len() > 6000 && random.below(4) > 0 {
+            let cut = 200 + random.below(5000);
+            text.truncate(cut);
+        }
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(text.len());
+            match random.below(6) {
+                0 => text[at] = random.next() as u8 & 0x7f,
+                1 => text.truncate(at),
+                2 => {
+                    let piece = pieces[random.below(pieces.len())];
+                    text.splice(at..at, piece.iter().copied());
+                }
+                3 => {
+                    let end = (at + random.below(20)).min(text.len());
+                    text.drain(at..end);
+                }
+                4 => {
+                    let end = (at + random.below(200)).min(text.len());
+                    let copy = text[at..end].to_vec();
+                    let to = random.below(text.len());
+                    text.splice(to..to, copy);
+                }
+                _ => text[at] = text[random.below(text.len())],
+            }
+            if text.is_empty() {
+                break;
+            }
+        }
+        accepted += usize::from(run(&text));
+        assert!(round < 1000 || accepted > 0, "nothing loads any more");
+    }
+}
+
+#[test]
+fn random_bytes() {
+    let mut random = Random(42);
+    for _ in 0..2000 {
+        let mut text = b".version 9.0\n.target sm_90\n".to_vec();
+        let length = random.below(200);
+        text.extend((0..length).map(|_| random.next() as u8));
+        run(&text);
+    }
+}
+
+#[test]
+fn depth_and_size_are_limited() {
+    let head = ".version 9.0\n.target sm_90\n";
+    let refused = |text: String| {
+        let failure = ptx::load(format!("{head}{text}").as_bytes(), &LIMITS).expect_err("refused");
+        failure.log
+    };
+    let deep = |open: &str, close: &str, n: usize| open.repeat(n) + "1" + &close.repeat(n);
+    assert!(
+        refused(format!(".global .u32 a = {};", deep("(", ")", 100_000)))
+            .contains("nested too deeply")
+    );
+    assert!(
+        refused(format!(".global .u32 a = {};", deep("-", "", 100_000)))
+            .contains("nested too deeply")
+    );
+    assert!(
+        refused(format!(".global .u32 a = {};", deep("1?", ":1", 100_000)))
+            .contains("nested too deeply")
+    );
+    assert!(
+        refused(format!(".global .u32 a[1] = {};", deep("{", "}", 100_000)))
+            .contains("nested too deeply")
+    );
+    assert!(
+        refused(".entry k() {".to_owned() + &"{".repeat(100_000)).contains("nested too deeply")
+    );
+    assert!(
+        refused(".entry k() { .reg .b32 %r<4000000000>; }".to_owned())
+            .contains("Too many registers")
+    );
+    assert!(
+        refused(".entry k() { .local .b8 x[9223372036854775807]; }".to_owned())
+            .contains("too large")
+    );
+    assert!(refused(".global .b64 x[9223372036854775807];".to_owned()).contains("too large"));
+    assert!(refused(".global .b64 x[9223372036854775807] = {1};".to_owned()).contains("too large"));
+    // A long chain is no depth.
+    assert!(run(format!(
+        "{head}.global .u32 a = {}1;",
+        "1+".repeat(100_000)
+    )
+    .as_bytes()));
+    assert!(run(format!(
+        "{head}.entry k() {{ {} }}",
+        "{ } ".repeat(100_000)
+    )
+    .as_bytes()));
+}
+
+/// Nothing takes time with the square of the text: each of these would run for minutes.
+#[test]
+fn large_and_wrong_is_still_quick() {
+    let head = ".version 9.0\n.target sm_90\n.entry k() {";
+    let start = std::time::Instant::now();
+    // One line, every word of it unknown; and as many labels.
+    run(format!("{head}{}}}", "add.s32 x,y,z;".repeat(100_000)).as_bytes());
+    let labels: String = (0..100_000).map(|i| format!("L{i}:bra x;\n")).collect();
+    run(format!("{head}{labels}}}").as_bytes());
+    let declarations: String = (0..50_000)
+        .map(|i| format!(".reg .b32 a{i}; .reg .b32 b{i}x<9>;\n"))
+        .collect();
+    run(format!("{head}{declarations}}}").as_bytes());
+    let functions: String = (0..20_000)
+        .map(|i| format!(".entry f{i}() {{ret;}}\n"))
+        .collect();
+    assert!(run(
+        format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()
+    ));
+    // A name that is long, and wrong often.
+    let long = "n".repeat(100_000);
+    run(format!(
+        "{head} .reg .f32 {long}; {}}}",
+        format!("add.s32 {long},1,1;").repeat(20)
+    )
+    .as_bytes());
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
