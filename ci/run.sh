@@ -141,6 +141,7 @@ step "format" cargo fmt --all --check
 step "clippy" cargo clippy --workspace --all-targets -- -D warnings
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "default dependencies" few_packages
+step "licences and sources of dependencies" ci/dependencies.sh
 step "numbers: a clean build" ci/numbers.sh build
 step "rustc 1.85" ci/msrv.sh
 step "kernels are what NVRTC makes" cargo xtask kernels --check
