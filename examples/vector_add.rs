@@ -1,10 +1,11 @@
-//! Adds two vectors on whichever CUDA driver is there, NVIDIA's or the software driver, and checks every element.
+//! Adds two vectors on the installed CUDA driver or on the software driver, and checks every element.
 //!
 //! ```text
 //! cargo run --release --example vector_add [-- --n COUNT] [--ptx FILE]
 //! ```
 //!
-//! `CUDA_DRIVER=software|system|PATH` chooses the driver; unset, the system's is taken if it has a device.
+//! `CUDA_DRIVER=software|system|PATH` chooses the driver. If it is unset, the system's driver is used if it has a
+//! device, else the software driver.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ impl Options {
                 "--ptx" => options.ptx = Some(value()?.into()),
                 _ => {
                     return Err(format!(
-                        "{arg}: unknown option; there are --n COUNT and --ptx FILE"
+                        "{arg}: unknown option; the options are --n COUNT and --ptx FILE"
                     )
                     .into());
                 }
@@ -74,7 +75,7 @@ impl Options {
     }
 }
 
-/// Whether every element was right, both ways of launching.
+/// Adds the vectors with both ways of passing arguments; returns true if every element is right.
 fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let started = Instant::now();
     let selection = cuda_driver_soft::from_env(Prefer::System)?;
@@ -131,7 +132,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     report("launch with a pointer array", started.elapsed());
     let by_pointers = check("pointer array", &a, &b, &device_c.to_vec()?);
 
-    // The results of the first launch must not serve as those of the second.
+    // Overwrites the results of the first launch, so that they cannot pass for those of the second.
     device_c.fill_u8(0xff)?;
     let mut params = ParamBuffer::new();
     params
@@ -140,7 +141,7 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         .push(device_c.ptr())
         .push(count);
     let started = Instant::now();
-    // SAFETY: as above; the buffer was packed from the same values.
+    // SAFETY: as for the first launch; the buffer holds the same arguments.
     unsafe { vector_add.launch(&stream, config, &params)? };
     stream.synchronize()?;
     report("launch with a packed buffer", started.elapsed());
@@ -152,7 +153,8 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     Ok(by_pointers && by_buffer)
 }
 
-/// The kernel's PTX: beside this program, so that a folder can be carried to another machine, else in the source tree.
+/// Returns the path of the kernel's PTX: next to this program, so that both can be copied to another machine, else in
+/// the source tree.
 fn default_ptx() -> PathBuf {
     let beside = std::env::current_exe()
         .ok()
@@ -167,18 +169,18 @@ fn default_ptx() -> PathBuf {
     }
 }
 
-fn report(what: &str, time: Duration) {
-    println!("{:>9.3} ms  {what}", time.as_secs_f64() * 1e3);
+fn report(step: &str, time: Duration) {
+    println!("{:>9.3} ms  {step}", time.as_secs_f64() * 1e3);
 }
 
-/// Compares every element, bit for bit: one addition is exact in its rounding.
-fn check(way: &str, a: &[f32], b: &[f32], c: &[f32]) -> bool {
+/// Compares every element bit for bit: a single addition has only one correctly rounded result.
+fn check(launch: &str, a: &[f32], b: &[f32], c: &[f32]) -> bool {
     let wrong: Vec<usize> = (0..a.len())
         .filter(|&i| c.get(i) != Some(&(a[i] + b[i])))
         .collect();
     if let Some(&i) = wrong.first() {
         eprintln!(
-            "{way}: {} of {} elements are wrong; c[{i}] = {:?}, expected {}",
+            "{launch}: {} of {} elements are wrong; c[{i}] = {:?}, expected {}",
             wrong.len(),
             a.len(),
             c.get(i),

@@ -1,8 +1,9 @@
-//! What bad input gets. Each test chooses the process's default library, once and for all, so each has a process of its own.
+//! Tests of bad input: each mistake must return an `Err` that names the call and the reason, without a panic or an
+//! abort.
 //!
-//! Everything here must end in an `Err` that names the call and the reason: no panic, no abort.
+//! Each test chooses the process's default library, which can be done only once, so each runs in a process of its own.
 
-#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+#![allow(clippy::incompatible_msrv)] // the software driver, which tests use, needs a newer compiler
 
 mod common;
 
@@ -17,7 +18,7 @@ use cuda_driver::{Context, Device, Dim3, LaunchConfig, Module, Stream};
 
 use common::{Codes, driver, ptx_path, select_driver};
 
-/// The error of a call that must fail, with everything that it says.
+/// Returns the message of a call that must fail.
 fn error<T, E: Error>(result: Result<T, E>) -> String {
     match result {
         Ok(_) => panic!("the call succeeded"),
@@ -25,41 +26,47 @@ fn error<T, E: Error>(result: Result<T, E>) -> String {
     }
 }
 
-/// Every part must be in the text.
-fn says(text: &str, parts: &[&str]) {
+/// Fails unless the text contains every part.
+fn assert_contains(text: &str, parts: &[&str]) {
     let mut c = Codes::new();
     for part in parts {
         c.that(text.contains(part), || format!("no `{part}` in: {text}"));
     }
 }
 
-/// Makes the library at a path the default.
+/// Makes the library at a path the process's default.
 fn default_path(path: &Path) {
-    // SAFETY: the files named by these tests are no libraries, or the C library.
+    // SAFETY: the tests name files that are not libraries, or the C library.
     let source = unsafe { Source::path(path) };
-    assert!(set_default(source).is_ok(), "the default was chosen before");
+    assert!(
+        set_default(source).is_ok(),
+        "the process already has a default library"
+    );
 }
 
-/// Makes a driver of a few functions the default.
+/// Makes a fake driver of a few functions the process's default.
 fn default_fake(resolve: fn(&CStr) -> *const c_void) {
-    // SAFETY: each function that the resolvers answer has the signature of its name.
+    // SAFETY: each function that the resolvers return has the signature of its name.
     let source = unsafe { Source::resolver("fake", resolve) };
-    assert!(set_default(source).is_ok(), "the default was chosen before");
+    assert!(
+        set_default(source).is_ok(),
+        "the process already has a default library"
+    );
 }
 
 #[test]
 fn no_driver() {
     child!("no_driver", {
         default_path(Path::new("/no/such/libcuda.so.1"));
-        says(
+        assert_contains(
             &error(cuda_driver::init()),
             &["cuInit", "/no/such/libcuda.so.1"],
         );
-        says(
+        assert_contains(
             &error(Device::count()),
             &["cuDeviceGetCount", "/no/such/libcuda.so.1"],
         );
-        says(
+        assert_contains(
             &error(cuda_driver::version()),
             &["cuDriverGetVersion", "/no/such/libcuda.so.1"],
         );
@@ -67,11 +74,11 @@ fn no_driver() {
 }
 
 #[test]
-fn a_file_that_is_no_library() {
-    child!("a_file_that_is_no_library", {
+fn a_file_that_is_not_a_library() {
+    child!("a_file_that_is_not_a_library", {
         let path = ptx_path("vector_add.ptx");
         default_path(&path);
-        says(&error(cuda_driver::init()), &["cuInit", "vector_add.ptx"]);
+        assert_contains(&error(cuda_driver::init()), &["cuInit", "vector_add.ptx"]);
     });
 }
 
@@ -79,7 +86,7 @@ fn a_file_that_is_no_library() {
 fn a_library_without_cu_init() {
     child!("a_library_without_cu_init", {
         default_path(Path::new("libc.so.6"));
-        says(&error(cuda_driver::init()), &["cuInit", "libc.so.6"]);
+        assert_contains(&error(cuda_driver::init()), &["cuInit", "libc.so.6"]);
     });
 }
 
@@ -97,7 +104,7 @@ fn a_toolkit_stub() {
     }
     child!("a_toolkit_stub", {
         default_fake(resolve);
-        says(
+        assert_contains(
             &error(cuda_driver::init()),
             &["cuInit", "CUDA_ERROR_STUB_LIBRARY", "34"],
         );
@@ -126,12 +133,12 @@ fn a_driver_that_lacks_a_symbol() {
     child!("a_driver_that_lacks_a_symbol", {
         default_fake(resolve);
         assert!(cuda_driver::init().is_ok());
-        says(&error(Device::count()), &["cuDeviceGetCount", "12.2"]);
+        assert_contains(&error(Device::count()), &["cuDeviceGetCount", "12.2"]);
     });
 }
 
 #[test]
-fn a_code_that_nobody_knows() {
+fn an_unknown_result_code() {
     unsafe extern "system" fn init(_flags: c_uint) -> CUresult {
         CUresult(12345)
     }
@@ -142,11 +149,11 @@ fn a_code_that_nobody_knows() {
             ptr::null()
         }
     }
-    child!("a_code_that_nobody_knows", {
+    child!("an_unknown_result_code", {
         default_fake(resolve);
         let result = cuda_driver::init();
         assert_eq!(result.map_err(|e| e.code()), Err(CUresult(12345)));
-        says(&error(result), &["cuInit", "12345"]);
+        assert_contains(&error(result), &["cuInit", "12345"]);
     });
 }
 
@@ -168,7 +175,7 @@ fn a_driver_without_a_device() {
     child!("a_driver_without_a_device", {
         default_fake(resolve);
         assert!(cuda_driver::init().is_ok());
-        says(
+        assert_contains(
             &error(Device::first()),
             &["There is no device supporting CUDA"],
         );
@@ -181,7 +188,7 @@ fn a_call_before_init() {
         select_driver();
         let result = Device::count();
         assert_eq!(result.map_err(|e| e.code()), Err(CUresult(3)));
-        says(
+        assert_contains(
             &error(result),
             &[
                 "cuDeviceGetCount",
@@ -190,7 +197,7 @@ fn a_call_before_init() {
             ],
         );
         let result = Device::first();
-        says(&error(result), &["CUDA_ERROR_NOT_INITIALIZED (3)"]);
+        assert_contains(&error(result), &["CUDA_ERROR_NOT_INITIALIZED (3)"]);
     });
 }
 
@@ -204,7 +211,7 @@ fn ptx_with_a_syntax_error() {
     let context = context();
     let text = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry k()\n{\n  mov.u32 %r1, 0;\n  ret;\n}\n";
     let error = Module::from_ptx(&context, text).expect_err("an undeclared register");
-    says(
+    assert_contains(
         &error.to_string(),
         &[
             "cuModuleLoadData",
@@ -213,10 +220,10 @@ fn ptx_with_a_syntax_error() {
             "%r1",
         ],
     );
-    says(error.error_log(), &["line 6", "%r1"]);
-    // A zero inside the text is the caller's error, not the driver's.
+    assert_contains(error.error_log(), &["line 6", "%r1"]);
+    // A NUL byte inside the text is the caller's error: the driver is not called.
     assert!(Module::from_ptx(&context, "a\0b").is_err());
-    says(
+    assert_contains(
         &Module::from_ptx(&context, "")
             .expect_err("no image")
             .to_string(),
@@ -225,30 +232,30 @@ fn ptx_with_a_syntax_error() {
 }
 
 #[test]
-fn a_file_that_is_missing() {
+fn a_missing_file() {
     let context = context();
     let error = Module::load_ptx(&context, "/no/such/kernels.ptx").expect_err("a missing file");
-    says(
+    assert_contains(
         &error.to_string(),
         &["/no/such/kernels.ptx", "cuModuleLoad", "301"],
     );
     let error = Module::load_ptx(&context, env!("CARGO_MANIFEST_DIR")).expect_err("a folder");
-    says(&error.to_string(), &["cuModuleLoad", "301"]);
+    assert_contains(&error.to_string(), &["cuModuleLoad", "301"]);
 }
 
 #[test]
-fn a_module_that_was_cut_off() {
+fn a_truncated_module() {
     let context = context();
     let path = std::env::temp_dir().join(format!("cuda-driver-cut-{}", std::process::id()));
     let mut cubin = vec![0; 64];
     cubin[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    // One section, of which nothing is there.
+    // One section, whose data is missing.
     cubin[0x28] = 64;
     cubin[0x3a] = 64;
     cubin[0x3c] = 1;
     let mut fat_binary = 0xba55_ed50_u32.to_le_bytes().to_vec();
     fat_binary.extend([1, 0, 16, 0, 80, 0, 0, 0, 0, 0, 0, 0]);
-    // An entry that says that it has more.
+    // An entry whose header gives more bytes than there are.
     fat_binary.extend([1, 0, 1, 1, 64, 0, 0, 0, 17]);
     fat_binary.resize(96, 0);
     for (image, reason) in [
@@ -256,12 +263,12 @@ fn a_module_that_was_cut_off() {
         (fat_binary, "entry 0 is said to have 64 and 17 bytes"),
     ] {
         std::fs::write(&path, image).expect("a file");
-        // SAFETY: it is refused, and the driver is not asked.
-        let error = unsafe { Module::load(&context, &path) }.expect_err("a file that was cut off");
-        says(&error.to_string(), &["cuda-driver-cut", "200", reason]);
-        // What only loads PTX says the same of what is cut off.
-        let error = Module::load_ptx(&context, &path).expect_err("a file that was cut off");
-        says(&error.to_string(), &["cuda-driver-cut", "200", reason]);
+        // SAFETY: the image is refused before the driver is called.
+        let error = unsafe { Module::load(&context, &path) }.expect_err("a truncated file");
+        assert_contains(&error.to_string(), &["cuda-driver-cut", "200", reason]);
+        // `load_ptx` reports the same for truncated images.
+        let error = Module::load_ptx(&context, &path).expect_err("a truncated file");
+        assert_contains(&error.to_string(), &["cuda-driver-cut", "200", reason]);
     }
     std::fs::remove_file(&path).expect("the file is ours");
 }
@@ -284,26 +291,26 @@ fn a_host_function_that_panics() {
             .launch_host_fn(|| panic!("on purpose"))
             .expect("queued");
         event.record(stream).expect("recorded");
-        // A copy waits too, but may be that of a library which knows nothing of the function.
+        // A copy waits too, but does not resume the panic: another library may be making the copy.
         buffer.to_vec().expect("no fault");
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait));
         let panic = panic.expect_err(name);
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"), "{name}");
-        // It is told once, and the stream goes on.
+        // The panic is resumed once; the stream stays usable.
         wait();
         stream.synchronize().expect("no fault");
     }
 }
 
 #[test]
-fn a_kernel_that_is_not_there() {
+fn a_missing_kernel() {
     let context = context();
     let module = Module::load_ptx(&context, ptx_path("vector_add.ptx")).expect("a module");
-    says(
+    assert_contains(
         &error(module.function("vector_sub")),
         &["cuModuleGetFunction", "CUDA_ERROR_NOT_FOUND (500)"],
     );
-    says(
+    assert_contains(
         &error(module.global("nothing")),
         &["cuModuleGetGlobal", "CUDA_ERROR_NOT_FOUND (500)"],
     );
@@ -323,9 +330,9 @@ fn too_many_threads() {
             block,
             ..LaunchConfig::default()
         };
-        // SAFETY: the launch is refused before the kernel could touch its null argument.
+        // SAFETY: the launch is refused, so the kernel never uses its null argument.
         let result = unsafe { kernel.launch(&stream, config, (cuda_driver::DevicePtr::null(),)) };
-        says(
+        assert_contains(
             &error(result),
             &[
                 "cuLaunchKernel",
@@ -337,10 +344,10 @@ fn too_many_threads() {
 }
 
 #[test]
-fn memory_that_there_is_not() {
+fn more_memory_than_the_device_has() {
     let context = context();
     let result = cuda_driver::DeviceBuffer::<u8>::alloc(&context, 1 << 50);
-    says(
+    assert_contains(
         &error(result.map(|_| ())),
         &[
             "cuMemAlloc_v2",
@@ -348,16 +355,16 @@ fn memory_that_there_is_not() {
             "bad_input.rs",
         ],
     );
-    // More bytes than a size can say.
+    // A size in bytes that overflows `usize`.
     assert!(cuda_driver::DeviceBuffer::<u64>::alloc(&context, usize::MAX / 2).is_err());
 }
 
 #[test]
-fn a_device_that_is_not_there() {
+fn a_missing_device() {
     driver();
-    says(
+    assert_contains(
         &error(Device::get(99)),
         &["cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE (101)"],
     );
-    says(&error(Device::get(u32::MAX)), &["cuDeviceGet"]);
+    assert_contains(&error(Device::get(u32::MAX)), &["cuDeviceGet"]);
 }

@@ -1,9 +1,10 @@
-//! The example programs, run as a user runs them: what they print and how they end.
+//! Tests of the example programs, run as a user runs them: output and exit status.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// An example beside this test program: `deps/../examples` in cargo's folder, `tests/../examples` in a packed one.
+/// Returns an example built with this test program: in `deps/../examples` in cargo's folder, in `tests/../examples` in
+/// a packed folder.
 fn example(name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let path = program.parent()?.parent()?.join("examples").join(name);
@@ -14,7 +15,7 @@ fn example(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Runs an example with the driver that `CUDA_DRIVER` names, the software driver where it is unset.
+/// Runs an example with the driver that `CUDA_DRIVER` names; with the software driver if it is unset.
 fn run(path: &Path, driver: Option<&str>, args: &[&str]) -> Output {
     let mut command = Command::new(path);
     match driver {
@@ -55,7 +56,7 @@ fn vector_add_passes() {
 }
 
 #[test]
-fn vector_add_says_why_it_takes_the_software_driver() {
+fn vector_add_names_the_software_driver() {
     let Some(path) = example("vector_add") else {
         return;
     };
@@ -66,7 +67,7 @@ fn vector_add_says_why_it_takes_the_software_driver() {
 }
 
 #[test]
-fn vector_add_without_the_driver_it_is_told_to_use() {
+fn vector_add_with_a_driver_that_cannot_be_loaded() {
     let Some(path) = example("vector_add") else {
         return;
     };
@@ -77,20 +78,20 @@ fn vector_add_without_the_driver_it_is_told_to_use() {
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("/no/such/file"), "{err}");
     assert!(!err.contains("CUDA_DRIVER is"), "{err}");
-    // A word that was meant to be another one.
+    // A misspelt driver name.
     let output = run(&path, Some("sofware"), &[]);
     let err = text(&output.stderr);
     let advice = "; CUDA_DRIVER is `software`, `system` or a path\n";
     assert!(err.contains("sofware") && err.ends_with(advice), "{err}");
-    // One that is empty says nothing.
+    // An empty variable counts as unset.
     let output = run(&path, Some(""), &[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
-/// Runs a copy of a program that is root's and has its owner's rights, as another user. `None`, said aloud, where that cannot
-/// be done.
+/// Runs a setuid copy of a program, owned by root, as another user. Returns `None`, and prints the reason, if this
+/// machine cannot do that.
 #[cfg(target_os = "linux")]
-fn run_with_rights(program: &Path, args: &[&str], driver: &str) -> Option<Output> {
+fn run_setuid(program: &Path, args: &[&str], driver: &str) -> Option<Output> {
     use std::io::ErrorKind;
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
@@ -110,7 +111,7 @@ fn run_with_rights(program: &Path, args: &[&str], driver: &str) -> Option<Output
         .gid(NOBODY)
         .current_dir("/");
     let mut output = made.and_then(|()| command.output());
-    // Programs that other tests start meanwhile are, for a moment, copies of this process with the file open to be written.
+    // While another test forks to start a program, the forked process briefly holds this file open for writing.
     for _ in 0..1000 {
         match &output {
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
@@ -124,35 +125,33 @@ fn run_with_rights(program: &Path, args: &[&str], driver: &str) -> Option<Output
     match output {
         Ok(output) => Some(output),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            println!(
-                "needs root, and a folder for temporary files where other users start programs"
-            );
+            println!("needs root, and a temporary folder where other users can start programs");
             None
         }
         Err(error) => panic!("{error}"),
     }
 }
 
-/// A program that has its owner's rights loads nothing that who starts it names.
+/// A privileged program does not load a library that its user names.
 #[test]
 #[cfg(target_os = "linux")]
-fn vector_add_with_more_rights_than_its_user() {
+fn vector_add_in_a_privileged_process() {
     let Some(path) = example("vector_add") else {
         return;
     };
     let machine = Command::new("uname").arg("-m").output().expect("uname");
-    let Some(user) = run_with_rights(Path::new("/usr/bin/id"), &["-u"], "") else {
+    let Some(user) = run_setuid(Path::new("/usr/bin/id"), &["-u"], "") else {
         return;
     };
     if text(&machine.stdout).trim() != std::env::consts::ARCH || text(&user.stdout).trim() != "0" {
-        println!("needs a folder for temporary files where setuid counts, and no emulator");
+        println!("needs a temporary folder on a file system that honours setuid, and no emulator");
         return;
     }
     let kernel = std::fs::read(ptx("vector_add.ptx")).expect("the kernel's PTX");
     let file = std::env::temp_dir().join(format!("vector_add-setuid-{}.ptx", std::process::id()));
     std::fs::write(&file, kernel).expect("a file in the temporary folder");
     let args = ["--ptx", &file.display().to_string()];
-    let output = run_with_rights(&path, &args, "/no/such/file");
+    let output = run_setuid(&path, &args, "/no/such/file");
     std::fs::remove_file(&file).expect("the file");
     let output = output.expect("as for the other program");
     let (out, err) = (text(&output.stdout), text(&output.stderr));
@@ -179,11 +178,11 @@ fn vector_add_with_bad_options() {
 }
 
 #[test]
-fn vector_add_fails_where_the_sums_are_wrong() {
+fn vector_add_fails_if_the_sums_are_wrong() {
     let Some(path) = example("vector_add") else {
         return;
     };
-    // A kernel of the right name that subtracts.
+    // A kernel of the same name that subtracts.
     let original = std::fs::read_to_string(ptx("vector_add.ptx")).expect("the kernel's PTX");
     let wrong = original.replace("add.f32", "sub.f32");
     assert_ne!(wrong, original, "the kernel has an add.f32");
@@ -197,7 +196,7 @@ fn vector_add_fails_where_the_sums_are_wrong() {
 }
 
 #[test]
-fn saxpy_prints_what_the_readme_says() {
+fn saxpy_is_the_readmes_program() {
     let Some(path) = example("saxpy") else { return };
     let output = run(&path, None, &[]);
     let out = text(&output.stdout);

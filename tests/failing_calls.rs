@@ -1,5 +1,7 @@
-//! What the tests of a program that is built on this crate can do: let any call fail, each test its own, on threads of one
-//! process. The hooks are part of the process's default library, so this is a program of its own.
+//! Tests of failures that a program asks for: each test makes chosen calls fail on its own thread, while other tests
+//! run in the same process.
+//!
+//! The hooks are part of the process's default library, so these tests are a program of their own.
 
 use core::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,44 +15,44 @@ use cuda_driver::{Context, Device, DeviceBuffer, Error, Result, Stream};
 const OUT_OF_MEMORY: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
 
 thread_local! {
-    /// The function in whose next call the hook panics, before or after it is made.
-    static PANICS: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
+    /// The function in whose next call the hook panics, and whether it panics after the call (`true`) or before.
+    static PANIC_IN: Cell<Option<(Function, bool)>> = const { Cell::new(None) };
 }
 
-/// Panics where a test asks for it.
-struct Panics;
+/// A hook that panics when a test asks for it.
+struct PanicHook;
 
-impl Interposer for Panics {
+impl Interposer for PanicHook {
     fn call(&self, call: Call<'_>) -> CUresult {
-        match PANICS.get() {
+        match PANIC_IN.get() {
             Some((function, after)) if function == call.function() => {
-                PANICS.set(None);
+                PANIC_IN.set(None);
                 if after {
                     _ = call.forward();
                 }
-                panic!("asked for");
+                panic!("requested by the test");
             }
             _ => call.forward(),
         }
     }
 }
 
-// SAFETY: what it answers is what the driver did.
-unsafe impl Faithful for Panics {}
+// SAFETY: the hook returns the driver's own results.
+unsafe impl Faithful for PanicHook {}
 
 fn context() -> Context {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software).unwrap();
         println!("driver under test: {selection}");
-        let options = Options::new().hook(FailInThread).hook(Panics);
+        let options = Options::new().hook(FailInThread).hook(PanicHook);
         set_default_with(Source::library(selection.library()), options).unwrap();
     });
     cuda_driver::init().unwrap();
     Context::create(Device::get(0).unwrap()).unwrap()
 }
 
-/// Two buffers; the second one is not what a caller gets if the first one fails.
+/// Allocates two buffers; the second is not allocated if the first fails.
 fn two_buffers(context: &Context) -> Result<[DeviceBuffer<u32>; 2]> {
     Ok([
         DeviceBuffer::from_slice(context, &[1, 2])?,
@@ -71,7 +73,7 @@ fn the_first_allocation_fails() {
     );
     assert_eq!(error.location().line(), line);
     assert_eq!(first.failed(), 1);
-    // The second one does not.
+    // The next allocation succeeds.
     two_buffers(&context).unwrap();
     drop(failing);
 }
@@ -83,7 +85,7 @@ fn the_second_allocation_fails() {
     {
         let _failing = second.in_this_thread();
         assert_eq!(two_buffers(&context).unwrap_err().code(), OUT_OF_MEMORY);
-        // Other threads see nothing of it.
+        // Other threads are not affected.
         let other = second.clone();
         let context = context.clone();
         std::thread::spawn(move || {
@@ -108,7 +110,7 @@ fn failures_of_one_thread_are_independent() {
     let create = || code(Stream::new(&context).map(drop));
     assert_eq!(alloc(), Err(OUT_OF_MEMORY));
     assert_eq!(create(), Err(CUresult::CUDA_ERROR_UNKNOWN));
-    // Not in the order in which they were asked for.
+    // The failures occur in another order than they were requested.
     drop(outer);
     assert_eq!(alloc(), Ok(()));
     assert_eq!(create(), Err(CUresult::CUDA_ERROR_UNKNOWN));
@@ -116,9 +118,9 @@ fn failures_of_one_thread_are_independent() {
     assert_eq!(create(), Ok(()));
 }
 
-/// A context that could not be popped is current still: it must not end while it is.
+/// A context that could not be popped is still current and must not be destroyed.
 #[test]
-fn a_context_that_stays_current_stays() {
+fn a_context_that_could_not_be_popped_stays() {
     for panics in [None, Some(false)] {
         let context = context();
         let buffer = DeviceBuffer::from_slice(&context, &[1, 2, 3]).unwrap();
@@ -130,13 +132,13 @@ fn a_context_that_stays_current_stays() {
                 assert_eq!(pop.failed(), 1);
             }
             Some(after) => {
-                PANICS.set(Some((Function::cuCtxPopCurrent, after)));
+                PANIC_IN.set(Some((Function::cuCtxPopCurrent, after)));
                 catch_unwind(AssertUnwindSafe(|| buffer.to_vec())).expect_err("the hook's panic");
             }
         }
         let raw = context.as_raw();
         assert_eq!(Context::current_raw().unwrap(), raw);
-        // Nobody has it any more, and this thread does not know.
+        // No owner is left, and the dropping thread does not know that the context is current on this one.
         let ended = std::thread::spawn(move || drop((buffer, context)));
         ended.join().unwrap();
         Stream::null().synchronize().unwrap();
@@ -147,7 +149,7 @@ fn a_context_that_stays_current_stays() {
 fn a_context_that_was_pushed_before_a_panic_stays() {
     let context = context();
     let raw = context.as_raw();
-    PANICS.set(Some((Function::cuCtxPushCurrent, true)));
+    PANIC_IN.set(Some((Function::cuCtxPushCurrent, true)));
     catch_unwind(AssertUnwindSafe(|| context.push())).expect_err("the hook's panic");
     assert_eq!(Context::current_raw().unwrap(), raw);
     std::thread::spawn(move || drop(context)).join().unwrap();

@@ -1,5 +1,6 @@
-//! The plain names of C whose exports CUDA 12.0 replaced, on a driver that lacks those. The interposer that hides them is the
-//! process's default library, so this is a program of its own.
+//! Tests of calls whose exports CUDA 12.0 replaced, on a driver that lacks the newer exports.
+//!
+//! The interposer that hides them belongs to the process's default library, so these tests are a program of their own.
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -10,7 +11,7 @@ use cuda_driver::checked;
 use cuda_driver::sys::library::{Interposer, Options, Source, set_default_with};
 use cuda_driver::sys::*;
 
-/// Looks like a driver of CUDA 11.7: no export that is newer.
+/// Hides every export newer than CUDA 11.7.
 struct Old;
 
 impl Interposer for Old {
@@ -20,7 +21,7 @@ impl Interposer for Old {
 }
 
 thread_local! {
-    /// What the older functions were given on this thread.
+    /// The parameters that the older functions received on this thread.
     static SEEN: Cell<Option<CUDA_KERNEL_NODE_PARAMS_v1>> = const { Cell::new(None) };
 }
 
@@ -29,12 +30,12 @@ unsafe extern "system" fn init(_: u32) -> CUresult {
 }
 
 unsafe extern "system" fn version(version: *mut c_int) -> CUresult {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { version.write(11070) };
     CUresult::CUDA_SUCCESS
 }
 
-/// As drivers do: what is not found is a code, and nothing is written.
+/// Answers as drivers do: an unknown name is an error code, and nothing is written.
 unsafe extern "system" fn get_proc_address(
     symbol: *const c_char,
     pfn: *mut *mut c_void,
@@ -42,14 +43,14 @@ unsafe extern "system" fn get_proc_address(
     flags: cuuint64_t,
 ) -> CUresult {
     assert_eq!(flags, 2);
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     let symbol = unsafe { CStr::from_ptr(symbol) };
     let found = match symbol.to_bytes() {
         b"cuInit" if version >= 2000 => init as *mut c_void,
         b"fails" => return CUresult::CUDA_ERROR_INVALID_VALUE,
         _ => return CUresult::CUDA_ERROR_NOT_FOUND,
     };
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { pfn.write(found) };
     CUresult::CUDA_SUCCESS
 }
@@ -61,9 +62,9 @@ unsafe extern "system" fn add_kernel_node(
     count: usize,
     params: *const CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     SEEN.set(Some(unsafe { params.read() }));
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { node.write(ptr::without_provenance_mut(0x100 + count)) };
     CUresult::CUDA_SUCCESS
 }
@@ -72,7 +73,7 @@ unsafe extern "system" fn node_get_params(
     _: CUgraphNode,
     params: *mut CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { params.write(SEEN.get().unwrap()) };
     CUresult::CUDA_SUCCESS
 }
@@ -81,7 +82,7 @@ unsafe extern "system" fn node_set_params(
     _: CUgraphNode,
     params: *const CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     SEEN.set(Some(unsafe { params.read() }));
     CUresult::CUDA_SUCCESS
 }
@@ -91,7 +92,7 @@ unsafe extern "system" fn exec_set_params(
     node: CUgraphNode,
     params: *const CUDA_KERNEL_NODE_PARAMS_v1,
 ) -> CUresult {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { node_set_params(node, params) }
 }
 
@@ -101,9 +102,9 @@ unsafe extern "system" fn exec_update(
     node: *mut CUgraphNode,
     result: *mut CUgraphExecUpdateResult,
 ) -> CUresult {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { node.write(ptr::without_provenance_mut(0x77)) };
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { result.write(CUgraphExecUpdateResult(3)) };
     if graph.is_null() {
         CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
@@ -122,7 +123,7 @@ fn resolve(name: &CStr) -> *const c_void {
         b"cuGraphKernelNodeSetParams" => node_set_params as *const c_void,
         b"cuGraphExecKernelNodeSetParams" => exec_set_params as *const c_void,
         b"cuGraphExecUpdate" => exec_update as *const c_void,
-        // A call of what is hidden would end here.
+        // A call of a hidden export would end here.
         _ => hidden as *const c_void,
     }
 }
@@ -134,9 +135,9 @@ extern "system" fn hidden() -> CUresult {
 fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: each name is given a function of its type; the rest is hidden.
+        // SAFETY: each name resolves to a function of its type; the rest is hidden.
         let source = unsafe { Source::resolver("a driver of CUDA 11.7", resolve) };
-        // SAFETY: it hands on every call of what it does not hide, and the answer back.
+        // SAFETY: the interposer forwards every call that it does not hide and returns the driver's result.
         let options = unsafe { Options::new().interposer(Old) };
         set_default_with(source, options).expect("nothing was called before");
     });
@@ -163,13 +164,13 @@ fn params() -> CUDA_KERNEL_NODE_PARAMS {
 fn proc_addresses_have_a_status() {
     install();
     let ask = |symbol, version| {
-        // SAFETY: the fake follows the name only.
+        // SAFETY: the fake reads only the name.
         let found = unsafe { checked::get_proc_address(symbol, version, 2) }.unwrap();
         (!found.pfn.is_null(), found.symbol_status.0)
     };
     assert_eq!(ask(c"cuInit", 11070), (true, 0));
     assert_eq!(ask(c"cuInit", 1000), (false, 2));
-    // The driver does not know that name, which is of CUDA 12.1.
+    // The driver does not know this name of CUDA 12.1.
     assert_eq!(ask(c"cuMulticastCreate", 11070), (false, 1));
     assert_eq!(ask(c"cuNoSuchThing", 11070), (false, 1));
     // SAFETY: as above.
@@ -184,11 +185,11 @@ fn kernel_nodes_keep_their_parameters() {
     let (graph, node, exec) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     let params = params();
     let back = || {
-        // SAFETY: the fake takes any handle.
+        // SAFETY: the fake accepts any handle.
         let params = unsafe { checked::graph_kernel_node_get_params(node) };
         format!("{:?}", params.unwrap())
     };
-    // SAFETY: the fake takes any handles, and keeps the parameters without following them.
+    // SAFETY: the fake accepts any handles, and stores the parameters without following their pointers.
     unsafe {
         let added = checked::graph_add_kernel_node(graph, &[node, node], &params).unwrap();
         assert_eq!(added.addr(), 0x102);
@@ -205,7 +206,7 @@ fn kernel_nodes_keep_their_parameters() {
         };
         checked::graph_exec_kernel_node_set_params(exec, node, &third).unwrap();
         assert_eq!(back(), format!("{third:?}"));
-        // What only the newer form can say is refused, not dropped.
+        // Parameters that only the newer form has are refused, not dropped.
         let newer = CUDA_KERNEL_NODE_PARAMS {
             kern: ptr::without_provenance_mut(1),
             ..params
@@ -217,10 +218,10 @@ fn kernel_nodes_keep_their_parameters() {
 }
 
 #[test]
-fn updates_say_what_was_wrong() {
+fn failed_updates_report_the_node_and_the_reason() {
     install();
     let mut info = CUgraphExecUpdateResultInfo::default();
-    // SAFETY: the fake takes any handles.
+    // SAFETY: the fake accepts any handles.
     let error = unsafe { checked::graph_exec_update(ptr::null_mut(), ptr::null_mut(), &mut info) }
         .unwrap_err();
     assert_eq!(error.code(), CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
@@ -240,7 +241,7 @@ fn updates_say_what_was_wrong() {
 }
 
 #[test]
-fn what_has_no_older_form_says_what_it_needs() {
+fn a_call_without_an_older_form_names_the_version_it_needs() {
     install();
     // SAFETY: the function is hidden.
     let error = unsafe { checked::ctx_create_v4(None, 0, 0) }.unwrap_err();

@@ -1,7 +1,9 @@
-//! A program over a driver that is made to look as one of CUDA 11.7: everything that is newer is hidden, and what is built on
-//! plain names works all the same. That driver is the process's default library, so this is a program of its own.
+//! Tests on a driver that is made to look like CUDA 11.7: newer exports are hidden, and calls by plain names still
+//! work.
+//!
+//! That driver is the process's default library, so these tests are a program of their own.
 
-#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+#![allow(clippy::incompatible_msrv)] // the software driver, which tests use, needs a newer compiler
 
 mod common;
 
@@ -16,14 +18,15 @@ use cuda_driver::sys::{
 };
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream, checked};
 
-/// Makes the driver under test the default, older than it is; the driver as it is.
+/// Makes the driver under test, with newer exports hidden, the default. Returns the driver with all of its exports.
 fn install() -> &'static Library {
     static DRIVER: OnceLock<&'static Library> = OnceLock::new();
     DRIVER.get_or_init(|| {
         let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software)
             .unwrap_or_else(|error| panic!("the driver under test cannot be used: {error}"));
         let old = Options::new().hook(DriverVersion::claim(11070));
-        set_default_with(Source::library(selection.library()), old).expect("nobody was first");
+        set_default_with(Source::library(selection.library()), old)
+            .expect("no default library yet");
         cuda_driver::init().expect("cuInit");
         selection.library()
     })
@@ -56,10 +59,10 @@ fn kernels_run() {
 }
 
 #[test]
-fn functions_are_found_by_the_first_cu_get_proc_address() {
+fn the_first_cu_get_proc_address_finds_functions() {
     let driver = install();
     let ask = |name, version| {
-        // SAFETY: what is found is not called.
+        // SAFETY: the function found is not called.
         let found = unsafe { checked::get_proc_address(name, version, 0) }.expect("an answer");
         (found.pfn.cast_const(), found.symbol_status.0)
     };
@@ -79,16 +82,17 @@ fn functions_are_found_by_the_first_cu_get_proc_address() {
 }
 
 #[test]
-fn what_is_missing_says_what_it_needs() {
+fn a_missing_function_names_the_version_it_needs() {
     install();
-    // SAFETY: the driver lacks it, so nothing is called.
+    // SAFETY: the driver lacks the function, so nothing is called.
     let error = unsafe { checked::ctx_create_v4(None, 0, 0) }.expect_err("of CUDA 12.5");
     assert!(error.is_missing_function());
-    let words = "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 11.7 (";
+    let message = "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 11.7 (";
     assert!(error.to_string().starts_with(words), "{error}");
 }
 
-/// The arguments of `saxpy(float a, const float* x, float* y, size_t n)`, where a graph can copy them from.
+/// The arguments of `saxpy(float a, const float* x, float* y, size_t n)`, at addresses from which a graph can copy
+/// them.
 struct Arguments {
     a: f32,
     x: u64,
@@ -97,7 +101,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// The parameters of a node that launches it, as C has them; they point to what is here and in `places`.
+    /// Returns the parameters of a node that launches `saxpy`; they point to `self` and to `places`.
     fn node(&mut self, function: CUfunction, places: &mut [*mut c_void; 4]) -> NodeParams {
         *places = [
             (&raw mut self.a).cast(),
@@ -119,8 +123,8 @@ impl Arguments {
     }
 }
 
-/// What a node's parameters say: the function, dimensions, and the factor.
-fn said(params: &NodeParams) -> (CUfunction, [u32; 6], f32) {
+/// Reads a node's parameters: function, dimensions and factor.
+fn summary(params: &NodeParams) -> (CUfunction, [u32; 6], f32) {
     let dimensions = [
         params.gridDimX,
         params.gridDimY,
@@ -129,20 +133,20 @@ fn said(params: &NodeParams) -> (CUfunction, [u32; 6], f32) {
         params.blockDimY,
         params.blockDimZ,
     ];
-    // SAFETY: the driver gives the places of the node's own copies, of which the first is a float.
+    // SAFETY: the driver returns pointers to the node's own arguments; the first is a float.
     let a = unsafe { (*params.kernelParams).cast::<f32>().read() };
     (params.func, dimensions, a)
 }
 
-/// What the older exports do to a graph is what the newer ones see there, and what runs.
+/// Graphs built with the older exports look the same to the newer exports, and run.
 #[test]
-fn graphs_are_as_the_newer_exports_make_them() {
+fn graphs_built_with_the_older_exports() {
     let driver = install();
     let context = Context::create(Device::first().expect("a device")).expect("a context");
-    // SAFETY: it takes nothing but flags.
+    // SAFETY: the call takes only flags.
     let graph = unsafe { checked::graph_create(0) }.expect("a graph");
     assert!(!has_newer(), "the newer exports are hidden");
-    // The driver crashes where a kernel's node is added and no context is current.
+    // NVIDIA's driver crashes if a kernel node is added and no context is current.
     let _current = context.push().expect("it is current");
     let ptx = std::fs::read_to_string(common::ptx_path("saxpy.ptx")).expect("the kernel's PTX");
     let module = Module::from_ptx(&context, &ptx).expect("PTX 7.7");
@@ -161,7 +165,7 @@ fn graphs_are_as_the_newer_exports_make_them() {
         arguments.a = a;
         arguments.node(saxpy.as_raw(), places)
     };
-    // SAFETY: every handle is live, and the parameters are those of `saxpy`; so on to the end.
+    // SAFETY: in this block every handle is live, and the parameters are those of `saxpy`.
     unsafe {
         let run = |exec| {
             checked::graph_launch(exec, stream.as_raw()).expect("a launch");
@@ -172,23 +176,23 @@ fn graphs_are_as_the_newer_exports_make_them() {
             let mut params = NodeParams::default();
             let code = driver.cuGraphKernelNodeGetParams(node, &raw mut params);
             assert_eq!(code.0, 0);
-            // What it gives can be set again, whatever `kern` and `ctx` hold.
+            // The parameters read can be set again, with their `kern` and `ctx`.
             assert_eq!(
                 driver.cuGraphKernelNodeSetParams(node, &raw const params).0,
                 0
             );
-            said(&params)
+            summary(&params)
         };
         let params = with(&mut arguments, &mut places, 10.0);
         let node = checked::graph_add_kernel_node(graph, &[], &params).expect("a node");
         let got = checked::graph_kernel_node_get_params(node).expect("its parameters");
-        assert_eq!(said(&got), (saxpy.as_raw(), [1, 1, 1, 32, 1, 1], 10.0));
+        assert_eq!(summary(&got), (saxpy.as_raw(), [1, 1, 1, 32, 1, 1], 10.0));
         assert!(got.kern.is_null() && got.ctx.is_null());
-        assert_eq!(newer(node), said(&got));
+        assert_eq!(newer(node), summary(&got));
         let exec = checked::graph_instantiate_with_flags(graph, 0).expect("it can run");
         assert_eq!(run(exec), [10.5, 20.5, 30.5, 40.5]);
 
-        // Changed in the graph, and brought into what runs.
+        // Changed in the graph; an update takes the change to the executable graph.
         let params = with(&mut arguments, &mut places, -10.0);
         checked::graph_kernel_node_set_params(node, &params).expect("other parameters");
         assert_eq!(newer(node).2, -10.0);
@@ -197,29 +201,29 @@ fn graphs_are_as_the_newer_exports_make_them() {
         assert_eq!(info.result.0, 0);
         assert_eq!(run(exec), [0.5; 4]);
 
-        // Changed in what runs only.
+        // Changed in the executable graph only.
         let params = with(&mut arguments, &mut places, 1.0);
         checked::graph_exec_kernel_node_set_params(exec, node, &params).expect("others again");
         assert_eq!(run(exec), [1.5, 2.5, 3.5, 4.5]);
         assert_eq!(newer(node).2, -10.0);
 
-        // An update that cannot be.
+        // An update that must fail: the graph has another node.
         let second = checked::graph_add_kernel_node(graph, &[node], &params).expect("another node");
         let error = checked::graph_exec_update(exec, graph, &mut info).expect_err("another shape");
         let mut truth = CUgraphExecUpdateResultInfo::default();
         let code = driver.cuGraphExecUpdate(exec, graph, &raw mut truth);
         assert_eq!(error.code(), code);
-        // Both say why and where, but the older one in other words.
-        for said in [&info, &truth] {
-            assert!(said.result.0 > 1, "{:?}", said.result);
-            assert!([std::ptr::null_mut(), node, second].contains(&said.errorNode));
+        // Both report a reason and a node; the older export has fewer reasons.
+        for summary in [&info, &truth] {
+            assert!(summary.result.0 > 1, "{:?}", summary.result);
+            assert!([std::ptr::null_mut(), node, second].contains(&summary.errorNode));
         }
         checked::graph_exec_destroy(exec).expect("it is gone");
         checked::graph_destroy(graph).expect("it is gone");
     }
 }
 
-/// Whether the default library has what CUDA 12.0 brought.
+/// Returns true if the default library has the exports of CUDA 12.0.
 fn has_newer() -> bool {
     cuda_driver::sys::DEFAULT.supports(Function::cuGraphAddKernelNode_v2)
 }

@@ -1,6 +1,6 @@
-//! Where arguments lie in a `ParamBuffer`, against what a C compiler says of the same types: 1,000 random parameter lists,
-//! with the vector types of our own and, where NVIDIA's header was fetched, with that header's.
-// Where C's long has 4 bytes, two of the vector types have padding and are left out.
+//! Tests of the offsets of arguments in a `ParamBuffer` against a C compiler's: 1,000 random parameter lists, with this
+//! crate's vector types and, if it was fetched, with those of NVIDIA's header.
+// If C's `long` has 4 bytes, two of the vector types have padding and are left out.
 #![cfg(all(not(windows), target_pointer_width = "64"))]
 
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ mod needs;
 use cuda_driver::vector::*;
 use cuda_driver::{DevicePtr, Dim3, KernelArg, KernelArgs, ParamBuffer};
 
-/// A type, as C calls it and as Rust has it.
+/// A type and its name in C.
 struct Type {
     c_name: String,
     size: usize,
@@ -29,13 +29,13 @@ fn of<T: KernelArg>(c_name: &str) -> Type {
         size: size_of::<T>(),
         align: align_of::<T>(),
         push: |buffer| {
-            // SAFETY: all zeros is a value of every type here.
+            // SAFETY: all zeros is a valid value of every type here.
             buffer.push(unsafe { MaybeUninit::<T>::zeroed().assume_init() });
         },
     }
 }
 
-/// Numbers and addresses.
+/// Returns the scalar types.
 fn scalars() -> Vec<Type> {
     vec![
         of::<u8>("unsigned char"),
@@ -57,12 +57,12 @@ fn scalars() -> Vec<Type> {
 
 macro_rules! vectors {
     ($($name:ident: $element:literal, $count:literal, $align:literal;)*) => {
-        /// The vector types.
+        /// Returns the vector types.
         fn vectors() -> Vec<Type> {
             vec![$(of::<$name>(stringify!($name))),*]
         }
 
-        /// Their declarations in C, in our own words.
+        /// The vector types' declarations in C.
         const VECTORS: &[(&str, &str, usize, usize)] = &[$((stringify!($name), $element, $count, $align)),*];
     };
 }
@@ -99,7 +99,7 @@ macro_rules! structs {
             unsafe impl KernelArg for $name {}
         )*
 
-        /// Structs, written once in Rust and once in C.
+        /// Returns the structs, each defined in Rust and in C.
         fn structs() -> Vec<Type> {
             vec![$(of::<$name>(concat!("struct ", stringify!($name)))),*]
         }
@@ -125,7 +125,7 @@ structs! {
     Long { a: [f32; 250] = "float a[250]", b: u8 = "unsigned char b" }
 }
 
-/// A list of parameters, as places in the list of types.
+/// A list of parameters, as indices into the list of types.
 type List = Vec<usize>;
 
 /// Marsaglia's xorshift: the same lists in every run.
@@ -140,7 +140,7 @@ impl Random {
     }
 }
 
-/// Structs of random fields. Rust's size and alignment of them come from the rule for `repr(C)`.
+/// Declares structs of random fields, and computes Rust's size and alignment by the rules of `repr(C)`.
 fn random_structs(types: &mut Vec<Type>, random: &mut Random) -> String {
     let mut declarations = String::new();
     for number in 0..200 {
@@ -166,7 +166,7 @@ fn random_structs(types: &mut Vec<Type>, random: &mut Random) -> String {
     declarations
 }
 
-/// The C program: it prints the size and alignment of every type, and for every list the offsets.
+/// Writes the C program, which prints the size and alignment of every type and the offsets of every list.
 fn program(types: &[Type], declarations: &str, lists: &[List]) -> String {
     let mut out = format!("#include <stddef.h>\n#include <stdio.h>\n{declarations}");
     for (number, list) in lists.iter().enumerate() {
@@ -190,7 +190,7 @@ fn program(types: &[Type], declarations: &str, lists: &[List]) -> String {
     out
 }
 
-/// The vector types as we declare them. An alignment of 1000 is that of the whole vector, 0 that of an element.
+/// Declares the vector types in C. An alignment of 1000 means that of the whole vector, 0 that of an element.
 fn own_vectors() -> String {
     let mut out = String::new();
     for (name, element, count, align) in VECTORS {
@@ -209,14 +209,14 @@ fn own_vectors() -> String {
     out
 }
 
-/// The folder of NVIDIA's `vector_types.h`, if `cargo xtask headers` fetched it.
+/// Returns the folder of NVIDIA's `vector_types.h`, if `cargo xtask headers` fetched it.
 fn header_folder() -> Option<PathBuf> {
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache");
     let found = fs::read_dir(cache).ok()?.flatten().flat_map(|entry| {
         ["nvidia/cu13/include", "nvidia/cuda_runtime/include"]
             .map(|folder| entry.path().join(folder))
     });
-    // Those of CUDA 12 and before lack the variants that name their alignment.
+    // Headers up to CUDA 12 lack the variants with an alignment in their names.
     let mut found: Vec<_> = found
         .filter(|folder| {
             fs::read_to_string(folder.join("vector_types.h"))
@@ -227,14 +227,15 @@ fn header_folder() -> Option<PathBuf> {
     found.pop()
 }
 
-/// Compiles and runs a program; what it prints, as numbers. `Err` is why there is none.
+/// Compiles and runs a program. Returns the numbers that it prints, or `Err` with the reason why it could not be
+/// compiled.
 fn run(name: &str, program: &str, arguments: &[String]) -> Result<Vec<usize>, String> {
     let folder = env::temp_dir().join(format!(
         "cuda-driver-param-layout-{}-{name}",
         std::process::id()
     ));
     fs::create_dir_all(folder.join("crt")).unwrap();
-    // All that NVIDIA's header takes from this one.
+    // The only definitions that NVIDIA's header needs from this one.
     fs::write(
         folder.join("crt/host_defines.h"),
         "#define __device_builtin__\n#define __align__(n) __attribute__((aligned(n)))\n#define __builtin_align__(n) __align__(n)\n",
@@ -299,7 +300,7 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
     let facts = match run(name, &program(&types, &declarations, &lists), arguments) {
         Ok(facts) => facts,
         Err(why) => {
-            // Elsewhere there need be no compiler that makes programs for this system.
+            // On other systems a compiler for the host may be missing.
             let what = format!("a C compiler: {why}");
             return if cfg!(target_os = "linux") {
                 needs::needs_but_not_in_ci(&what)
@@ -350,12 +351,12 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
 }
 
 #[test]
-fn offsets_are_those_of_a_c_compiler() {
+fn offsets_match_a_c_compilers() {
     compare("own", &own_vectors(), &[]);
 }
 
 #[test]
-fn vector_types_are_those_of_nvidias_header() {
+fn vector_types_match_nvidias_header() {
     let Some(folder) = header_folder() else {
         return needs::needs("NVIDIA's vector_types.h, which `cargo xtask headers` fetches");
     };
@@ -369,7 +370,7 @@ fn vector_types_are_those_of_nvidias_header() {
 }
 
 #[test]
-fn a_tuple_lies_as_a_buffer_does() {
+fn a_tuple_and_a_buffer_have_the_same_layout() {
     let tuple = (
         1u8,
         2.0f64,

@@ -1,4 +1,4 @@
-//! A context with what a kernel test needs, by raw calls: modules, buffers, launches. Everything here must succeed.
+//! A context for kernel tests, made with raw calls: modules, buffers, launches. Every call here must succeed.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -7,22 +7,22 @@ use cuda_driver::sys::*;
 
 use crate::ok;
 
-/// Types whose every bit pattern is a value, so that bytes can be copied into and out of them.
+/// Types for which every bit pattern is a valid value, so that bytes can be copied into and out of them.
 ///
 /// # Safety
 /// The type has no padding and no invalid bit pattern.
 pub(crate) unsafe trait Plain: Copy + Default + 'static {}
 macro_rules! plain {
     ($($t:ty)*) => { $(
-        // SAFETY: a number has neither padding nor invalid bit patterns.
+        // SAFETY: numbers have neither padding nor invalid bit patterns.
         unsafe impl Plain for $t {}
     )* };
 }
 plain!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
-// SAFETY: an array of such a type is one.
+// SAFETY: an array adds neither padding nor invalid bit patterns.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] where [T; N]: Default {}
 
-/// A context of its own, current on this thread until dropped.
+/// A context, current on this thread until dropped.
 pub(crate) struct Gpu {
     pub(crate) context: CUcontext,
     modules: Vec<CUmodule>,
@@ -51,7 +51,7 @@ impl Gpu {
     /// Loads PTX into the context.
     pub(crate) fn text(&mut self, ptx: &str) -> CUmodule {
         let Ok(text) = CString::new(ptx) else {
-            panic!("a zero in {ptx:?}")
+            panic!("NUL byte in {ptx:?}")
         };
         let mut module = ptr::null_mut();
         ok!(cuModuleLoadData(&raw mut module, text.as_ptr().cast()));
@@ -59,7 +59,7 @@ impl Gpu {
         module
     }
 
-    /// A kernel of a kernel file.
+    /// Loads a kernel file and returns one of its kernels.
     pub(crate) fn kernel(&mut self, file: &str, name: &str) -> CUfunction {
         let module = self.module(file);
         self.function(module, name)
@@ -68,7 +68,7 @@ impl Gpu {
     pub(crate) fn function(&self, module: CUmodule, name: &str) -> CUfunction {
         let mut function = ptr::null_mut();
         let Ok(name) = CString::new(name) else {
-            panic!("a zero in {name:?}")
+            panic!("NUL byte in {name:?}")
         };
         ok!(cuModuleGetFunction(
             &raw mut function,
@@ -78,11 +78,11 @@ impl Gpu {
         function
     }
 
-    /// A variable of a module: its address and bytes.
+    /// Returns the address and the size in bytes of a module's variable.
     pub(crate) fn global(&self, module: CUmodule, name: &str) -> (CUdeviceptr, usize) {
         let (mut address, mut bytes) = (0, 0);
         let Ok(name) = CString::new(name) else {
-            panic!("a zero in {name:?}")
+            panic!("NUL byte in {name:?}")
         };
         ok!(cuModuleGetGlobal(
             &raw mut address,
@@ -99,7 +99,7 @@ impl Gpu {
         address
     }
 
-    /// Device memory with a copy of `data`.
+    /// Allocates device memory and copies `data` into it.
     pub(crate) fn upload<T: Plain>(&self, data: &[T]) -> CUdeviceptr {
         let address = self.alloc(size_of_val(data));
         self.write(address, data);
@@ -112,11 +112,11 @@ impl Gpu {
             data.as_ptr().cast(),
             size_of_val(data)
         ));
-        // It may reach the device later than a non-blocking stream does.
+        // The copy may return before the data is on the device, and non-blocking streams do not wait for it.
         ok!(cuStreamSynchronize(ptr::null_mut()));
     }
 
-    /// `count` values from device memory; waits for what came before on the null stream.
+    /// Reads `count` values from device memory, after all earlier work on the null stream.
     pub(crate) fn read<T: Plain>(&self, address: CUdeviceptr, count: usize) -> Vec<T> {
         let mut data = vec![T::default(); count];
         ok!(cuMemcpyDtoH(
@@ -154,7 +154,8 @@ impl Gpu {
     }
 
     /// Runs a kernel `(inputs…, out, n)` over n elements in blocks of 128 and returns `per` results for each element.
-    /// The output buffer starts as 0xA5 bytes, so that a result never written shows.
+    ///
+    /// The output buffer starts as 0xA5 bytes, so that a missing result shows.
     pub(crate) fn table<I: Plain, O: Plain>(
         &self,
         function: CUfunction,
@@ -165,7 +166,7 @@ impl Gpu {
         let mut arguments = Arguments::new();
         let mut buffers = Vec::new();
         for input in inputs {
-            assert_eq!(input.len(), n, "inputs of one length");
+            assert_eq!(input.len(), n, "inputs of the same length");
             let address = self.upload(input);
             arguments.push(address);
             buffers.push(address);
@@ -196,12 +197,12 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // SAFETY: the context is this object's own; a fault may have made the call fail, which a test has seen by now.
+        // SAFETY: this object owns the context. After a fault the call may fail; the test has already seen the fault.
         let _ = unsafe { cuCtxDestroy(self.context) };
     }
 }
 
-/// Kernel arguments by value, handed over as an array of pointers.
+/// Kernel arguments, passed to the driver as an array of pointers.
 #[derive(Default)]
 pub(crate) struct Arguments {
     values: Vec<Box<[u128]>>,
@@ -216,12 +217,12 @@ impl Arguments {
         let words = size_of::<T>().div_ceil(16).max(1);
         let mut place = vec![0_u128; words].into_boxed_slice();
         assert!(align_of::<T>() <= 16, "an argument aligned above 16");
-        // SAFETY: the place is at least as large as T and aligned to 16.
+        // SAFETY: the slot is at least as large as T and aligned to 16.
         unsafe { place.as_mut_ptr().cast::<T>().write(value) };
         self.values.push(place);
     }
 
-    /// The array that cuLaunchKernel takes; valid while `self` is not changed.
+    /// Returns the array for `cuLaunchKernel`, valid until `self` is changed.
     pub(crate) fn pointers(&mut self) -> Vec<*mut c_void> {
         self.values
             .iter_mut()
@@ -230,7 +231,7 @@ impl Arguments {
     }
 }
 
-/// `arguments![a, b, c]`: the arguments of a launch, each of the type its parameter has.
+/// `arguments![a, b, c]`: the arguments of a launch, each with the type of its parameter.
 #[macro_export]
 macro_rules! arguments {
     ($($value:expr),* $(,)?) => {{

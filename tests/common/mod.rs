@@ -1,5 +1,5 @@
-//! What the tests share: the driver under test, kernels' PTX, result codes compared in tables, child processes.
-#![allow(dead_code)] // each test program uses a part
+//! Shared parts of the tests: the driver under test, kernels' PTX, tables of result codes, child processes.
+#![allow(dead_code)] // each test program uses only a part
 
 pub(crate) mod gpu;
 mod needs;
@@ -12,11 +12,11 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use cuda_driver::sys::*;
-#[allow(unused_imports)] // as above
+#[allow(unused_imports)] // not used by every test program
 pub(crate) use needs::{needs, say};
 
-/// Makes the driver that `CUDA_DRIVER` names (the software driver where it is unset) the process's default, without
-/// initialising it. Says once which it is.
+/// Makes the driver that `CUDA_DRIVER` names (the software driver if it is unset) the process's default, without
+/// initialising it. Prints its name once.
 pub(crate) fn select_driver() {
     static SELECTED: OnceLock<()> = OnceLock::new();
     SELECTED.get_or_init(|| {
@@ -28,12 +28,12 @@ pub(crate) fn select_driver() {
             say(&format!("driver under test: {selection}"));
         }
         if let Err(error) = selection.install() {
-            panic!("another driver was chosen before: {error}");
+            panic!("the process already has a default library: {error}");
         }
     });
 }
 
-/// [`select_driver`], and `cuInit`.
+/// Selects the driver under test and calls `cuInit`.
 pub(crate) fn driver() {
     static STARTED: OnceLock<u32> = OnceLock::new();
     let code = *STARTED.get_or_init(|| {
@@ -44,7 +44,7 @@ pub(crate) fn driver() {
     assert_eq!(code, 0, "cuInit(0)");
 }
 
-/// The CUDA version of the driver under test, as 13000 for 13.0.
+/// Returns the CUDA version of the driver under test: 13000 for 13.0.
 pub(crate) fn driver_version() -> i32 {
     select_driver();
     let mut version = 0;
@@ -54,7 +54,7 @@ pub(crate) fn driver_version() -> i32 {
     version
 }
 
-/// The architecture of the first device: 90 for compute capability 9.0.
+/// Returns the architecture of the first device: 90 for compute capability 9.0.
 pub(crate) fn architecture() -> i32 {
     driver();
     let attributes = [
@@ -71,17 +71,17 @@ pub(crate) fn architecture() -> i32 {
     10 * major + minor
 }
 
-/// Whether the driver under test is the software driver (its device says so).
+/// Returns true if the driver under test is the software driver, by its device's name.
 pub(crate) fn is_software() -> bool {
     driver();
     let mut name = [0_u8; 64];
-    // SAFETY: the buffer has the length passed.
+    // SAFETY: the buffer has the given length.
     let code = unsafe { cuDeviceGetName(name.as_mut_ptr().cast(), 64, 0) }.0;
     assert_eq!(code, 0, "cuDeviceGetName");
     name.starts_with(b"Software CUDA device")
 }
 
-/// The file of a kernel's PTX: beside this program, as in a packed folder, else in the source tree.
+/// Returns the path of a kernel's PTX: next to this program in a packed folder, else in the source tree.
 pub(crate) fn ptx_path(name: &str) -> PathBuf {
     let beside = env::current_exe()
         .ok()
@@ -98,7 +98,7 @@ pub(crate) fn ptx_path(name: &str) -> PathBuf {
     }
 }
 
-/// A kernel file's PTX, terminated by a zero as the driver wants it.
+/// Returns the PTX of a kernel file, terminated by a NUL byte for the driver.
 pub(crate) fn ptx(name: &str) -> Vec<u8> {
     let path = ptx_path(name);
     match std::fs::read(&path) {
@@ -110,7 +110,7 @@ pub(crate) fn ptx(name: &str) -> Vec<u8> {
     }
 }
 
-/// The result codes of a table of calls: collects every one that differs and fails at the end, with all of them.
+/// Compares the result codes of a table of calls: collects every mismatch and fails at the end with all of them.
 #[derive(Default)]
 pub(crate) struct Codes {
     wrong: String,
@@ -123,7 +123,7 @@ impl Codes {
         Self::default()
     }
 
-    /// Notes that `call` returned `got` where `expected` is right.
+    /// Expects the code `expected` from `call`.
     #[track_caller]
     pub(crate) fn is(&mut self, expected: u32, call: &str, got: u32) {
         self.that(expected == got, || {
@@ -131,7 +131,7 @@ impl Codes {
         });
     }
 
-    /// Notes a failure with its text unless `held`.
+    /// Records a failure with its text unless `held`.
     #[track_caller]
     pub(crate) fn that(&mut self, held: bool, text: impl FnOnce() -> String) {
         self.count += 1;
@@ -151,19 +151,19 @@ impl Drop for Codes {
     }
 }
 
-/// `call!(cuMemFree(p))`: the call's result.
+/// `call!(cuMemFree(p))`: makes a call and returns its result.
 #[macro_export]
 macro_rules! call {
     ($call:expr) => {{
-        // The tests pass pointers to live objects, or what the driver is documented or known to refuse.
+        // The tests pass pointers to live objects, or values that the driver is documented or known to refuse.
         #[allow(clippy::macro_metavars_in_unsafe)]
-        // SAFETY: as said above.
+        // SAFETY: see above.
         let result = unsafe { $call };
         result
     }};
 }
 
-/// `is!(codes, 1, cuMemAlloc(&raw mut p, 0))`: the call's result code must be 1.
+/// `is!(codes, 1, cuMemAlloc(&raw mut p, 0))`: expects the result code 1.
 #[macro_export]
 macro_rules! is {
     ($codes:expr, $expected:expr, $call:expr) => {{
@@ -172,7 +172,7 @@ macro_rules! is {
     }};
 }
 
-/// `ok!(cuMemAlloc(&raw mut p, 4))`: the call must succeed, or the test ends here.
+/// `ok!(cuMemAlloc(&raw mut p, 4))`: the call must succeed, or the test fails at once.
 #[macro_export]
 macro_rules! ok {
     ($call:expr) => {{
@@ -181,11 +181,14 @@ macro_rules! ok {
     }};
 }
 
-/// The variable that names the test that a child process is there for.
+/// The environment variable that tells a child process which test to run.
 pub(crate) const CHILD: &str = "CUDA_TEST_CHILD";
 
-/// Runs `body` in a process of its own (this program again, with this one test): for what faults, or must come before
-/// `cuInit`. `name` is the test's path as the harness prints it. Returns what the child wrote.
+/// Runs `body` in a child process (this program with only this test): for faults, and for calls that must come before
+/// `cuInit`.
+///
+/// `name` is the test's path as the harness prints it. Returns the child's output in the parent, and `None` in the
+/// child.
 #[track_caller]
 pub(crate) fn in_child(
     name: &str,
@@ -236,7 +239,7 @@ macro_rules! test_path {
     }};
 }
 
-/// `child!("name", { … })`: the body of test `name` runs in a process of its own.
+/// `child!("name", { … })`: runs the body of test `name` in a process of its own.
 #[macro_export]
 macro_rules! child {
     ($name:literal, $body:block) => {{

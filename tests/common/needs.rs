@@ -1,19 +1,19 @@
-//! Tests that cannot do their work here, and say so.
-#![allow(dead_code)] // each test program uses a part
+//! Messages of tests that cannot run on this machine.
+#![allow(dead_code)] // each test program uses only a part
 
 use std::io::Write as _;
 
-/// Prints past the test harness, which holds back what passing tests print.
+/// Prints to the real standard output, because the test harness hides the output of passing tests.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Says that a test did nothing for want of `what`; CI lists these lines.
+/// Reports that a test was skipped because this machine lacks `what`; CI lists these lines.
 pub(crate) fn needs(what: &str) {
     say(&format!("needs {what}"));
 }
 
-/// The same for what CI's machine has: there it is a failure.
+/// Like [`needs`], for requirements that CI's machine meets: a failure there.
 #[track_caller]
 pub(crate) fn needs_but_not_in_ci(what: &str) {
     assert!(

@@ -1,13 +1,13 @@
-//! Inputs of the arithmetic tables: the numbers at which implementations go wrong, and pseudo-random ones.
+//! Inputs of the arithmetic tables: edge cases and pseudo-random numbers.
 
 use rustc_apfloat::Float as _;
 use rustc_apfloat::ieee::{Double, Single};
 
-/// Whether `mul_add` rounds once here also where the CPU has no instruction for it and the C library computes it:
-/// mingw's rounds twice.
+/// True if `mul_add` rounds once even if the CPU has no such instruction and the C library computes it: mingw's rounds
+/// twice.
 const MUL_ADD_FUSES: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
-/// `a b + c`, rounded once.
+/// Returns `a b + c`, rounded once.
 pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     if MUL_ADD_FUSES {
         return a.mul_add(b, c);
@@ -16,7 +16,7 @@ pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     f32::from_bits(a.mul_add(b, c).value.to_bits() as u32)
 }
 
-/// `a b + c`, rounded once.
+/// Returns `a b + c`, rounded once.
 pub(crate) fn fma64(a: f64, b: f64, c: f64) -> f64 {
     if MUL_ADD_FUSES {
         return a.mul_add(b, c);
@@ -45,13 +45,13 @@ impl Random {
         (self.next() >> 32) as u32
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.word() % bound
     }
 }
 
-/// Every pair of two lists.
+/// Returns all pairs of two lists.
 pub(crate) fn pairs<T: Copy>(a: &[T], b: &[T]) -> (Vec<T>, Vec<T>) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     for &x in a {
@@ -101,7 +101,7 @@ pub(crate) fn random_integers(count: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Bit patterns of f32: zeros, subnormals, the edges of every range, halves, NaNs.
+/// Bit patterns of `f32`: zeros, subnormals, the edges of every range, halves, NaNs.
 pub(crate) fn floats() -> Vec<u32> {
     let mut values = vec![
         0x0000_0000, // 0
@@ -147,7 +147,7 @@ pub(crate) fn floats() -> Vec<u32> {
     values
 }
 
-/// Bit patterns of f64: as [`floats`].
+/// Bit patterns of `f64`, chosen like those of [`floats`].
 pub(crate) fn doubles() -> Vec<u64> {
     let mut values = vec![
         0x0000_0000_0000_0000,
@@ -186,7 +186,7 @@ pub(crate) fn doubles() -> Vec<u64> {
         0x43e0_0000_0000_0000, // 2^63
         0x43f0_0000_0000_0000, // 2^64
         0x47ef_ffff_e000_0000, // largest f32
-        0x47ef_ffff_f000_0000, // and half a unit more
+        0x47ef_ffff_f000_0000, // half a unit above the largest f32
         0x7fd0_0000_0000_0000,
         0x7fef_ffff_ffff_ffff,
         0x7ff0_0000_0000_0000,
@@ -200,7 +200,8 @@ pub(crate) fn doubles() -> Vec<u64> {
     values
 }
 
-/// f32 bit patterns: half of them uniform, half with exponents near `1`, where sums and products round.
+/// Random bit patterns of `f32`: half of them uniform, half with exponents near that of 1, where sums and products
+/// round.
 pub(crate) fn random_floats(count: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed);
     (0..count)
@@ -215,7 +216,7 @@ pub(crate) fn random_floats(count: usize, seed: u64) -> Vec<u32> {
         .collect()
 }
 
-/// f64 bit patterns: as [`random_floats`].
+/// Random bit patterns of `f64`, chosen like those of [`random_floats`].
 pub(crate) fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     (0..count)
@@ -230,7 +231,7 @@ pub(crate) fn random_doubles(count: usize, seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// A digest of results (FNV-1a), for comparing two drivers' runs by eye.
+/// Returns a digest of results (FNV-1a), for comparing the runs of two drivers by eye.
 pub(crate) fn digest(bytes: impl IntoIterator<Item = u64>) -> u64 {
     bytes
         .into_iter()

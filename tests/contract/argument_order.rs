@@ -1,4 +1,4 @@
-//! What is looked at first where several things are wrong: on a thread without a current context, calls with wrong arguments.
+//! Tests of the order in which arguments are checked: calls with wrong arguments on a thread without a current context.
 
 use std::ffi::c_void;
 use std::ptr::{self, null_mut};
@@ -8,7 +8,7 @@ use cuda_driver::sys::*;
 use crate::common::{Codes, driver};
 use crate::is;
 
-/// The legacy stream.
+/// Returns the legacy stream.
 fn legacy() -> CUstream {
     ptr::without_provenance_mut(1)
 }
@@ -19,7 +19,7 @@ fn memory() {
     let mut c = Codes::new();
     let (mut address, mut word, mut pointer) = (0, 0_u32, null_mut());
     let host: *mut c_void = (&raw mut word).cast();
-    // The context comes before the output and the size …
+    // The context is checked before the output and the size.
     is!(c, 201, cuMemAlloc(null_mut(), 4));
     is!(c, 201, cuMemAlloc(&raw mut address, 0));
     is!(c, 201, cuMemHostAlloc(null_mut(), 4, 0));
@@ -38,7 +38,7 @@ fn memory() {
         201,
         cuMemGetAddressRange(&raw mut address, null_mut(), 4096)
     );
-    // … but for managed memory, and for what is not asked of a context.
+    // Managed memory, and queries that need no context, check their arguments first.
     is!(c, 1, cuMemAllocManaged(&raw mut address, 4, 9));
     is!(c, 1, cuMemAllocManaged(&raw mut address, 0, 1));
     is!(c, 0, cuMemGetAddressRange(null_mut(), null_mut(), 0));
@@ -69,7 +69,7 @@ fn modules_and_functions() {
         400,
         cuFuncGetAttribute(&raw mut number, CUfunction_attribute(99), null_mut())
     );
-    // The output comes before the handle.
+    // The output is checked before the handle.
     is!(
         c,
         1,
@@ -81,7 +81,7 @@ fn modules_and_functions() {
     is!(c, 201, cuFuncSetBlockShape(null_mut(), 0, 0, 0));
     is!(c, 201, cuParamSetSize(null_mut(), 99_999));
     is!(c, 201, cuLaunch(null_mut()));
-    // The stream comes before the function.
+    // The stream is checked before the function.
     let none = null_mut();
     for stream in [none, legacy()] {
         is!(
@@ -127,7 +127,7 @@ fn contexts_and_devices() {
     is!(c, 201, cuCtxEnablePeerAccess(null_mut(), 9));
     is!(c, 1, cuCtxPushCurrent(null_mut()));
     is!(c, 1, cuCtxDestroy(null_mut()));
-    // The device comes before the flags and the output.
+    // The device is checked before the flags and the output.
     is!(c, 101, cuCtxCreate(null_mut(), 9999, 99));
     is!(c, 101, cuCtxCreate(&raw mut context, 3, 99));
     is!(c, 1, cuCtxCreate(null_mut(), 0, 0));
@@ -155,7 +155,7 @@ fn streams_and_events() {
     driver();
     let mut c = Codes::new();
     let (mut stream, mut event, mut priority) = (null_mut(), null_mut(), 0);
-    // Streams: arguments first. Events: the context first.
+    // Stream calls check the arguments first, event calls the context.
     is!(c, 1, cuStreamCreate(&raw mut stream, 2));
     is!(c, 1, cuStreamCreate(null_mut(), 0));
     is!(c, 201, cuEventCreate(&raw mut event, 8));

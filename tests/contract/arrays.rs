@@ -1,4 +1,4 @@
-//! Arrays, mipmapped arrays, copies to and from them, and surfaces.
+//! Tests of arrays, mipmapped arrays, copies to and from them, and surfaces.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -43,7 +43,7 @@ const GATHER: u32 = CUDA_ARRAY3D_TEXTURE_GATHER;
 const SURFACE: u32 = CUDA_ARRAY3D_SURFACE_LDST;
 
 #[test]
-fn which_arrays_there_can_be() {
+fn array_descriptors() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     for (code, size, format, channels, flags) in [
@@ -120,14 +120,14 @@ fn handles_of_arrays() {
     is!(c, 400, cuArrayGetDescriptor(&raw mut seen, ptr::null_mut()));
     let mut plane = ptr::null_mut();
     is!(c, 1, cuArrayGetPlane(&raw mut plane, made, 0));
-    // SAFETY: zeros are a value of every member.
+    // SAFETY: zeros are a valid value of every member.
     let mut needs: CUDA_ARRAY_MEMORY_REQUIREMENTS = unsafe { MaybeUninit::zeroed().assume_init() };
     is!(c, 1, cuArrayGetMemoryRequirements(&raw mut needs, made, 0));
     // SAFETY: as above.
     let mut sparse: CUDA_ARRAY_SPARSE_PROPERTIES = unsafe { MaybeUninit::zeroed().assume_init() };
     is!(c, 1, cuArrayGetSparseProperties(&raw mut sparse, made));
     is!(c, 0, cuArrayDestroy(made));
-    // A real driver crashes now and then.
+    // NVIDIA's driver sometimes crashes here.
     if is_software() {
         is!(c, 709, cuArrayDestroy(made));
     }
@@ -231,7 +231,7 @@ fn read<T: Plain>(array: CUarray, count: usize) -> Vec<T> {
 }
 
 #[test]
-fn bytes_of_a_row() {
+fn copies_of_bytes_in_a_row() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let line = array([16, 0, 0], FLOAT, 1, 0);
@@ -249,7 +249,7 @@ fn bytes_of_a_row() {
         (0, line, 4, 6),
         (0, line, 100, 0),
         (1, ptr::null_mut(), 0, 4),
-        // No more than the first row can be named.
+        // Only the first row can be copied.
         (0, plane, 0, 64),
         (1, plane, 0, 256),
         (1, plane, 64, 64),
@@ -299,7 +299,7 @@ fn rectangles_and_boxes() {
     let cuboid = array([8, 4, 3], FLOAT, 1, 0);
     let layers = array([8, 0, 3], FLOAT, 1, LAYERED);
     let data: Vec<u32> = (0..256).collect();
-    // SAFETY: zeros are a value of every member.
+    // SAFETY: zeros are a valid value of every member.
     let mut whole: CUDA_MEMCPY2D = unsafe { MaybeUninit::zeroed().assume_init() };
     whole.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
     whole.srcHost = data.as_ptr().cast();
@@ -329,7 +329,7 @@ fn rectangles_and_boxes() {
     copy.dstArray = line;
     is!(c, 1, cuMemcpy2D(&raw const copy));
     is!(c, 0, cuMemcpy2D(&raw const whole));
-    // A part of it, to device memory, and to another array.
+    // Part of it is copied to device memory and to another array.
     let device = gpu.alloc(1024);
     ok!(cuMemsetD8(device, 0, 1024));
     let mut part = whole;
@@ -402,11 +402,11 @@ fn surface(array: CUarray) -> u64 {
 }
 
 #[test]
-fn surfaces_are_read_to_their_ends() {
+fn surface_loads_and_bounds() {
     let mut gpu = Gpu::new();
     let data: Vec<u32> = (1..13).collect();
     let plane = array([4, 3, 0], U32, 1, SURFACE);
-    // SAFETY: zeros are a value of every member.
+    // SAFETY: zeros are a valid value of every member.
     let mut copy: CUDA_MEMCPY2D = unsafe { MaybeUninit::zeroed().assume_init() };
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
     copy.srcHost = data.as_ptr().cast();
@@ -441,7 +441,7 @@ fn surfaces_are_read_to_their_ends() {
 }
 
 #[test]
-fn surfaces_are_written_and_reduced() {
+fn surface_stores_and_reductions() {
     let mut gpu = Gpu::new();
     let line = array([4, 0, 0], U32, 1, SURFACE);
     let handle = surface(line);
@@ -503,7 +503,7 @@ fn surfaces_are_written_and_reduced() {
         run(&mut gpu, instruction, handle, &[row]);
         assert_eq!(read::<u32>(line, 4), expected, "{instruction} at {at}");
     }
-    // What is stored by texels is converted: integers saturate, halves are cut off.
+    // Stores in texel format convert: integers saturate, half-precision values round towards zero.
     for (format, values, expected) in [
         (U8, [1, 300, 0xffff_ffff, 0], [1, 255, 255, 0, 0, 0, 0, 0]),
         (

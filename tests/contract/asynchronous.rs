@@ -1,4 +1,4 @@
-//! Asynchronous copies into shared memory, barriers in shared memory, clusters of one block.
+//! Tests of asynchronous copies into shared memory, barriers in shared memory, and clusters of one block.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -34,7 +34,7 @@ fn copies_in_groups() {
 }
 
 #[test]
-fn copies_of_which_a_part_is_read() {
+fn copies_with_a_shorter_source() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "copy_parts");
     let input = words(256, 2);
@@ -89,7 +89,7 @@ fn barriers_that_wait_for_copies() {
 }
 
 #[test]
-fn what_a_barrier_counts() {
+fn pending_counts_of_a_barrier() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "barrier_counts");
     let out = gpu.alloc(20);

@@ -1,4 +1,4 @@
-//! Atomic operations: last values that do not depend on the order of the threads, and what the operations give back.
+//! Tests of atomic operations: final values that do not depend on the order of the threads, and returned values.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn wide(count: usize, seed: u64) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// The cells 0 to 6 after every element's operations.
+/// Returns cells 0 to 6 after every element's operations.
 fn applied<T: Copy>(
     cells: &[T],
     input: impl Iterator<Item = (usize, T)>,
@@ -29,7 +29,7 @@ fn applied<T: Copy>(
 const THREADS: usize = 96;
 const BLOCKS: usize = 3;
 
-/// Runs a kernel of `atomics.cu` on cells that the elements change, in global memory and in each block's own.
+/// Runs a kernel of `atomics.cu`, whose elements change cells in global memory and in each block's shared memory.
 fn table<T: Plain + PartialEq + std::fmt::Debug>(
     kernel: &str,
     input: &[T],
@@ -57,7 +57,11 @@ fn table<T: Plain + PartialEq + std::fmt::Debug>(
         applied(&start[..8], all.clone(), &ops),
         "{kernel}: global"
     );
-    assert_eq!(seen[8..16], start[..8], "{kernel}: not to be changed");
+    assert_eq!(
+        seen[8..16],
+        start[..8],
+        "{kernel}: cells that must not change"
+    );
     for block in 0..BLOCKS {
         let own = all.clone().filter(|(i, _)| i / THREADS == block);
         assert_eq!(
@@ -68,7 +72,7 @@ fn table<T: Plain + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// What the kernels do to their cells, one after the other: the same text for integers of every type.
+/// The operations that the kernels apply to their cells, in order: the same for integers of every type.
 macro_rules! operations {
     () => {
         [
@@ -106,7 +110,7 @@ fn all_operations_u64() {
 }
 
 #[test]
-fn least_and_greatest_s64() {
+fn min_and_max_s64() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "atomics_s64");
     let input: Vec<i64> = wide(512, 4).iter().map(|x| x.cast_signed()).collect();
@@ -120,15 +124,15 @@ fn least_and_greatest_s64() {
     assert_eq!(gpu.read::<i64>(cells, 2), expected);
 }
 
-/// How often each number is there.
-fn counted(values: &[u32], below: u32) -> Vec<usize> {
+/// Counts the occurrences of each number.
+fn occurrences(values: &[u32], below: u32) -> Vec<usize> {
     (0..below)
         .map(|k| values.iter().filter(|v| **v == k).count())
         .collect()
 }
 
 #[test]
-fn what_an_operation_gives_back() {
+fn returned_values() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("atomics.ptx", "old_values");
     let n = 700_u32;
@@ -138,13 +142,21 @@ fn what_an_operation_gives_back() {
     gpu.launch(kernel, [7, 1, 1], [100, 1, 1], 0, &mut arguments);
     let last = gpu.read::<u32>(cells, 5);
     let [added, up, down, changed, first] = outs.map(|out| gpu.read::<u32>(out, n as usize));
-    assert_eq!(counted(&added, n), vec![1; n as usize], "each number once");
+    assert_eq!(
+        occurrences(&added, n),
+        vec![1; n as usize],
+        "each number once"
+    );
     assert_eq!(last[0], n);
-    assert_eq!(counted(&up, 100), vec![7; 100], "0 to 99, seven times");
+    assert_eq!(occurrences(&up, 100), vec![7; 100], "0 to 99, seven times");
     assert_eq!(last[1], 0);
-    assert_eq!(counted(&down, 7), vec![100; 7], "6 to 0, a hundred times");
+    assert_eq!(
+        occurrences(&down, 7),
+        vec![100; 7],
+        "6 to 0, a hundred times"
+    );
     assert_eq!(last[2], 6);
-    // Whoever exchanges takes what another one left; the last stays.
+    // Each exchange returns the value that another one left; the last value stays.
     let mut taken: BTreeSet<u32> = changed.iter().copied().collect();
     taken.insert(last[3]);
     let mut expected: BTreeSet<u32> = (0..n).collect();
@@ -152,7 +164,7 @@ fn what_an_operation_gives_back() {
     assert_eq!(taken, expected);
     assert!(last[3] < n);
     let winners: Vec<usize> = (0..n as usize).filter(|t| first[*t] == u32::MAX).collect();
-    assert_eq!(winners.len(), 1, "one is first");
+    assert_eq!(winners.len(), 1, "one thread wins");
     assert_eq!(last[4] as usize, winners[0]);
     assert!((0..n as usize).all(|t| t == winners[0] || first[t] as usize == winners[0]));
 }
@@ -187,7 +199,7 @@ fn sums_of_floating_point_numbers() {
     assert_eq!(gpu.read::<f64>(sums, 2), [sum, sum + 1.0]);
 }
 
-/// A small integer as f16.
+/// Converts a small integer to f16.
 fn half(value: u32) -> u16 {
     match value {
         0 => 0,
@@ -320,7 +332,7 @@ fn vectors() {
     let (sums, old) = (gpu.upload(&[0.0_f32; 8]), gpu.alloc(256));
     gpu.launch(kernel, [1, 1, 1], [64, 1, 1], 0, &mut arguments![sums, old]);
     let t: f32 = (0..64).map(|t| t as f32).sum();
-    // Two halves of 64 as bf16.
+    // Two bf16 values of 64.
     let pair = f32::from_bits(0x4280_4280);
     assert_eq!(
         gpu.read::<f32>(sums, 8),

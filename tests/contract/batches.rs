@@ -1,4 +1,4 @@
-//! Many copies in one call, and moves of managed memory.
+//! Tests of batched copies and of batched moves of managed memory.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -15,7 +15,7 @@ fn stream() -> CUstream {
     stream
 }
 
-/// Whether the driver has the calls of CUDA 13; what it lacks is said.
+/// Returns true if the driver has the batch calls of CUDA 13; otherwise reports that they are missing.
 fn has_batches() -> bool {
     let has = driver_version() >= 13000;
     if !has {
@@ -32,7 +32,7 @@ fn in_order(order: u32) -> CUmemcpyAttributes {
 }
 
 #[test]
-fn copies_come_in_batches() {
+fn batched_copies() {
     if !has_batches() {
         return;
     }
@@ -55,7 +55,7 @@ fn copies_come_in_batches() {
                  indexes: &mut [usize; 3],
                  of: usize,
                  stream: CUstream| {
-        // SAFETY: the arrays are as long as the counts say, the memory is this test's.
+        // SAFETY: the arrays have the given lengths, and this test owns the memory.
         unsafe {
             cuMemcpyBatchAsync_v2(
                 targets.as_mut_ptr(),
@@ -127,7 +127,7 @@ fn copies_come_in_batches() {
 }
 
 #[test]
-fn boxes_come_in_batches() {
+fn batched_copies_of_boxes() {
     if !has_batches() {
         return;
     }
@@ -183,7 +183,7 @@ fn boxes_come_in_batches() {
 }
 
 #[test]
-fn managed_memory_is_moved_in_batches() {
+fn batched_moves_of_managed_memory() {
     if !has_batches() {
         return;
     }
@@ -231,7 +231,7 @@ fn managed_memory_is_moved_in_batches() {
         0,
         cuMemDiscardAndPrefetchBatchAsync(address, bytes, 1, place, at, 1, 0, stream)
     );
-    // What is not managed memory is neither moved nor discarded.
+    // Memory that is not managed is neither moved nor discarded.
     let mut memory = gpu.alloc(1 << 20);
     let address = &raw mut memory;
     is!(

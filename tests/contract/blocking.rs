@@ -1,6 +1,7 @@
-//! Which calls wait for work that is under way, and which return at once. The work is a host function that waits for a
-//! gate: a call that returns while the gate is shut did not wait. Each test is alone in its process: contexts of other
-//! tests make calls wait that else would not.
+//! Tests of calls that wait for work in progress, and of calls that return at once.
+//!
+//! The work is a host function that waits for a gate: a call that returns while the gate is shut did not wait. Each
+//! test runs in a process of its own, because contexts of other tests would make more calls wait.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -36,12 +37,12 @@ impl Gate {
 }
 
 unsafe extern "system" fn wait_for_gate(data: *mut c_void) {
-    // SAFETY: `behind_gate` keeps the gate until the stream is done.
+    // SAFETY: `waits` keeps the gate until the stream is done.
     unsafe { &*data.cast::<Gate>() }.wait(Duration::from_secs(90));
 }
 
-/// Whether `call` waited for the work that was put into `stream` before it. A watchdog opens the gate after `patience`,
-/// which is how a waiting call ever returns.
+/// Returns true if `call` waited for the work that was queued in `stream` before it. A watchdog opens the gate after
+/// `patience`, so that a call that waits returns.
 fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
     let gate = Arc::new(Gate::default());
     ok!(cuLaunchHostFunc(
@@ -65,7 +66,7 @@ fn waits(stream: CUstream, patience: Duration, call: impl FnOnce()) -> bool {
 }
 
 const SHORT: Duration = Duration::from_millis(150);
-/// A call that does not wait needs none of this, however busy the machine is.
+/// Only a call that wrongly waits takes this long, so a busy machine does not matter.
 const LONG: Duration = Duration::from_secs(60);
 
 fn stream(flags: u32) -> CUstream {
@@ -209,7 +210,7 @@ fn the_null_stream_and_the_others_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (blocking, beside) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
-    // Beside a non-blocking stream the null stream is free.
+    // The null stream and a non-blocking stream do not wait for each other.
     let waited = waits(beside, LONG, || {
         is!(c, 0, cuStreamQuery(ptr::null_mut()));
         is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
@@ -225,7 +226,7 @@ fn the_null_stream_and_the_others_alone() {
     c.that(waited, || {
         "the null stream did not wait for a blocking one".to_owned()
     });
-    // Work of a blocking stream waits for the null stream; of a non-blocking one it does not.
+    // Work in a blocking stream waits for the null stream; work in a non-blocking one does not.
     let waited = waits(ptr::null_mut(), SHORT, || {
         let mut e = ptr::null_mut();
         is!(c, 0, cuEventCreate(&raw mut e, 0));

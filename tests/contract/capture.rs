@@ -1,4 +1,4 @@
-//! Stream capture: what becomes of work that is put on a capturing stream.
+//! Tests of stream capture: work on a capturing stream becomes nodes of a graph.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -20,7 +20,7 @@ fn work_is_done_when_the_graph_is_launched() {
     s.step(s.stream, 2);
     s.step(s.stream, 3);
     let graph = end(s.stream);
-    assert_eq!(s.value(0), 0, "nothing was done");
+    assert_eq!(s.value(0), 0, "work ran during the capture");
     assert_eq!(kinds(graph), [0, 0, 0]);
     assert_eq!(edges(graph), [(0, 1), (1, 2)]);
     let exec = instantiate(graph);
@@ -28,19 +28,19 @@ fn work_is_done_when_the_graph_is_launched() {
     for _ in 0..2 {
         assert_eq!(s.run(exec), 123);
     }
-    // Twice in a row, without a wait between.
+    // Twice in a row, without waiting in between.
     s.clear();
     ok!(cuGraphLaunch(exec, s.stream));
     ok!(cuGraphLaunch(exec, s.stream));
     assert_eq!(s.value(0), 123_123);
-    // On two streams: its launches do not overlap.
+    // On two streams: launches of one executable graph do not overlap.
     let other = stream(1);
     s.clear();
     ok!(cuGraphLaunch(exec, s.stream));
     ok!(cuGraphLaunch(exec, other));
     ok!(cuStreamSynchronize(other));
     assert_eq!(s.value(0), 123_123);
-    // And what was launched goes on when the executable graph is destroyed.
+    // A launch goes on when its executable graph is destroyed.
     s.clear();
     ok!(cuGraphLaunch(exec, s.stream));
     ok!(cuGraphExecDestroy(exec));
@@ -89,13 +89,13 @@ fn forks_and_joins() {
             &raw mut count
         )
     );
-    // SAFETY: the driver keeps them until the next call about the stream.
+    // SAFETY: the driver keeps the array until the next call for the stream.
     let after = unsafe { std::slice::from_raw_parts(after, count) }.to_vec();
     let all = nodes(graph);
-    assert_eq!(after, [all[2], all[1]], "what the next node will depend on");
+    assert_eq!(after, [all[2], all[1]], "the dependencies of the next node");
     assert!(id == other && id != 0);
 
-    // It reads what both have written.
+    // The copy reads the results of both kernels.
     is!(c, 0, cuMemcpyDtoDAsync(s.data + 8, s.data, 8, a));
     let captured = end(a);
     assert_eq!(captured, graph);
@@ -111,9 +111,9 @@ fn forks_and_joins() {
     is!(c, 0, cuGraphDestroy(graph));
 }
 
-/// Adds one to the counter behind the pointer.
+/// Adds one to the counter that the pointer names.
 unsafe extern "system" fn count(data: *mut c_void) {
-    // SAFETY: the test passes a counter that lives until the launches are done.
+    // SAFETY: the test passes a counter that outlives the launches.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
 }
 
@@ -144,11 +144,11 @@ fn all_kinds_of_work() {
         cuMemcpyDtoHAsync(result.as_mut_ptr().cast(), temporary, 64, a)
     );
     is!(c, 0, cuMemFreeAsync(temporary, a));
-    // Nothing to do makes no node.
+    // Work of no size makes no node.
     is!(c, 0, cuMemcpyDtoDAsync(s.data, s.data + 64, 0, a));
     is!(c, 0, cuMemsetD8Async(s.data, 1, 0, a));
     is!(c, 0, cuMemFreeAsync(0, a));
-    // Nor does a wrong call, and it spoils nothing.
+    // A call with a wrong argument makes no node either, and does not invalidate the capture.
     is!(c, 1, cuMemcpyDtoDAsync(s.data, 16, 64, a));
     is!(c, 1, cuLaunchHostFunc(a, None, ptr::null_mut()));
     is!(c, 1, cuMemFreeAsync(s.data, a));
@@ -156,7 +156,7 @@ fn all_kinds_of_work() {
     assert_eq!(kinds(graph), [1, 2, 10, 1, 0, 3, 1, 11]);
     let exec = instantiate(graph);
     for round in 1..4 {
-        // The memory of the program is read when its turn comes.
+        // The program's memory is read when the graph runs.
         source[3] = 100 * round;
         is!(c, 0, cuGraphLaunch(exec, a));
         is!(c, 0, cuStreamSynchronize(a));
@@ -168,7 +168,7 @@ fn all_kinds_of_work() {
 }
 
 #[test]
-fn what_nodes_say_that_were_captured() {
+fn parameters_of_captured_nodes() {
     let s = Steps::new();
     let mut c = Codes::new();
     let a = s.stream;
@@ -235,7 +235,7 @@ fn what_nodes_say_that_were_captured() {
     assert_eq!((p.gridDimX, p.blockDimX, p.sharedMemBytes), (1, 1, 0));
     assert!(p.extra.is_null() && p.kern.is_null());
     assert_eq!(p.ctx, s.gpu.context);
-    // SAFETY: the driver keeps the arguments of a node as long as it is as it is.
+    // SAFETY: the driver keeps a node's arguments until the node is changed.
     let (address, value) = unsafe {
         let places = [p.kernelParams.read(), p.kernelParams.add(1).read()];
         (
@@ -244,7 +244,7 @@ fn what_nodes_say_that_were_captured() {
         )
     };
     assert_eq!((address, value), (s.data, 5));
-    // Of another kind.
+    // Queries for other kinds of nodes.
     is!(c, 1, cuGraphKernelNodeGetParams(all[0], &raw mut p));
     is!(
         c,
@@ -255,7 +255,7 @@ fn what_nodes_say_that_were_captured() {
 }
 
 #[test]
-fn dependencies_can_be_changed_on_the_way() {
+fn dependencies_can_be_changed_during_a_capture() {
     let s = Steps::new();
     let mut c = Codes::new();
     let a = s.stream;
@@ -276,7 +276,7 @@ fn dependencies_can_be_changed_on_the_way() {
         )
     );
     assert_eq!(count, 1);
-    // SAFETY: the driver keeps it until the next call about the stream.
+    // SAFETY: the driver keeps the array until the next call for the stream.
     let first = unsafe { after.read() };
     let mut own = s.digit(graph, &[first], 5);
     is!(
@@ -353,7 +353,7 @@ fn events_as_nodes() {
         cuGraphEventRecordNodeGetEvent(nodes(graph)[2], &raw mut event)
     );
     assert_eq!(event, made);
-    // Recorded by the graph, it orders what is beside it.
+    // An event that the graph records orders work outside of the graph.
     let exec = instantiate(graph);
     is!(c, 0, cuGraphLaunch(exec, a));
     is!(c, 0, cuStreamWaitEvent(b, made, 0));

@@ -1,4 +1,4 @@
-//! What stream capture forbids, and how captures go wrong.
+//! Tests of calls that stream capture forbids, and of captures that fail.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,7 +13,7 @@ use crate::{child, is, ok};
 
 unsafe extern "system" fn callback(_: CUstream, _: CUresult, _: *mut c_void) {}
 
-/// Ends a capture and gives the code; there is no graph where it is not 0.
+/// Ends a capture and returns the code; unless it is 0 there must be no graph.
 fn end_code(stream: CUstream) -> u32 {
     let mut graph = ptr::without_provenance_mut(8);
     let code = crate::call!(cuStreamEndCapture(stream, &raw mut graph)).0;
@@ -24,7 +24,8 @@ fn end_code(stream: CUstream) -> u32 {
     code
 }
 
-/// While a capture of this mode goes on: the code of a call, the capture's status after it, the code of its end.
+/// Makes a call during a capture of this mode. Returns the call's code, the capture's status after it, and the code of
+/// ending the capture.
 fn during(flags: u32, mode: u32, call: &mut dyn FnMut(CUstream) -> CUresult) -> [u32; 3] {
     let stream = stream(flags);
     ok!(cuStreamBeginCapture(stream, CUstreamCaptureMode(mode)));
@@ -35,18 +36,18 @@ fn during(flags: u32, mode: u32, call: &mut dyn FnMut(CUstream) -> CUresult) -> 
     all
 }
 
-/// What the call says in all modes, first with a capturing stream that the null stream waits for, then with one that it does
-/// not: global, of the thread, relaxed.
+/// Returns the call's code in all modes (global, thread-local, relaxed), first with a capturing stream for which the
+/// null stream waits, then with a non-blocking one.
 fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
     let mut codes = [0; 6];
     for (index, code) in codes.iter_mut().enumerate() {
         let (flags, mode) = (index / 3, index % 3);
         let seen = during(flags as u32, mode as u32, &mut call);
-        // A call that fails like this spoils the capture.
-        let spoilt = seen[0] >= 900;
+        // A call that fails with such a code invalidates the capture.
+        let invalidated = seen[0] >= 900;
         assert_eq!(
             seen[1..],
-            if spoilt { [2, 901] } else { [1, 0] },
+            if invalidated { [2, 901] } else { [1, 0] },
             "{seen:?}"
         );
         *code = seen[0];
@@ -54,8 +55,8 @@ fn in_all_modes(mut call: impl FnMut(CUstream) -> CUresult) -> [u32; 6] {
     codes
 }
 
-/// `says!(codes, [0, …], |s| cuStreamQuery(s))`: the codes that [`in_all_modes`] must give.
-macro_rules! says {
+/// `assert_codes!(codes, [0, …], |s| cuStreamQuery(s))`: checks the codes that [`in_all_modes`] returns.
+macro_rules! assert_codes {
     ($expected:expr, |$s:ident| $call:expr) => {{
         #[allow(unused_variables)]
         let got = in_all_modes(|$s| crate::call!($call));
@@ -63,9 +64,9 @@ macro_rules! says {
     }};
 }
 
-/// Whatever captures.
+/// Calls that every mode forbids.
 const ALWAYS: [u32; 6] = [900; 6];
-/// What might wait for the device.
+/// Calls that might wait for the device.
 const UNSAFE: [u32; 6] = [900, 900, 0, 900, 900, 0];
 /// Work that would wait for the stream.
 const IMPLICIT: [u32; 6] = [906, 906, 906, 0, 0, 0];
@@ -73,7 +74,7 @@ const NEVER: [u32; 6] = [0; 6];
 
 #[test]
 fn calls_while_a_stream_captures() {
-    // Captures of the global mode forbid calls in all threads.
+    // A capture in global mode forbids calls in all threads.
     child!("calls_while_a_stream_captures", {
         let s = Steps::new();
         let other = stream(1);
@@ -85,78 +86,78 @@ fn calls_while_a_stream_captures() {
         let mut page = [0_u8; 64];
         let host = page.as_mut_ptr().cast::<c_void>();
 
-        says!(ALWAYS, |s| cuStreamQuery(s));
-        says!(ALWAYS, |s| cuStreamSynchronize(s));
-        says!(ALWAYS, |s| cuCtxSynchronize());
-        says!(ALWAYS, |s| cuStreamAddCallback(
+        assert_codes!(ALWAYS, |s| cuStreamQuery(s));
+        assert_codes!(ALWAYS, |s| cuStreamSynchronize(s));
+        assert_codes!(ALWAYS, |s| cuCtxSynchronize());
+        assert_codes!(ALWAYS, |s| cuStreamAddCallback(
             s,
             Some(callback),
             null.cast(),
             0
         ));
         let (mut flags, mut id, mut priority) = (0, 0, 0);
-        says!(ALWAYS, |s| cuStreamGetFlags(s, &raw mut flags));
-        says!(ALWAYS, |s| cuStreamGetId(s, &raw mut id));
-        says!(NEVER, |s| cuStreamGetPriority(s, &raw mut priority));
-        says!([906, 906, 906, 900, 900, 0], |s| cuStreamQuery(null));
-        says!([906, 906, 906, 900, 900, 0], |s| cuStreamSynchronize(null));
-        says!(UNSAFE, |s| cuStreamQuery(other));
-        says!(UNSAFE, |s| cuStreamSynchronize(other));
-        says!(UNSAFE, |s| cuEventQuery(done));
-        says!(UNSAFE, |s| cuEventSynchronize(done));
+        assert_codes!(ALWAYS, |s| cuStreamGetFlags(s, &raw mut flags));
+        assert_codes!(ALWAYS, |s| cuStreamGetId(s, &raw mut id));
+        assert_codes!(NEVER, |s| cuStreamGetPriority(s, &raw mut priority));
+        assert_codes!([906, 906, 906, 900, 900, 0], |s| cuStreamQuery(null));
+        assert_codes!([906, 906, 906, 900, 900, 0], |s| cuStreamSynchronize(null));
+        assert_codes!(UNSAFE, |s| cuStreamQuery(other));
+        assert_codes!(UNSAFE, |s| cuStreamSynchronize(other));
+        assert_codes!(UNSAFE, |s| cuEventQuery(done));
+        assert_codes!(UNSAFE, |s| cuEventSynchronize(done));
 
         let (mut memory, mut pinned) = (0, null.cast::<c_void>());
-        says!(UNSAFE, |s| cuMemAlloc(&raw mut memory, 64));
-        says!(UNSAFE, |s| cuMemFree(0));
-        says!(UNSAFE, |s| cuMemHostAlloc(&raw mut pinned, 64, 0));
-        says!(UNSAFE, |s| cuMemFreeHost(ptr::null_mut()));
-        says!(UNSAFE, |s| cuMemAllocManaged(&raw mut memory, 64, 1));
-        says!(UNSAFE, |s| cuMemAllocAsync(&raw mut memory, 64, other));
-        says!(UNSAFE, |s| cuMemFreeAsync(0, other));
-        says!(NEVER, |s| cuMemAllocAsync(&raw mut memory, 64, s));
+        assert_codes!(UNSAFE, |s| cuMemAlloc(&raw mut memory, 64));
+        assert_codes!(UNSAFE, |s| cuMemFree(0));
+        assert_codes!(UNSAFE, |s| cuMemHostAlloc(&raw mut pinned, 64, 0));
+        assert_codes!(UNSAFE, |s| cuMemFreeHost(ptr::null_mut()));
+        assert_codes!(UNSAFE, |s| cuMemAllocManaged(&raw mut memory, 64, 1));
+        assert_codes!(UNSAFE, |s| cuMemAllocAsync(&raw mut memory, 64, other));
+        assert_codes!(UNSAFE, |s| cuMemFreeAsync(0, other));
+        assert_codes!(NEVER, |s| cuMemAllocAsync(&raw mut memory, 64, s));
 
-        says!(IMPLICIT, |s| cuMemcpyHtoD(data, host, 64));
-        says!(IMPLICIT, |s| cuMemcpyDtoH(host, data, 64));
-        says!(IMPLICIT, |s| cuMemsetD8(data, 0, 64));
-        says!(IMPLICIT, |s| cuMemsetD8Async(data, 0, 64, null));
-        says!(IMPLICIT, |s| cuEventRecord(done, null));
-        says!(IMPLICIT, |s| cuStreamWaitEvent(null, done, 0));
-        says!(NEVER, |s| cuMemsetD8Async(data, 0, 64, other));
-        says!(NEVER, |s| cuMemcpyHtoDAsync(data, host, 64, s));
+        assert_codes!(IMPLICIT, |s| cuMemcpyHtoD(data, host, 64));
+        assert_codes!(IMPLICIT, |s| cuMemcpyDtoH(host, data, 64));
+        assert_codes!(IMPLICIT, |s| cuMemsetD8(data, 0, 64));
+        assert_codes!(IMPLICIT, |s| cuMemsetD8Async(data, 0, 64, null));
+        assert_codes!(IMPLICIT, |s| cuEventRecord(done, null));
+        assert_codes!(IMPLICIT, |s| cuStreamWaitEvent(null, done, 0));
+        assert_codes!(NEVER, |s| cuMemsetD8Async(data, 0, 64, other));
+        assert_codes!(NEVER, |s| cuMemcpyHtoDAsync(data, host, 64, s));
 
         let (mut created, mut made) = (ptr::null_mut(), ptr::null_mut());
-        says!(NEVER, |s| cuStreamCreate(&raw mut created, 0));
-        says!(NEVER, |s| cuEventCreate(&raw mut made, 0));
+        assert_codes!(NEVER, |s| cuStreamCreate(&raw mut created, 0));
+        assert_codes!(NEVER, |s| cuEventCreate(&raw mut made, 0));
         let mut exec = ptr::null_mut();
         let small = graph();
-        says!(UNSAFE, |s| cuGraphInstantiateWithFlags(
+        assert_codes!(UNSAFE, |s| cuGraphInstantiateWithFlags(
             &raw mut exec,
             small,
             0
         ));
         let exec = instantiate(small);
-        says!(ALWAYS, |s| cuGraphLaunch(exec, s));
-        says!(NEVER, |s| cuGraphLaunch(exec, other));
-        says!(IMPLICIT, |s| cuGraphLaunch(exec, null));
+        assert_codes!(ALWAYS, |s| cuGraphLaunch(exec, s));
+        assert_codes!(NEVER, |s| cuGraphLaunch(exec, other));
+        assert_codes!(IMPLICIT, |s| cuGraphLaunch(exec, null));
 
-        // What the program may wait for when it comes from the capture itself.
-        says!([905; 6], |s| cuStreamWaitEvent(s, done, 0));
+        // Waits for events that the capture itself recorded.
+        assert_codes!([905; 6], |s| cuStreamWaitEvent(s, done, 0));
         let inside = event();
         let recorded = |stream| {
             ok!(cuEventRecord(inside, stream));
             inside
         };
-        says!([907; 6], |s| cuEventQuery(recorded(s)));
-        says!([907; 6], |s| cuEventSynchronize(recorded(s)));
-        // Of a capture that is over.
+        assert_codes!([907; 6], |s| cuEventQuery(recorded(s)));
+        assert_codes!([907; 6], |s| cuEventSynchronize(recorded(s)));
+        // An event of a capture that has ended.
         let mut c = Codes::new();
         is!(c, 1, cuEventQuery(inside));
         is!(c, 1, cuStreamWaitEvent(other, inside, 0));
         is!(c, 0, cuEventRecord(inside, other));
         is!(c, 0, cuEventSynchronize(inside));
-        // One that was never recorded is nothing to wait for.
+        // Waiting for an event that was never recorded does nothing.
         let never = event();
-        says!(NEVER, |s| cuStreamWaitEvent(s, never, 0));
+        assert_codes!(NEVER, |s| cuStreamWaitEvent(s, never, 0));
     });
 }
 
@@ -165,7 +166,7 @@ fn modes_and_threads() {
     child!("modes_and_threads", {
         let s = Steps::new();
         let context = s.gpu.context.addr();
-        // The code of an allocation by another thread, in this mode of its own.
+        // Returns the code of an allocation by another thread with this capture mode.
         let elsewhere = |own: u32| {
             let alloc = move || {
                 let mut mode = CUstreamCaptureMode(own);
@@ -178,12 +179,12 @@ fn modes_and_threads() {
             std::thread::spawn(alloc).join().unwrap_or(999)
         };
         let code = |mode, own| during(1, mode, &mut |_| CUresult(elsewhere(own)));
-        // Only a capture of the global mode forbids a thread that allows no more than that.
+        // Only a capture in global mode forbids calls of a thread that is itself in global mode.
         assert_eq!(code(0, 0), [900, 2, 901]);
         for (mode, own) in [(0, 1), (0, 2), (1, 0), (1, 1), (2, 0)] {
             assert_eq!(code(mode, own), [0, 1, 0], "{mode} {own}");
         }
-        // The thread that captures may say that it knows what it does.
+        // The capturing thread may allow such calls by exchanging its mode.
         let relaxed = |_| {
             let mut mode = CUstreamCaptureMode(2);
             let mut memory = 0;
@@ -194,7 +195,7 @@ fn modes_and_threads() {
             code
         };
         assert_eq!(during(0, 0, &mut { relaxed }), [0, 1, 0]);
-        // The end belongs to the thread that began it, unless it is relaxed.
+        // Only the thread that began a capture may end it, unless the capture is relaxed.
         for (mode, expected) in [(0, [908, 0, 401]), (1, [908, 0, 401]), (2, [0, 0, 401])] {
             let mut ended = |stream: CUstream| {
                 let stream = stream.expose_provenance();
@@ -211,26 +212,26 @@ fn modes_and_threads() {
 }
 
 #[test]
-fn captures_that_go_wrong() {
+fn captures_that_fail() {
     let s = Steps::new();
     let mut c = Codes::new();
     let (a, b) = (s.stream, stream(1));
     let (fork, join) = (event(), event());
-    // A fork that is not joined. Afterwards, no stream captures.
+    // A fork that is not joined. Afterwards no stream captures.
     begin(a);
     is!(c, 0, cuEventRecord(fork, a));
     is!(c, 0, cuStreamWaitEvent(b, fork, 0));
     s.step(b, 1);
     assert_eq!(end_code(a), 904);
     assert_eq!((status(a), status(b)), (0, 0));
-    // The same where the other stream has nothing of its own.
+    // A fork without work of its own need not be joined.
     begin(a);
     s.step(a, 1);
     is!(c, 0, cuEventRecord(fork, a));
     is!(c, 0, cuStreamWaitEvent(b, fork, 0));
     assert_eq!(end_code(a), 0);
     assert_eq!(status(b), 0);
-    // It ends where it began.
+    // A capture ends on the stream on which it began.
     begin(a);
     is!(c, 0, cuEventRecord(fork, a));
     is!(c, 0, cuStreamWaitEvent(b, fork, 0));
@@ -241,7 +242,7 @@ fn captures_that_go_wrong() {
     is!(c, 901, cuMemsetD8Async(s.data, 1, 1, a));
     assert_eq!(end_code(a), 901);
     assert_eq!((status(a), status(b)), (0, 0));
-    // Two captures stay two.
+    // Two captures cannot be merged.
     begin(a);
     begin(b);
     is!(c, 401, cuStreamBeginCapture(b, CUstreamCaptureMode(2)));
@@ -250,11 +251,11 @@ fn captures_that_go_wrong() {
     is!(c, 902, cuStreamWaitEvent(a, join, 0));
     assert_eq!((status(a), status(b)), (2, 2));
     assert_eq!((end_code(a), end_code(b)), (901, 901));
-    // An event of a capture that is over.
+    // An event of a capture that has ended.
     begin(a);
     is!(c, 1, cuStreamWaitEvent(a, join, 0));
     assert_eq!(end_code(a), 901);
-    // A stream is destroyed: the one that began, the one that joined.
+    // A stream is destroyed: one on which a capture began, and one that joined a capture.
     let gone = stream(1);
     begin(gone);
     is!(c, 0, cuStreamDestroy(gone));
@@ -265,7 +266,7 @@ fn captures_that_go_wrong() {
     s.step(gone, 1);
     is!(c, 0, cuStreamDestroy(gone));
     assert_eq!(end_code(a), 904);
-    // A launch that cannot be.
+    // An invalid launch.
     begin(a);
     is!(
         c,
@@ -288,7 +289,7 @@ fn captures_that_go_wrong() {
     begin(a);
     is!(c, 400, cuStreamWaitEvent(a, ptr::null_mut(), 0));
     assert_eq!((status(a), end_code(a)), (2, 901));
-    // Other wrong calls spoil nothing.
+    // Other failing calls do not invalidate the capture.
     begin(a);
     let (mut address, nothing) = (0, ptr::null_mut());
     is!(
@@ -317,7 +318,7 @@ fn captures_that_go_wrong() {
     is!(c, 1, cuMemAllocAsync(ptr::null_mut(), 64, a));
     is!(c, 2, cuMemAllocAsync(&raw mut address, 1 << 50, a));
     assert_eq!((status(a), end_code(a)), (1, 0));
-    // Nothing captures.
+    // Ending when nothing captures.
     assert_eq!(end_code(a), 401);
     is!(c, 1, cuStreamBeginCapture(a, CUstreamCaptureMode(3)));
     is!(
@@ -326,15 +327,15 @@ fn captures_that_go_wrong() {
         cuStreamBeginCapture(ptr::null_mut(), CUstreamCaptureMode(2))
     );
     is!(c, 1, cuStreamIsCapturing(a, ptr::null_mut()));
-    // Nobody wants the graph.
+    // The caller does not want the graph.
     begin(a);
     is!(c, 0, cuStreamEndCapture(a, ptr::null_mut()));
     assert_eq!(status(a), 0);
-    assert_eq!(s.value(0), 0, "nothing was done");
+    assert_eq!(s.value(0), 0, "work ran during the capture");
 }
 
 #[test]
-fn the_null_stream_beside_a_capture() {
+fn the_null_stream_during_a_capture() {
     let s = Steps::new();
     let mut c = Codes::new();
     let blocking = stream(0);
@@ -344,11 +345,15 @@ fn the_null_stream_beside_a_capture() {
     let mut state = CUstreamCaptureStatus(77);
     is!(c, 906, cuStreamIsCapturing(null, &raw mut state));
     assert_eq!(status(CU_STREAM_PER_THREAD), 0);
-    assert_eq!(status(blocking), 1, "to ask spoils nothing");
+    assert_eq!(
+        status(blocking),
+        1,
+        "a query does not invalidate the capture"
+    );
     is!(c, 0, cuEventRecord(fork, blocking));
     is!(c, 906, cuStreamWaitEvent(null, fork, 0));
     assert_eq!(end_code(blocking), 901);
-    // The thread's own stream captures like any other.
+    // The per-thread stream captures like any other.
     let own = CU_STREAM_PER_THREAD;
     begin(own);
     s.step(own, 4);
@@ -361,7 +366,7 @@ fn the_null_stream_beside_a_capture() {
 }
 
 #[test]
-fn capture_to_a_graph_that_is_there() {
+fn capture_to_an_existing_graph() {
     let s = Steps::new();
     let mut c = Codes::new();
     let a = s.stream;

@@ -1,4 +1,4 @@
-//! Launches in clusters: what blocks of a cluster do together, which clusters there are, how many at once.
+//! Tests of launches in clusters: blocks that share memory, sizes of clusters, and how many run at once.
 
 use std::ptr::{null_mut, without_provenance_mut};
 
@@ -14,7 +14,7 @@ const KERNELS: &str = ".version 8.0\n.target sm_90\n.address_size 64\n\
     .visible .entry explicit() .explicitcluster { ret; }\n\
     .visible .entry most() .maxclusterrank 4 { ret; }\n";
 
-/// Says so where the device has no clusters.
+/// Returns true if the device has clusters; otherwise reports that it has none.
 fn has_clusters() -> bool {
     let has = architecture() >= 90;
     if !has {
@@ -23,8 +23,9 @@ fn has_clusters() -> bool {
     has
 }
 
-/// Calls with the description of a launch of `grid` blocks of `threads` threads, in clusters of `cluster` unless that is empty.
-fn described<R>(
+/// Calls `call` with the description of a launch of `grid` blocks of `threads` threads, in clusters of `cluster` unless
+/// that is empty.
+fn with_config<R>(
     (grid, threads, shared): (u32, u32, u32),
     cluster: &[u32],
     call: impl FnOnce(&CUlaunchConfig) -> R,
@@ -62,7 +63,7 @@ fn launch(
     arguments: &mut Arguments,
 ) -> u32 {
     let mut pointers = arguments.pointers();
-    described((grid, threads, 0), cluster, |config| {
+    with_config((grid, threads, 0), cluster, |config| {
         crate::call!(cuLaunchKernelEx(
             config,
             function,
@@ -73,9 +74,9 @@ fn launch(
     })
 }
 
-/// Each block of a cluster reads what its neighbours have in shared memory, in reverse order, and adds to that of block 0.
+/// Each block of a cluster reads the shared memory of another block, in reverse order, and adds to a sum in block 0.
 #[test]
-fn blocks_that_share() {
+fn blocks_that_share_memory() {
     if !has_clusters() {
         return;
     }
@@ -110,7 +111,7 @@ fn blocks_that_share() {
 }
 
 #[test]
-fn which_clusters_there_are() {
+fn sizes_of_clusters() {
     if !has_clusters() {
         return;
     }
@@ -141,7 +142,7 @@ fn which_clusters_there_are() {
             c.is(*want, &format!("{name}: {grid} blocks in {cluster:?}"), got);
         }
     }
-    // More than eight where that was allowed, up to sixteen.
+    // More than eight blocks if the function allows them, up to sixteen.
     let function = gpu.function(module, "plain");
     let large = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
     is!(c, 0, cuFuncSetAttribute(function, large, 1));
@@ -149,7 +150,7 @@ fn which_clusters_there_are() {
         let got = launch(function, cluster, 32, &[cluster], &mut arguments![]);
         c.is(want, &format!("clusters of {cluster}"), got);
     }
-    // What was set counts like what the kernel says.
+    // A size set as an attribute has the same effect as one in the kernel's text.
     for (attribute, value) in [
         (
             CUfunction_attribute::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
@@ -199,7 +200,7 @@ fn attributes_of_kernels() {
         is!(c, 1, cuFuncSetAttribute(function, must, 1));
         is!(c, 1, cuFuncSetAttribute(function, width, -1));
     }
-    // What the kernel says cannot be changed.
+    // A size in the kernel's text cannot be changed.
     let function = gpu.function(module, "pairs");
     for (value, want) in [(0, 1), (1, 1), (2, 0), (4, 1)] {
         is!(c, want, cuFuncSetAttribute(function, width, value));
@@ -207,7 +208,7 @@ fn attributes_of_kernels() {
 }
 
 #[test]
-fn how_many_clusters() {
+fn numbers_of_active_clusters() {
     if !has_clusters() {
         return;
     }
@@ -227,7 +228,7 @@ fn how_many_clusters() {
     let active = |c: &mut Codes, function, cluster: &[u32], want| {
         let mut value = -7;
         let grid = 8 * cluster.first().copied().unwrap_or(1);
-        described((grid, 1024, 0), cluster, |config| {
+        with_config((grid, 1024, 0), cluster, |config| {
             is!(
                 c,
                 want,
@@ -244,7 +245,9 @@ fn how_many_clusters() {
     let got = active(&mut c, function, &[8], 0);
     c.that(got > 0 && got <= all / 8, || format!("{got} clusters of 8"));
     let got = active(&mut c, function, &[], 0);
-    c.that(got == 0, || format!("{got} clusters of a launch without"));
+    c.that(got == 0, || {
+        format!("{got} clusters of a launch without clusters")
+    });
     active(&mut c, function, &[16], 912);
     let pairs = gpu.function(module, "pairs");
     let got = active(&mut c, pairs, &[], 0);
@@ -256,7 +259,7 @@ fn how_many_clusters() {
     for (allowed, want) in [(0, 8), (1, 16)] {
         is!(c, 0, cuFuncSetAttribute(function, large, allowed));
         let mut size = -7;
-        described((64, 1024, 0), &[], |config| {
+        with_config((64, 1024, 0), &[], |config| {
             is!(
                 c,
                 0,
@@ -265,12 +268,12 @@ fn how_many_clusters() {
         });
         c.that(size == want, || format!("clusters of up to {size}"));
     }
-    // Wrong questions.
+    // Invalid queries.
     let mut value = -7;
     for (grid, threads, cluster, want) in
         [(63, 32, &[2][..], 912), (0, 32, &[], 1), (64, 0, &[], 1)]
     {
-        described((grid, threads, 0), cluster, |config| {
+        with_config((grid, threads, 0), cluster, |config| {
             is!(
                 c,
                 want,
@@ -283,7 +286,7 @@ fn how_many_clusters() {
             );
         });
     }
-    described((64, 32, 0), &[], |config| {
+    with_config((64, 32, 0), &[], |config| {
         is!(
             c,
             1,
@@ -303,7 +306,7 @@ fn how_many_clusters() {
     );
 }
 
-/// Runs a kernel with this body in a cluster of two blocks, which must end in `code`.
+/// Runs a kernel with this body in a cluster of two blocks, which must fail with `code`.
 fn fault(body: &str, code: u32) {
     if !has_clusters() {
         return;
@@ -321,8 +324,8 @@ fn fault(body: &str, code: u32) {
 }
 
 #[test]
-fn a_block_that_there_is_not() {
-    child!("a_block_that_there_is_not", {
+fn a_missing_block() {
+    child!("a_missing_block", {
         fault(
             "mapa.shared::cluster.u32 %r2, %r1, 5; ld.shared::cluster.u32 %r3, [%r2];",
             719,
@@ -331,8 +334,8 @@ fn a_block_that_there_is_not() {
 }
 
 #[test]
-fn beyond_the_memory_of_a_block() {
-    child!("beyond_the_memory_of_a_block", {
+fn beyond_a_blocks_shared_memory() {
+    child!("beyond_a_blocks_shared_memory", {
         fault(
             "mapa.shared::cluster.u32 %r2, %r1, 1; ld.shared::cluster.u32 %r3, [%r2+262144];",
             700,
@@ -341,8 +344,8 @@ fn beyond_the_memory_of_a_block() {
 }
 
 #[test]
-fn another_block_as_ones_own() {
-    child!("another_block_as_ones_own", {
+fn another_blocks_address_used_as_the_own_blocks() {
+    child!("another_blocks_address_used_as_the_own_blocks", {
         fault(
             "mapa.shared::cluster.u32 %r2, %r1, 1; ld.shared::cta.u32 %r3, [%r2];",
             715,

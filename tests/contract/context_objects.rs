@@ -1,4 +1,4 @@
-//! Devices and contexts as objects: floating contexts, guards, counts, and that everything may be dropped in any order.
+//! Tests of devices and contexts as objects: floating contexts, guards, usage counts, and drops in any order.
 
 use cuda_driver::sys::{CUctx_flags, CUdevice_attribute, CUlimit, CUresult};
 use cuda_driver::{Context, Device, DeviceBuffer, Event, Module, PrimaryContext, Stream};
@@ -62,7 +62,7 @@ fn a_context_is_current_only_when_pushed() {
             .expect("the current context")
             .is_null()
     );
-    // Calls that need the context make it current for themselves only.
+    // Calls that need the context make it current only while they run.
     let buffer = DeviceBuffer::from_slice(&context, &[1_u8, 2, 3]).expect("memory");
     assert_eq!(buffer.to_vec().expect("a copy"), [1, 2, 3]);
     assert!(
@@ -77,7 +77,7 @@ fn guards_are_popped_in_order() {
     let (a, b) = (context(), context());
     let first = a.push().expect("a push");
     let second = b.push().expect("a push");
-    // The first is not on top: it stays where it is.
+    // The first guard is not on top: its context stays on the stack.
     assert_eq!(
         first.pop().map_err(|e| e.code()),
         Err(CUresult::CUDA_ERROR_INVALID_CONTEXT)
@@ -114,8 +114,8 @@ fn queries_and_limits() {
             >= 2048
     );
     context.synchronize().expect("nothing to wait for");
-    let error = Context::create_with_flags(device(), CUctx_flags(0xffff_0000))
-        .expect_err("flags that there are not");
+    let error =
+        Context::create_with_flags(device(), CUctx_flags(0xffff_0000)).expect_err("unknown flags");
     assert_eq!(error.code(), CUresult::CUDA_ERROR_INVALID_VALUE);
     assert!(
         Context::current_raw()
@@ -130,7 +130,7 @@ fn attach_and_detach() {
     let context = context();
     let attachment = context.attach().expect("a use");
     drop(context.attach().expect("another use"));
-    attachment.detach().expect("its end");
+    attachment.detach().expect("detaching");
     context.synchronize().expect("the context is still there");
     context.destroy().expect("the last reference");
 }
@@ -157,10 +157,10 @@ fn everything_may_be_dropped_in_any_order() {
     drop(stream);
     drop(event);
     assert_eq!(buffer.to_vec().expect("a copy"), [3.0; 32]);
-    // The last one goes on another thread.
+    // The last owner is dropped on another thread.
     std::thread::spawn(move || drop(buffer))
         .join()
-        .expect("a drop elsewhere");
+        .expect("a drop on another thread");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn contexts_cross_threads() {
 }
 
 #[test]
-fn handles_are_lent_and_taken_over() {
+fn handles_are_borrowed_and_owned() {
     let context = context();
     let raw = context.as_raw();
     // SAFETY: the context outlives the borrowed one.
@@ -195,7 +195,7 @@ fn handles_are_lent_and_taken_over() {
         .synchronize()
         .expect("a borrowed context is not destroyed");
     let raw = context.into_raw();
-    // SAFETY: the handle is live, and owned by nobody since `into_raw`.
+    // SAFETY: the handle is live, and has no owner since `into_raw`.
     let again = unsafe { Context::from_raw(raw) };
     again.destroy().expect("the last reference");
 }
@@ -211,7 +211,7 @@ fn the_primary_context() {
         again.release().expect("a release");
         assert!(PrimaryContext::state(device).expect("a state").active);
         let buffer = DeviceBuffer::from_slice(&primary, &[1_u8; 4]).expect("memory");
-        // The memory keeps the context alive.
+        // The buffer keeps the primary context retained.
         drop(primary);
         assert_eq!(buffer.to_vec().expect("a copy"), [1; 4]);
         assert!(PrimaryContext::state(device).expect("a state").active);

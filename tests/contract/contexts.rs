@@ -1,4 +1,4 @@
-//! Contexts: the stack of a thread, destroyed ones, queries and limits.
+//! Tests of contexts: a thread's stack, destroyed contexts, queries and limits.
 
 use std::ptr;
 
@@ -52,13 +52,13 @@ fn push_and_pop() {
     let mut popped = ptr::null_mut();
     is!(c, 0, cuCtxPopCurrent(&raw mut popped));
     c.that(popped == b && current() == a, || {
-        "pop gives the top".to_owned()
+        "pop did not return the top".to_owned()
     });
     is!(c, 0, cuCtxPushCurrent(b));
     is!(c, 0, cuCtxPushCurrent(b));
     is!(c, 0, cuCtxPopCurrent(ptr::null_mut()));
     c.that(current() == b, || {
-        "a context may be on the stack twice".to_owned()
+        "the second entry of the context is missing".to_owned()
     });
     is!(c, 0, cuCtxPopCurrent(&raw mut popped));
     is!(c, 0, cuCtxPopCurrent(&raw mut popped));
@@ -67,7 +67,7 @@ fn push_and_pop() {
     });
     is!(c, 201, cuCtxPopCurrent(&raw mut popped));
     is!(c, 201, cuCtxPopCurrent(ptr::null_mut()));
-    // Destroying a context that is not current leaves the current one.
+    // Destroying a context that is not current does not pop the current one.
     is!(c, 0, cuCtxPushCurrent(a));
     is!(c, 0, cuCtxDestroy(b));
     c.that(current() == a, || {
@@ -82,17 +82,21 @@ fn set_current() {
     let mut c = Codes::new();
     let (a, b) = (create(), create());
     is!(c, 0, cuCtxSetCurrent(a));
-    c.that(current() == a, || "set replaces the top".to_owned());
-    // Below it still lies the first one: NULL pops.
+    c.that(current() == a, || "set did not replace the top".to_owned());
+    // The first context is below it on the stack; setting NULL pops one.
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
-    c.that(current() == a, || "set NULL pops one".to_owned());
+    c.that(current() == a, || {
+        "set NULL did not pop one entry".to_owned()
+    });
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     c.that(current().is_null(), || {
-        "set NULL leaves an empty stack".to_owned()
+        "set NULL did not leave an empty stack".to_owned()
     });
     is!(c, 0, cuCtxSetCurrent(ptr::null_mut()));
     is!(c, 0, cuCtxSetCurrent(b));
-    c.that(current() == b, || "set on an empty stack pushes".to_owned());
+    c.that(current() == b, || {
+        "set on an empty stack did not push".to_owned()
+    });
     is!(c, 0, cuCtxDestroy(b));
     is!(c, 0, cuCtxDestroy(a));
 }
@@ -119,7 +123,7 @@ fn destroyed_while_on_the_stack_twice() {
     let a = create();
     ok!(cuCtxPushCurrent(a));
     is!(c, 0, cuCtxDestroy(a));
-    // One entry was popped; the stale handle below it stays current.
+    // Only the top entry was popped; the stale handle below it stays current.
     c.that(current() == a, || {
         "the stale handle is not current".to_owned()
     });
@@ -128,9 +132,9 @@ fn destroyed_while_on_the_stack_twice() {
     is!(c, 709, cuCtxSynchronize());
     is!(c, 709, cuMemFree(0));
     is!(c, 709, cuCtxDetach(a));
-    // While it is current, destroying it again answers otherwise than afterwards.
+    // Destroying it again returns another code while its handle is current than afterwards.
     is!(c, 709, cuCtxDestroy(a));
-    // What it was can still be asked for.
+    // Queries of the destroyed context still work.
     let (mut device, mut flags) = (-1, 77);
     is!(c, 0, cuCtxGetDevice(&raw mut device));
     c.that(device == 0, || format!("device {device}"));
@@ -140,10 +144,10 @@ fn destroyed_while_on_the_stack_twice() {
         "the stale handle was not popped".to_owned()
     });
     is!(c, 201, cuMemAlloc(&raw mut address, 4));
-    // A context that is no more: the real driver reads memory that it has freed, and finds one or the other.
+    // NVIDIA's driver reads freed memory here, and returns either code.
     let code = call!(cuCtxDestroy(a)).0;
     c.that(matches!(code, 201 | 709), || {
-        format!("cuCtxDestroy of what was destroyed: {code}")
+        format!("cuCtxDestroy of a destroyed context: {code}")
     });
 }
 
@@ -153,8 +157,8 @@ fn flags() {
     let mut c = Codes::new();
     let mut a = ptr::null_mut();
     let mut flags = 77;
-    // What is said of them when the context is made: a core dump for the user is a core dump.
-    for (asked, said) in [
+    // Flags at creation: `CU_CTX_USER_COREDUMP_ENABLE` (64) is reported as `CU_CTX_COREDUMP_ENABLE` (32).
+    for (asked, reported) in [
         (0, 0),
         (4, 4),
         (8, 8),
@@ -165,18 +169,20 @@ fn flags() {
     ] {
         is!(c, 0, cuCtxCreate(&raw mut a, asked, 0));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));
-        c.that(flags == said, || format!("created with {asked}: {flags}"));
+        c.that(flags == reported, || {
+            format!("created with {asked}: {flags}")
+        });
         ok!(cuCtxDestroy(a));
     }
     for bad in [3, 5, 6, 7, 256] {
         is!(c, 1, cuCtxCreate(&raw mut a, bad, 0));
     }
-    // Some cannot be changed afterwards.
+    // Some flags cannot be changed afterwards.
     is!(c, 0, cuCtxCreate(&raw mut a, 0, 0));
-    for (asked, said) in [(4, 4), (8, 0), (16, 16), (32, 0), (64, 0), (128, 128)] {
+    for (asked, reported) in [(4, 4), (8, 0), (16, 16), (32, 0), (64, 0), (128, 128)] {
         is!(c, 0, cuCtxSetFlags(asked));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));
-        c.that(flags == said, || format!("set to {asked}: {flags}"));
+        c.that(flags == reported, || format!("set to {asked}: {flags}"));
     }
     is!(c, 1, cuCtxSetFlags(3));
     is!(c, 0, cuCtxDestroy(a));
@@ -233,7 +239,7 @@ fn threads_have_stacks_of_their_own() {
         });
         is!(c, 0, cuCtxPushCurrent(handle as CUcontext));
         c.that(current() as usize == handle, || {
-            "pushed here, too".to_owned()
+            "the context was not pushed on this thread".to_owned()
         });
     })
     .join()

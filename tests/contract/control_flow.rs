@@ -1,4 +1,4 @@
-//! Kernels whose threads part and meet again: branches, loops, calls, barriers.
+//! Tests of divergent control flow: branches, loops, calls, barriers.
 
 use std::fmt::Debug;
 
@@ -25,7 +25,7 @@ fn compare<T: PartialEq + Debug>(what: &str, seen: &[T], expected: &[T]) {
     });
 }
 
-/// Runs a kernel `(in, out, n)` of one result per element.
+/// Runs a kernel `(in, out, n)` with one result per element.
 fn check<I: Plain, O: Plain + PartialEq + Debug>(
     file: &str,
     kernel: &str,
@@ -168,7 +168,7 @@ fn gcd() {
     compare("gcd", &seen, &expected);
 }
 
-/// Runs a kernel `(in, out)` of one block.
+/// Runs a kernel `(in, out)` in one block.
 fn one_block(file: &str, kernel: &str, input: &[u32]) -> Vec<u32> {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(file, kernel);
@@ -331,7 +331,7 @@ fn predicates() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("jump.ptx", "predicates");
     let (mut a, mut b) = (words(1000, 13), words(1000, 14));
-    // Equal pairs, and the constants that the kernel compares with.
+    // Equal pairs, and the constants with which the kernel compares.
     a.extend([7, 7, 0, 5, u32::MAX, 0x8000_0000]);
     b.extend([7, 0, 0, 5, 0x7fff_ffff, 0x7fff_ffff]);
     let seen: Vec<u32> = gpu.table(kernel, &[&a, &b], 8);

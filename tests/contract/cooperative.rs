@@ -1,4 +1,5 @@
-//! What cooperative groups ask of a driver: barriers of a grid, and of parts of a block through the system's shared memory.
+//! Tests of the driver's part in cooperative groups: barriers of a grid, and barriers of parts of a block in reserved
+//! shared memory.
 
 use std::ptr;
 
@@ -44,14 +45,14 @@ fn steps(mut a: Vec<u32>, threads: usize, rounds: u32) -> Vec<u32> {
 }
 
 #[test]
-fn blocks_of_a_grid_wait_for_one_another() {
+fn barriers_of_a_grid() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     for (blocks, threads, rounds) in [(1, 32, 4), (16, 64, 10), (130, 96, 6)] {
         let input: Vec<u32> = (0..blocks * threads).map(|i| i * 77 + 5).collect();
         let a = gpu.upload(&input);
         let b = gpu.alloc(size_of_val(&*input));
-        // Twice, for the second one finds what the first one left behind.
+        // Twice, because the second barrier starts from the state that the first one left.
         let mut arguments = arguments![a, b, rounds];
         launch(kernel, blocks, threads, ptr::null_mut(), &mut arguments);
         launch(kernel, blocks, threads, ptr::null_mut(), &mut arguments);
@@ -62,7 +63,7 @@ fn blocks_of_a_grid_wait_for_one_another() {
 }
 
 #[test]
-fn grids_on_two_streams_do_not_count_together() {
+fn grids_on_two_streams_have_separate_barriers() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "grid_rounds");
     let input: Vec<u32> = (0..8 * 64).collect();
@@ -85,7 +86,7 @@ fn grids_on_two_streams_do_not_count_together() {
 }
 
 #[test]
-fn other_launches_have_nothing_to_count_in() {
+fn other_launches_have_no_grid_barrier() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "is_cooperative");
     let out = gpu.alloc(4);
@@ -96,7 +97,7 @@ fn other_launches_have_nothing_to_count_in() {
 }
 
 #[test]
-fn shared_memory_of_the_system_is_beside_that_of_the_kernel() {
+fn reserved_and_kernel_shared_memory_are_separate() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel(FILE, "reserved_shared");
     let (blocks, threads) = (20_u32, 256_u32);

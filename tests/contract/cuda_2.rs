@@ -1,4 +1,4 @@
-//! The launch functions of CUDA 2.0, which remember block, shared memory and parameters in the function.
+//! Tests of the launch functions of CUDA 2.0, which store block shape, shared memory and parameters in the function.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ use crate::is;
 fn parameters_and_shapes() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
-    // Sets n floats to 3: (pointer, 64-bit n).
+    // `my_kernel` sets n floats to 3; its parameters are a pointer and a 64-bit n.
     let f = gpu.kernel("my_kernel.ptx", "my_kernel");
     let data = gpu.upload(&[1.0_f32; 64]);
     let set = |c: &mut Codes, n: u32| {
@@ -33,7 +33,7 @@ fn parameters_and_shapes() {
         gpu.write(data, &ones());
     };
     set(&mut c, 64);
-    // Without a block shape: a single thread.
+    // Without a block shape a block has one thread.
     is!(c, 0, cuLaunch(f));
     seen(&mut c, "no shape", 1);
     is!(c, 0, cuFuncSetBlockShape(f, 16, 1, 1));
@@ -43,7 +43,7 @@ fn parameters_and_shapes() {
     seen(&mut c, "three blocks", 48);
     is!(c, 0, cuLaunchGridAsync(f, 4, 1, null_mut()));
     seen(&mut c, "four blocks", 64);
-    // The size says how much of what was written is handed over; what is not is zero.
+    // Only parameters within the set size are passed; the others are zero.
     is!(c, 0, cuParamSetSize(f, 8));
     is!(c, 0, cuLaunch(f));
     seen(&mut c, "no n", 0);

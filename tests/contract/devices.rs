@@ -1,4 +1,4 @@
-//! Device queries, right and wrong.
+//! Tests of device queries with valid and invalid arguments.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -34,7 +34,7 @@ fn count_and_handles() {
 }
 
 #[test]
-fn a_device_that_is_not_there() {
+fn missing_devices() {
     driver();
     let mut c = Codes::new();
     let mut name = [0; 16];
@@ -90,11 +90,11 @@ fn name_and_size() {
     let mut c = Codes::new();
     let mut name = [0x7f; 64];
     is!(c, 0, cuDeviceGetName(name.as_mut_ptr(), 64, 0));
-    // SAFETY: the driver terminates the name within the 64 bytes it was given.
+    // SAFETY: the driver terminates the name within the 64 bytes of the buffer.
     let long = unsafe { CStr::from_ptr(name.as_ptr()) }.to_owned();
     c.that(!long.is_empty(), || "an empty name".to_owned());
 
-    // A short buffer takes the beginning, terminated.
+    // A short buffer receives the beginning, NUL-terminated.
     let mut short = [0x7f; 5];
     is!(c, 0, cuDeviceGetName(short.as_mut_ptr(), 5, 0));
     let start: Vec<u8> = short.iter().map(|b| b.to_ne_bytes()[0]).collect();
@@ -150,9 +150,9 @@ fn pci_addresses() {
     let mut c = Codes::new();
     let mut id = [0x7f_i8; 32];
     let mut device = -1;
-    // `0000:00:00.0` and its terminator.
+    // `0000:00:00.0` and a NUL byte.
     is!(c, 0, cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), 13, 0));
-    // SAFETY: the driver terminates the text within the 13 bytes it was given.
+    // SAFETY: the driver terminates the text within the 13 bytes of the buffer.
     let text = unsafe { CStr::from_ptr(id.as_ptr().cast()) }.to_owned();
     c.that(text.count_bytes() == 12, || format!("{text:?}"));
     is!(c, 0, cuDeviceGetByPCIBusId(&raw mut device, text.as_ptr()));
@@ -180,7 +180,7 @@ fn pci_addresses() {
             cuDeviceGetByPCIBusId(&raw mut device, wrong.as_ptr())
         );
     }
-    // Too short a buffer gets the beginning, and is an error.
+    // A buffer that is too short receives the beginning, and the call fails.
     is!(c, 1, cuDeviceGetPCIBusId(id.as_mut_ptr().cast(), 4, 0));
     c.that(id[..4] == [0x30, 0x30, 0x30, 0], || {
         format!("{:?}", &id[..4])
@@ -192,7 +192,7 @@ fn unknown_attributes() {
     driver();
     let mut c = Codes::new();
     let mut value = 0;
-    // What came with a later CUDA than the driver's is none.
+    // Attributes of a later CUDA version than the driver's are unknown.
     for (number, since) in [
         (148, 13010),
         (151, 13030),

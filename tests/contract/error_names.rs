@@ -1,4 +1,4 @@
-//! The names and texts of result codes: the driver's, and the table that this project's errors print from.
+//! Tests of the names and texts of result codes: the driver's against the table that errors print from.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -9,7 +9,7 @@ use cuda_driver::sys::*;
 use crate::common::{Codes, driver_version, select_driver};
 use crate::is;
 
-/// Every code that the driver names.
+/// Returns every code that the driver names.
 fn names() -> BTreeMap<u32, String> {
     select_driver();
     let mut names = BTreeMap::new();
@@ -18,7 +18,7 @@ fn names() -> BTreeMap<u32, String> {
         // SAFETY: the pointer is valid for the write.
         let result = unsafe { cuGetErrorName(CUresult(code), &raw mut name) };
         if result.0 == 0 {
-            // SAFETY: the driver answers success with a static string.
+            // SAFETY: on success the driver writes a static string.
             names.insert(
                 code,
                 unsafe { CStr::from_ptr(name) }
@@ -31,7 +31,7 @@ fn names() -> BTreeMap<u32, String> {
 }
 
 #[test]
-fn names_are_the_drivers() {
+fn names_match_the_drivers() {
     let mut c = Codes::new();
     let names = names();
     c.that(names.len() >= 90, || format!("{} names", names.len()));

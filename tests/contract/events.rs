@@ -1,4 +1,4 @@
-//! Events: recording, waiting, elapsed time.
+//! Tests of events: recording, waiting, elapsed time.
 
 use std::ptr;
 
@@ -99,7 +99,7 @@ fn elapsed_time_grows_with_the_work() {
         is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
         time
     };
-    // Other work and other programs make times longer, never shorter: the shortest of some is that of the kernel.
+    // Other work and other programs only lengthen the times, so the shortest of several is the kernel's.
     let long = time_of(1_000_000);
     let mut times = [f32::INFINITY, long];
     for _ in 0..1000 {
@@ -156,7 +156,7 @@ fn a_stream_waits_for_an_event() {
     c.that(seen[0] != 0 && seen[0] == seen[1], || {
         format!("the copy ran before the kernel: {seen:?}")
     });
-    // An event of a stream that was never recorded is no obstacle.
+    // Waiting for an event that was never recorded does nothing.
     let fresh = event(0);
     is!(c, 0, cuStreamWaitEvent(second, fresh, 0));
     is!(c, 1, cuStreamWaitEvent(second, fresh, 0x100));
@@ -165,15 +165,15 @@ fn a_stream_waits_for_an_event() {
 
 #[test]
 fn an_event_of_a_destroyed_context() {
-    // Alone in its process: what another thread makes may have the place of what was destroyed.
+    // Alone in its process: another thread's new object may reuse the address of the destroyed one.
     child!("an_event_of_a_destroyed_context", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
         let e = event(0);
         if !is_software() {
-            // Seen on driver 580: 201 once, SIGSEGV twice.
+            // Driver 580 returned 201 once and crashed (SIGSEGV) twice.
             println!(
-                "needs the software driver: NVIDIA's may crash on an event whose context is gone"
+                "needs the software driver: NVIDIA's may crash on an event of a destroyed context"
             );
             return;
         }

@@ -1,4 +1,5 @@
-//! Kernels that fault: which code, that it sticks to the process, and that the process lives. Each in a child.
+//! Tests of kernels that fault, each in a child process: the code, its persistence in the process, and the process's
+//! survival.
 
 use std::ptr;
 
@@ -8,7 +9,7 @@ use crate::common::gpu::{Arguments, Gpu};
 use crate::common::{Codes, in_child};
 use crate::{arguments, child, is, ok, test_path};
 
-/// Launches one kernel of `faults.ptx` that must end in `code`, and looks at what every kind of call answers afterwards.
+/// Launches a kernel of `faults.ptx` that must fail with `code`, and checks the codes of later calls of every kind.
 fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64) -> Arguments) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
@@ -39,7 +40,7 @@ fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64
     );
     is!(c, code, cuCtxSynchronize());
 
-    // From here on everything that touches a context says the same.
+    // From now on every call that uses a context returns the same code.
     let (mut address, mut word) = (0, 0_u32);
     let mut other = ptr::null_mut();
     is!(c, code, cuCtxSynchronize());
@@ -72,7 +73,7 @@ fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64
     let mut created = ptr::null_mut();
     is!(c, code, cuCtxCreate(&raw mut created, 0, 0));
 
-    // These do not.
+    // These calls still work.
     let mut number = 0;
     is!(c, 0, cuInit(0));
     is!(c, 0, cuDeviceGetCount(&raw mut number));
@@ -83,7 +84,7 @@ fn fault(kernel: &str, threads: u32, code: u32, arguments: impl FnOnce(&Gpu, u64
     let mut flags = 0;
     is!(c, 0, cuCtxGetFlags(&raw mut flags));
     is!(c, 0, cuCtxDestroy(gpu.context));
-    // No recovery in this process.
+    // The process cannot recover.
     is!(c, code, cuDevicePrimaryCtxRetain(&raw mut other, 0));
 }
 
@@ -192,7 +193,7 @@ fn assertions_that_hold() {
 }
 
 #[test]
-fn no_fault_where_there_is_none() {
+fn valid_accesses_do_not_fault() {
     let mut gpu = Gpu::new();
     let data = gpu.upload(&(0..1024_u32).collect::<Vec<_>>());
     let out = gpu.alloc(4096);

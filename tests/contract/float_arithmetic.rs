@@ -1,7 +1,8 @@
-//! The floating-point tables in all four rounding modes, bit for bit against a software implementation of IEEE 754.
+//! Tests of floating-point arithmetic in all four rounding modes, bit for bit against a software implementation of IEEE
+//! 754.
 //!
-//! Where a result is a NaN: f32 arithmetic gives 0x7fffffff; f64 keeps a payload of its operands, and is only compared
-//! as a NaN here.
+//! NaN results: f32 arithmetic returns 0x7fffffff; f64 arithmetic keeps an operand's payload, so those results are only
+//! compared as NaNs.
 
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, Round};
@@ -18,16 +19,16 @@ const MODES: [Round; 4] = [
 ];
 const NAMES: [&str; 4] = ["rn", "rz", "ru", "rd"];
 
-/// A width: bit patterns in and out of the kernels, and the arithmetic to compare with.
+/// A floating-point width: the kernels' bit patterns, and the arithmetic to compare with.
 trait Width: Plain + PartialEq + std::fmt::LowerHex + Into<u64> {
     type Ieee: Float;
     const NAME: &'static str;
-    /// What arithmetic gives for a NaN, where that is one pattern.
+    /// The NaN that arithmetic returns, if there is only one.
     const NAN: Option<Self>;
     fn narrow(bits: u64) -> Self;
     fn edges() -> Vec<Self>;
     fn random(count: usize, seed: u64) -> Vec<Self>;
-    /// The square root, rounded by the mode of that number.
+    /// Returns the square root, rounded by mode number `mode`.
     fn sqrt(x: Self, mode: usize) -> Self;
 
     fn ieee(self) -> Self::Ieee {
@@ -66,7 +67,7 @@ impl Width for u32 {
         if !root.is_finite() || root == 0.0 {
             return root.to_bits();
         }
-        // The square of 24 bits is exact in 53.
+        // The square of a 24-bit number is exact in 53 bits.
         let square = f64::from(root) * f64::from(root);
         adjust(square.total_cmp(&f64::from(x)), mode, root.to_bits().into()) as u32
     }
@@ -95,7 +96,7 @@ impl Width for u64 {
         if !root.is_finite() || root == 0.0 {
             return root.to_bits();
         }
-        // The sign of the exact difference, away from where it would underflow or overflow.
+        // The sign of the exact difference, scaled to avoid underflow and overflow.
         let (x, scaled) = if x < 1.0 {
             (x * 2_f64.powi(400), root * 2_f64.powi(200))
         } else {
@@ -114,7 +115,7 @@ impl Width for u64 {
     }
 }
 
-/// The neighbour that a directed mode asks for, where the nearest root lies on the other side of the exact one.
+/// Moves the nearest root to the neighbour that a directed mode requires, if it is on the other side of the exact root.
 fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> u64 {
     match (mode, nearest_against_exact) {
         (1 | 3, std::cmp::Ordering::Greater) => root - 1,
@@ -123,7 +124,7 @@ fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> 
     }
 }
 
-/// Compares a table of results with the reference for each; prints the digest of what the driver gave when asked to.
+/// Compares a table of results with the reference; prints a digest of the results if CONTRACT_DIGESTS is set.
 fn compare<W: Width>(
     what: &str,
     names: &[String],
@@ -174,7 +175,7 @@ fn binary<W: Width>() {
     let (mut a, mut b) = pairs(&W::edges(), &W::edges());
     a.extend(W::random(6000, 1));
     b.extend(W::random(6000, 2));
-    // Neighbours in magnitude, where subtraction cancels.
+    // Neighbours in magnitude, whose difference cancels.
     let close = W::random(2000, 3);
     b.extend(
         close
@@ -229,7 +230,7 @@ fn fma<W: Width>() {
     a.extend(W::random(6000, 4));
     b.extend(W::random(6000, 5));
     d.extend(W::random(6000, 6));
-    // c near -a * b, where everything but the last bits cancels.
+    // c near -a * b, so that all but the last bits cancel.
     let (p, q) = (W::random(3000, 7), W::random(3000, 8));
     d.extend(p.iter().zip(&q).enumerate().map(|(i, (x, y))| {
         let product = W::of(-x.ieee().mul_r(y.ieee(), Round::NearestTiesToEven).value);
@@ -306,7 +307,7 @@ fn order<W: Width>(sign: u64) {
         let any_nan = fx.is_nan() || fy.is_nan();
         let less = fx < fy;
         let number = |from: bool, other: u64| if from { x } else { other };
-        // min and max take the number where one operand is a NaN, and -0 is below +0.
+        // min and max return the number if one operand is a NaN, and -0 is less than +0.
         let pick = |minimum: bool| match (fx.is_nan(), fy.is_nan()) {
             (true, true) => None,
             (true, false) => Some(y),
@@ -357,7 +358,7 @@ fn order_f64() {
     order::<u64>(1 << 63);
 }
 
-/// The value that `.ftz` makes of an operand or result.
+/// Flushes an operand or result as `.ftz` does.
 fn flushed(bits: u32) -> u32 {
     if bits & 0x7f80_0000 == 0 {
         bits & 0x8000_0000
@@ -373,7 +374,7 @@ fn flushing_and_saturating() {
     let (mut a, mut b) = pairs(&floats(), &floats());
     a.extend(random_floats(4000, 12));
     b.extend(random_floats(4000, 13));
-    // Small ones, whose products and quotients fall around the smallest normal number.
+    // Small numbers, whose products and quotients are near the smallest normal number.
     a.extend(
         random_floats(2000, 14)
             .iter()
@@ -453,12 +454,13 @@ fn flushing_and_saturating() {
                     if bits.is_nan() {
                         result == 0x7fff_ffff
                     } else {
-                        // A result that rounds up to the smallest normal number was tiny before rounding: either is PTX.
+                        // PTX allows both results for a value that was subnormal before it was rounded up to the
+                        // smallest normal number.
                         result == flushed(bits)
                             || bits & 0x7fff_ffff == 0x0080_0000 && result == bits & 0x8000_0000
                     }
                 }
-                // The sign of a zero that saturation gives is not compared.
+                // The sign of a zero that saturation returns is not compared.
                 6..=9 => {
                     let value = match k {
                         6 => wx.add_r(wy, rn).value,

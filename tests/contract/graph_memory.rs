@@ -1,4 +1,4 @@
-//! Memory that nodes of graphs allocate and free.
+//! Tests of memory that graph nodes allocate and free.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -17,7 +17,7 @@ fn alloc_params(bytes: usize) -> CUDA_MEM_ALLOC_NODE_PARAMS {
     params
 }
 
-/// A node that allocates, and the address.
+/// Adds a node that allocates memory; returns the node and the address.
 fn alloc(graph: CUgraph, bytes: usize) -> (CUgraphNode, CUdeviceptr) {
     let mut params = alloc_params(bytes);
     let mut node = ptr::null_mut();
@@ -56,7 +56,7 @@ fn memory_that_outlives_the_launch() {
             &mut alloc_params(0)
         )
     );
-    // Before a launch there is an address, and nothing there.
+    // Before a launch the address is reserved, but has no memory.
     let mut kind = 9_u32;
     is!(
         c,
@@ -87,7 +87,7 @@ fn memory_that_outlives_the_launch() {
             s.gpu.context
         )
     );
-    // Such a graph is there once.
+    // A graph that allocates memory cannot be copied.
     is!(c, 801, cuGraphClone(&mut ptr::null_mut(), g));
     is!(
         c,
@@ -105,7 +105,7 @@ fn memory_that_outlives_the_launch() {
     let mut value = 0_u32;
     is!(c, 0, cuMemcpyDtoH((&raw mut value).cast(), memory, 4));
     assert_eq!(value, 4);
-    // As long as it is allocated, it cannot be allocated again.
+    // The graph cannot allocate the memory again while it is allocated.
     is!(c, 1, cuGraphLaunch(exec, s.stream));
     is!(c, 0, cuMemFreeAsync(memory, s.stream));
     is!(c, 1, cuMemFreeAsync(memory, s.stream));
@@ -113,12 +113,12 @@ fn memory_that_outlives_the_launch() {
     is!(c, 0, cuMemFree(memory));
     is!(c, 1, cuMemFree(memory));
     assert_eq!(s.run(exec), 4);
-    // It stays, whatever becomes of the graph.
+    // The memory outlives the executable graph.
     is!(c, 0, cuGraphExecDestroy(exec));
     let mut exec = ptr::null_mut();
     is!(c, 0, cuGraphInstantiateWithFlags(&raw mut exec, g, 1));
     is!(c, 0, cuMemFree(memory));
-    // Freed by the launch itself.
+    // With this flag the launch frees the memory first.
     for _ in 0..3 {
         assert_eq!(s.run(exec), 4);
     }
@@ -174,7 +174,7 @@ fn nodes_that_free() {
     let mut freed = 0;
     is!(c, 0, cuGraphMemFreeNodeGetParams(free, &raw mut freed));
     assert_eq!(freed, memory);
-    // Nothing can be taken out of such a graph.
+    // Nodes and edges of such a graph cannot be removed.
     is!(
         c,
         801,
@@ -214,7 +214,7 @@ fn one_graph_allocates_and_another_frees() {
         is!(c, 1, cuGraphLaunch(two, s.stream));
         assert_eq!(s.value(0), 7);
     }
-    // What is allocated outlives both graphs.
+    // The memory outlives both graphs.
     is!(c, 0, cuGraphLaunch(one, s.stream));
     for exec in [one, two] {
         is!(c, 0, cuGraphExecDestroy(exec));
@@ -241,7 +241,7 @@ fn memory_of_a_capture() {
     assert_eq!(kinds(g), [10, 0]);
     let exec = instantiate(g);
     for _ in 0..3 {
-        // Used and freed outside of the graph, in the order of the stream.
+        // The memory is used and freed outside of the graph, in stream order.
         let mut value = 0_u32;
         is!(c, 0, cuGraphLaunch(exec, a));
         is!(
@@ -273,7 +273,7 @@ fn counts_of_a_device() {
         cuDeviceGetGraphMemAttribute(0, CUgraphMem_attribute(9), place)
     );
     is!(c, 101, cuDeviceGetGraphMemAttribute(1000, used, place));
-    // What was at most so far begins anew, at what is.
+    // The high-water mark can be reset to the current value.
     let set = |attribute, mut value: u64| {
         crate::call!(cuDeviceSetGraphMemAttribute(
             0,

@@ -1,4 +1,4 @@
-//! What nodes of graphs do: their parameters, attributes and kinds.
+//! Tests of graph nodes: parameters, attributes and kinds.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,7 +12,7 @@ use crate::graph_tools::{
 };
 use crate::{arguments, is};
 
-/// Does nothing.
+/// A host function that does nothing.
 unsafe extern "system" fn nothing(_: *mut c_void) {}
 
 #[test]
@@ -175,7 +175,7 @@ fn attributes_of_launches() {
     let get = |node, id| {
         let mut value = CUlaunchAttributeValue::default();
         let code = crate::call!(cuGraphKernelNodeGetAttribute(node, id, &raw mut value)).0;
-        // SAFETY: a number, of which any bits are a value.
+        // SAFETY: a number, for which any bits are a valid value.
         (code, unsafe { value.priority })
     };
     let priority = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
@@ -192,7 +192,7 @@ fn attributes_of_launches() {
     for id in [0, 3, 6, 7, 11, 12] {
         assert_eq!(get(a, CUlaunchAttributeID(id)).0, 1, "attribute {id}");
     }
-    // A captured launch has the priority of its stream.
+    // A captured launch has its stream's priority.
     let mut fast = ptr::null_mut();
     is!(c, 0, cuStreamCreateWithPriority(&raw mut fast, 1, -4));
     begin(fast);
@@ -200,7 +200,7 @@ fn attributes_of_launches() {
     let captured = end(fast);
     assert_eq!(get(nodes(captured)[0], priority), (0, -4));
     is!(c, 0, cuGraphDestroy(captured));
-    // An update changes priorities, but makes no launch cooperative.
+    // An update may change priorities, but cannot make a launch cooperative.
     let exec = instantiate(g);
     is!(
         c,
@@ -262,10 +262,10 @@ fn kernels_of_libraries() {
         0,
         cuGraphAddKernelNode(&raw mut node, g, ptr::null(), 0, &raw const params)
     );
-    let mut said = CUDA_KERNEL_NODE_PARAMS::default();
-    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut said));
-    assert_eq!((said.kern, said.ctx), (kernel, s.gpu.context));
-    // It is no function.
+    let mut reported = CUDA_KERNEL_NODE_PARAMS::default();
+    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut reported));
+    assert_eq!((reported.kern, reported.ctx), (kernel, s.gpu.context));
+    // A kernel handle is not accepted as a function.
     let params = kernel_params(kernel.cast(), pointers.as_mut_ptr());
     is!(
         c,
@@ -280,7 +280,7 @@ fn kernels_of_libraries() {
 }
 
 #[test]
-fn nodes_of_any_kind_by_one_call() {
+fn nodes_of_any_kind_from_one_call() {
     let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();
@@ -299,7 +299,7 @@ fn nodes_of_any_kind_by_one_call() {
     };
     let (code, empty) = add(p, &[]);
     assert_eq!(code, 0);
-    // SAFETY: as for the calls: the structure is this test's, and only the driver reads it meanwhile.
+    // SAFETY: the structure belongs to this test, and the driver reads it only during the calls.
     unsafe {
         (*p).reserved0[0] = 1;
         assert_eq!(add(p, &[]).0, 1);
@@ -322,7 +322,7 @@ fn nodes_of_any_kind_by_one_call() {
     assert_eq!(s.run(exec), 3);
     is!(c, 0, cuGraphExecNodeSetParams(exec, kernel, p));
     is!(c, 1, cuGraphExecNodeSetParams(exec, empty, p));
-    // A graph that the node takes as it is.
+    // The node takes ownership of the inner graph.
     let inner = graph();
     s.digit(inner, &[], 4);
     let mut moved = CUgraphNodeParams {
@@ -377,16 +377,16 @@ fn arguments_as_one_buffer() {
         0,
         cuGraphAddKernelNode(&raw mut node, g, ptr::null(), 0, &raw const params)
     );
-    // They are copied.
+    // The node has copied the arguments.
     buffer.fill(0);
     size = 0;
     let exec = instantiate(g);
     assert_eq!(s.run(exec), 7);
-    let mut said = CUDA_KERNEL_NODE_PARAMS::default();
-    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut said));
-    assert!(said.kernelParams.is_null() && !said.extra.is_null());
-    // What it says can be set again.
-    is!(c, 0, cuGraphKernelNodeSetParams(node, &raw const said));
+    let mut reported = CUDA_KERNEL_NODE_PARAMS::default();
+    is!(c, 0, cuGraphKernelNodeGetParams(node, &raw mut reported));
+    assert!(reported.kernelParams.is_null() && !reported.extra.is_null());
+    // Parameters that the driver returned can be set again.
+    is!(c, 0, cuGraphKernelNodeSetParams(node, &raw const reported));
     let again = instantiate(g);
     assert_eq!(s.run(again), 7);
     assert_eq!(size, 0);
@@ -400,7 +400,7 @@ fn memory_operations() {
     let s = Steps::new();
     let mut c = Codes::new();
     let a = s.stream;
-    // Captured, each is a node.
+    // Each captured operation is a node.
     begin(a);
     is!(c, 0, cuStreamWriteValue32(a, s.data, 4, 0));
     is!(c, 0, cuStreamWaitValue32(a, s.data, 4, 1));
@@ -413,7 +413,7 @@ fn memory_operations() {
     }
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(captured));
-    // By hand, several are one.
+    // A node that is made by hand may hold several operations.
     let write = |address, value| {
         let mut params = CUstreamBatchMemOpParams::default();
         params.writeValue.operation = CUstreamBatchMemOpType::CU_STREAM_MEM_OP_WRITE_VALUE_32;
@@ -435,18 +435,22 @@ fn memory_operations() {
         0,
         cuGraphAddBatchMemOpNode(&raw mut node, g, ptr::null(), 0, &raw const params)
     );
-    // They are copied.
+    // The node has copied the operations.
     both.fill(write(s.data, 9));
     let exec = instantiate(g);
     s.run(exec);
     assert_eq!(s.gpu.read::<u32>(s.data, 2), [1, 2]);
-    let mut said = CUDA_BATCH_MEM_OP_NODE_PARAMS::default();
-    is!(c, 0, cuGraphBatchMemOpNodeGetParams(node, &raw mut said));
-    assert_eq!(said.count, 2);
-    // SAFETY: the driver keeps them as long as the node is as it is; both are writes.
-    let second = unsafe { (*said.paramArray.add(1)).writeValue };
+    let mut reported = CUDA_BATCH_MEM_OP_NODE_PARAMS::default();
+    is!(
+        c,
+        0,
+        cuGraphBatchMemOpNodeGetParams(node, &raw mut reported)
+    );
+    assert_eq!(reported.count, 2);
+    // SAFETY: the driver keeps the array until the node is changed; both operations are writes.
+    let second = unsafe { (*reported.paramArray.add(1)).writeValue };
     assert_eq!(second.address, s.data + 4);
-    // As many of the same kind, and nothing else, can be set.
+    // Only the same number of operations of the same kind can be set.
     let mut others = [write(s.data, 3), write(s.data + 4, 4)];
     for (count, code) in [(1, 1), (2, 0)] {
         let params = CUDA_BATCH_MEM_OP_NODE_PARAMS {

@@ -1,4 +1,4 @@
-//! What the tests of graphs share: kernels whose results tell their order, and short ways to make nodes.
+//! Shared parts of the graph tests: kernels whose results show their order, and helpers that make nodes.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -29,7 +29,7 @@ pub(crate) const PTX: &str = "
 .visible .entry none() { ret; }
 ";
 
-/// A context with the kernels, some zeroed memory and a stream that does not wait for the null stream.
+/// A context with the kernels, some zeroed memory and a non-blocking stream.
 pub(crate) struct Steps {
     pub(crate) gpu: Gpu,
     pub(crate) step: CUfunction,
@@ -39,35 +39,35 @@ pub(crate) struct Steps {
     pub(crate) stream: CUstream,
 }
 
-/// A new stream.
+/// Creates a stream.
 pub(crate) fn stream(flags: u32) -> CUstream {
     let mut stream = ptr::null_mut();
     ok!(cuStreamCreate(&raw mut stream, flags));
     stream
 }
 
-/// A new event without timing.
+/// Creates an event without timing.
 pub(crate) fn event() -> CUevent {
     let mut event = ptr::null_mut();
     ok!(cuEventCreate(&raw mut event, 2));
     event
 }
 
-/// A new graph.
+/// Creates a graph.
 pub(crate) fn graph() -> CUgraph {
     let mut graph = ptr::null_mut();
     ok!(cuGraphCreate(&raw mut graph, 0));
     graph
 }
 
-/// The executable form of a graph.
+/// Instantiates a graph.
 pub(crate) fn instantiate(graph: CUgraph) -> CUgraphExec {
     let mut exec = ptr::null_mut();
     ok!(cuGraphInstantiateWithFlags(&raw mut exec, graph, 0));
     exec
 }
 
-/// The nodes of a graph.
+/// Returns the nodes of a graph.
 pub(crate) fn nodes(graph: CUgraph) -> Vec<CUgraphNode> {
     let mut count = 0;
     ok!(cuGraphGetNodes(graph, ptr::null_mut(), &raw mut count));
@@ -76,7 +76,7 @@ pub(crate) fn nodes(graph: CUgraph) -> Vec<CUgraphNode> {
     nodes
 }
 
-/// The kinds of a graph's nodes, as numbers.
+/// Returns the kinds of a graph's nodes, as numbers.
 pub(crate) fn kinds(graph: CUgraph) -> Vec<u32> {
     let kind = |node| {
         let mut kind = CUgraphNodeType(99);
@@ -86,7 +86,7 @@ pub(crate) fn kinds(graph: CUgraph) -> Vec<u32> {
     nodes(graph).into_iter().map(kind).collect()
 }
 
-/// The edges of a graph, as indices of its nodes.
+/// Returns the edges of a graph, as indices of its nodes.
 pub(crate) fn edges(graph: CUgraph) -> Vec<(usize, usize)> {
     let all = nodes(graph);
     let at = |node| all.iter().position(|n| *n == node).unwrap_or(usize::MAX);
@@ -110,7 +110,7 @@ pub(crate) fn edges(graph: CUgraph) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// The parameters of a launch with one thread.
+/// Returns the parameters of a launch with one thread.
 pub(crate) fn kernel_params(
     function: CUfunction,
     params: *mut *mut c_void,
@@ -128,7 +128,7 @@ pub(crate) fn kernel_params(
     }
 }
 
-/// A copy within device memory.
+/// Returns the parameters of a copy within device memory.
 pub(crate) fn copy_params(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         srcMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
@@ -142,7 +142,7 @@ pub(crate) fn copy_params(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> C
     }
 }
 
-/// A fill with values of four bytes.
+/// Returns the parameters of a fill with 4-byte values.
 pub(crate) fn fill_params(to: CUdeviceptr, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
     CUDA_MEMSET_NODE_PARAMS {
         dst: to,
@@ -194,12 +194,12 @@ impl Steps {
         ));
     }
 
-    /// One digit more in the first value.
+    /// Launches a kernel that appends a digit to the first value.
     pub(crate) fn step(&self, stream: CUstream, digit: u32) {
         self.launch(self.step, stream, self.data, digit);
     }
 
-    /// A node that launches a kernel.
+    /// Adds a node that launches a kernel.
     pub(crate) fn node(
         &self,
         graph: CUgraph,
@@ -222,7 +222,7 @@ impl Steps {
         node
     }
 
-    /// A node that adds a digit to the first value.
+    /// Adds a node that appends a digit to the first value.
     pub(crate) fn digit(&self, graph: CUgraph, after: &[CUgraphNode], digit: u32) -> CUgraphNode {
         self.node(graph, after, self.step, self.data, digit)
     }
@@ -233,14 +233,14 @@ impl Steps {
         ok!(cuCtxSynchronize());
     }
 
-    /// The value of this index, once the stream is done.
+    /// Waits for the stream and returns the value with this index.
     pub(crate) fn value(&self, index: usize) -> u32 {
         ok!(cuStreamSynchronize(self.stream));
         let all: Vec<u32> = self.gpu.read(self.data, 64);
         all[index]
     }
 
-    /// Launches an executable graph on zeroed memory and gives the first value.
+    /// Launches an executable graph on zeroed memory and returns the first value.
     pub(crate) fn run(&self, exec: CUgraphExec) -> u32 {
         self.clear();
         ok!(cuGraphLaunch(exec, self.stream));
@@ -248,7 +248,7 @@ impl Steps {
     }
 }
 
-/// Begins a capture that forbids nothing elsewhere: other tests go on in other threads.
+/// Begins a relaxed capture, which does not forbid calls of other tests in other threads.
 pub(crate) fn begin(stream: CUstream) {
     let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     ok!(cuStreamBeginCapture(stream, mode));
@@ -261,7 +261,7 @@ pub(crate) fn end(stream: CUstream) -> CUgraph {
     graph
 }
 
-/// Whether a stream captures: 0 no, 1 yes, 2 but it is spoiled.
+/// Returns the capture status of a stream: 0 none, 1 active, 2 invalidated.
 pub(crate) fn status(stream: CUstream) -> u32 {
     let mut status = CUstreamCaptureStatus(77);
     ok!(cuStreamIsCapturing(stream, &raw mut status));

@@ -1,4 +1,4 @@
-//! Changes of executable graphs: of single nodes, and of all at once.
+//! Tests of changes to executable graphs: of single nodes, and of the whole graph.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,9 +12,9 @@ use crate::graph_tools::{
 };
 use crate::{arguments, is};
 
-/// Adds one to the counter behind the pointer.
+/// Adds one to the counter that the pointer names.
 unsafe extern "system" fn count(data: *mut c_void) {
-    // SAFETY: the tests pass a counter that lives until the launches are done.
+    // SAFETY: the tests pass a counter that outlives the launches.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
 }
 
@@ -60,7 +60,7 @@ fn single_nodes() {
     );
     is!(c, 0, cuGraphAddEmptyNode(&raw mut empty, g, ptr::null(), 0));
     let exec = instantiate(g);
-    // The digits, the fill, what follows it, the copy, the child's value.
+    // The digits, the fill, the node after it, the copy, and the child graph's value.
     let run = || {
         s.run(exec);
         let all: Vec<u32> = s.gpu.read(s.data, 64);
@@ -180,7 +180,7 @@ fn single_nodes() {
     assert_eq!(calls[0].load(Ordering::SeqCst), before);
     assert_eq!(calls[1].load(Ordering::SeqCst), 1);
 
-    // Kernels, copies and fills can be switched off.
+    // Kernels, copies and fills can be disabled.
     for node in [a, fill, copy] {
         let mut enabled = 9;
         is!(c, 0, cuGraphNodeGetEnabled(exec, node, &raw mut enabled));
@@ -213,7 +213,8 @@ fn single_nodes() {
     is!(c, 0, cuGraphExecDestroy(exec));
 }
 
-/// Updates an executable graph to what `make` puts into a new graph: the code, the result, the kind of the node that it names.
+/// Updates an executable graph from a new graph that `make` fills. Returns the code, the result, and the kind of the
+/// reported node.
 fn update(exec: CUgraphExec, make: impl FnOnce(CUgraph)) -> (u32, u32, Option<u32>) {
     let with = graph();
     make(with);
@@ -243,14 +244,14 @@ fn all_nodes_at_once() {
         s.digit(g, &[a], 4);
     });
     assert_eq!((got, s.run(exec)), (done, 34));
-    // Another function; and made in another order.
+    // Another function, and nodes added in another order.
     let got = update(exec, |g| {
         let b = s.digit(g, &[], 6);
         let a = s.node(g, &[], s.put, s.data, 5);
         crate::ok!(cuGraphAddDependencies(g, &raw const a, &raw const b, 1));
     });
     assert_eq!((got, s.run(exec)), (done, 56));
-    // Graphs of other shapes change nothing.
+    // An update from a graph with another topology fails and changes nothing.
     assert_eq!(update(exec, |_| ()), (910, 2, None));
     let got = update(exec, |g| {
         s.digit(g, &[], 7);
@@ -296,7 +297,7 @@ fn all_nodes_at_once() {
     is!(c, 0, cuGraphExecDestroy(exec));
     is!(c, 0, cuGraphDestroy(g));
 
-    // Fills and copies stay what they are.
+    // Updates cannot change the kind of fills and copies.
     let g = graph();
     let right = fill_params(s.data, 1, 4);
     fill(g, &[], right);
@@ -346,11 +347,11 @@ fn all_nodes_at_once() {
     is!(c, 0, cuGraphDestroy(g));
 }
 
-/// A launch that is pending keeps what it was launched with.
+/// A pending launch keeps its parameters.
 #[test]
 fn changes_while_a_launch_is_pending() {
     unsafe extern "system" fn wait(opened: *mut c_void) {
-        // SAFETY: the address of what lives until the streams are done.
+        // SAFETY: the pointer names a flag that outlives the streams' work.
         let opened = unsafe { &*opened.cast::<AtomicBool>() };
         for _ in 0..60_000 {
             if opened.load(Ordering::SeqCst) {

@@ -1,4 +1,4 @@
-//! Graphs that are built by hand: nodes, dependencies, copies of graphs, launches.
+//! Tests of graphs that are built by hand: nodes, dependencies, clones, launches.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -17,7 +17,7 @@ fn nodes_run_after_those_that_they_depend_on() {
     let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();
-    // Made in another order than they run in.
+    // The nodes are added in another order than they run in.
     let last = s.digit(g, &[], 4);
     let first = s.digit(g, &[], 1);
     let left = s.digit(g, &[first], 2);
@@ -48,7 +48,7 @@ fn nodes_run_after_those_that_they_depend_on() {
 }
 
 #[test]
-fn what_graphs_say_of_their_nodes() {
+fn queries_of_graphs_and_nodes() {
     let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();
@@ -105,7 +105,7 @@ fn what_graphs_say_of_their_nodes() {
         cuGraphNodeGetType(ptr::null_mut(), &mut CUgraphNodeType(0))
     );
 
-    // A copy has the same shape, and nodes of its own.
+    // A clone has the same edges, and nodes of its own.
     let mut copy = ptr::null_mut();
     is!(c, 0, cuGraphClone(&raw mut copy, g));
     let mut inside = ptr::null_mut();
@@ -175,7 +175,7 @@ fn wrong_dependencies() {
         1,
         cuGraphRemoveDependencies(g, &raw const b, &raw const a, 1)
     );
-    // A cycle is seen when the graph is instantiated.
+    // A cycle is found when the graph is instantiated.
     let mut exec = ptr::null_mut();
     is!(
         c,
@@ -201,9 +201,9 @@ fn wrong_dependencies() {
     is!(c, 0, cuGraphDestroy(other));
 }
 
-/// Adds one to the counter behind the pointer.
+/// Adds one to the counter that the pointer names.
 unsafe extern "system" fn count(data: *mut c_void) {
-    // SAFETY: the tests pass a counter that lives until the launches are done.
+    // SAFETY: the tests pass a counter that outlives the launches.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
 }
 
@@ -279,7 +279,7 @@ fn graphs_in_graphs() {
     );
     s.digit(outer, &[child], 2);
     assert_eq!(kinds(outer), [0, 4, 0]);
-    // It is a copy, which the node owns.
+    // The node owns a copy of the inner graph.
     let mut own = ptr::null_mut();
     is!(c, 0, cuGraphChildGraphNodeGetGraph(child, &raw mut own));
     assert_ne!(own, inner);
@@ -290,7 +290,7 @@ fn graphs_in_graphs() {
     is!(c, 801, cuGraphInstantiateWithFlags(&raw mut exec, own, 0));
     let exec = instantiate(outer);
     assert_eq!(s.run(exec), 1562);
-    // What changes in it, changes for the next instantiation.
+    // Changes to the copy take effect at the next instantiation.
     s.digit(own, &[nodes(own)[1]], 7);
     assert_eq!(s.run(exec), 1562);
     is!(c, 0, cuGraphExecDestroy(exec));
@@ -353,7 +353,7 @@ fn ways_to_instantiate() {
     );
     is!(c, 1, cuGraphLaunch(ptr::null_mut(), s.stream));
     is!(c, 1, cuGraphExecDestroy(ptr::null_mut()));
-    // Memory that is gone by then.
+    // A fill of memory that is freed before the instantiation.
     let gone = s.gpu.alloc(64);
     let mut node = ptr::null_mut();
     let fill = fill_params(gone, 1, 4);
@@ -375,12 +375,12 @@ fn ways_to_instantiate() {
 }
 
 #[test]
-fn user_objects_live_as_long_as_what_refers_to_them() {
+fn user_objects_live_as_long_as_their_references() {
     let s = Steps::new();
     let mut c = Codes::new();
     let ended = AtomicU32::new(0);
     let data = (&raw const ended).cast_mut().cast();
-    // Its end is told on another thread.
+    // The driver calls the destructor on a thread of its own.
     let wait = |expected: u32| {
         for _ in 0..60_000 {
             if ended.load(Ordering::SeqCst) == expected {
@@ -388,7 +388,10 @@ fn user_objects_live_as_long_as_what_refers_to_them() {
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        panic!("{} ended, not {expected}", ended.load(Ordering::SeqCst));
+        panic!(
+            "{} objects destroyed, expected {expected}",
+            ended.load(Ordering::SeqCst)
+        );
     };
     let mut object = ptr::null_mut();
     is!(
@@ -427,7 +430,7 @@ fn user_objects_live_as_long_as_what_refers_to_them() {
     assert_eq!(ended.load(Ordering::SeqCst), 0);
     is!(c, 0, cuGraphExecDestroy(exec));
     wait(1);
-    // A reference that is handed over.
+    // The graph takes over the caller's reference.
     is!(
         c,
         0,

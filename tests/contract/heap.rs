@@ -1,4 +1,4 @@
-//! Memory that kernels allocate themselves, and C++ that leans on it: virtual functions, lists, lambdas.
+//! Tests of memory that kernels allocate, and of C++ features: virtual functions, lists, lambdas.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -45,7 +45,7 @@ fn allocations_outlive_the_launch() {
 }
 
 #[test]
-fn what_cannot_be_had_is_null() {
+fn failed_allocations_return_null() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "heap_limits");
     let out = gpu.upload(&[7_u32, 7]);
@@ -54,11 +54,11 @@ fn what_cannot_be_had_is_null() {
 }
 
 #[test]
-fn what_is_freed_can_be_had_again() {
+fn freed_memory_is_reused() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "heap_again");
     let out = gpu.alloc(4);
-    // 64 KiB each, of a heap of 8 MiB.
+    // 64 KiB each, from a heap of 8 MiB.
     let mut arguments = arguments![1000_u32, out];
     gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments);
     assert_eq!(gpu.read::<u32>(out, 1), [1000 * 1001 / 2]);

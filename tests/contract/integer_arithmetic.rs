@@ -1,4 +1,4 @@
-//! The integer tables: every operation on edge values in all pairs and on pseudo-random ones.
+//! Tests of integer arithmetic: every operation on all pairs of edge values and on pseudo-random values.
 
 use std::fmt::LowerHex;
 
@@ -6,14 +6,14 @@ use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::values::{integers, pairs, random_integers};
 
-/// The widths and signs that the tables cover.
+/// The integer types that the tables cover.
 trait Integer: Plain + PartialEq + LowerHex {
     fn from_bits(bits: u64) -> Self;
-    /// The results of `int_ops_…`, in the kernel's order.
+    /// Returns the results of `int_ops_…`, in the kernel's order.
     fn ops(a: Self, b: Self) -> [Self; 16];
-    /// Quotient and remainder.
+    /// Returns quotient and remainder.
     fn div(a: Self, b: Self) -> [Self; 2];
-    /// Whether PTX defines the quotient.
+    /// Returns true if PTX defines the quotient.
     fn divides(a: Self, b: Self) -> bool;
 }
 
@@ -26,7 +26,7 @@ macro_rules! integer {
 
             fn ops(a: Self, b: Self) -> [Self; 16] {
                 let high = ((a as $wide).wrapping_mul(b as $wide) >> $bits) as Self;
-                // Amounts are the low 32 bits of b, unsigned; from the width on, everything is shifted out.
+                // Shift amounts are the low 32 bits of b, unsigned; amounts of the width or more shift everything out.
                 let amount = b as u32;
                 let left = if amount < $bits { a << amount } else { 0 };
                 let right = a >> amount.min($bits - 1);
@@ -92,7 +92,7 @@ fn inputs<T: Integer>() -> (Vec<T>, Vec<T>) {
     let (mut a, mut b) = pairs(&edges, &edges);
     a.extend(random_integers(4000, 1));
     b.extend(random_integers(4000, 2));
-    // Shift amounts around the width need small right operands.
+    // Small right operands, so that shift amounts near the width occur.
     a.extend(random_integers(280, 3));
     b.extend((0..280).map(|i| i % 70));
     (
@@ -202,7 +202,7 @@ fn sixteen_bits() {
         let (x, y) = (a[i].cast_signed(), b[i].cast_signed());
         let d = y | 1;
         let shift = u32::from(b[i]);
-        // The one quotient that does not fit: its value is the hardware's.
+        // The only quotient that overflows; its value is not compared.
         let fits = x.checked_div(d).is_some();
         let expected = [
             x.wrapping_add(y),

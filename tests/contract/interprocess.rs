@@ -1,4 +1,4 @@
-//! Memory and events that another process opens.
+//! Tests of memory and events that another process opens.
 #![cfg(target_os = "linux")]
 
 use std::env;
@@ -29,10 +29,10 @@ fn shared_event() -> CUevent {
     event
 }
 
-/// The bytes of a handle as text, for the environment of a process.
+/// Encodes a handle as text for a process's environment.
 fn text<T: Copy>(handle: &T) -> String {
     assert_eq!(size_of::<T>(), 64);
-    // SAFETY: handles are 64 bytes.
+    // SAFETY: handles have 64 bytes.
     let bytes = unsafe { &*ptr::from_ref(handle).cast::<[u8; 64]>() };
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -40,18 +40,18 @@ fn text<T: Copy>(handle: &T) -> String {
     })
 }
 
-/// The handle in a variable of the environment.
+/// Decodes the handle in an environment variable.
 fn handle<T: Copy>(variable: &str) -> T {
     assert_eq!(size_of::<T>(), 64);
     let text = env::var(variable).unwrap_or_default();
     let byte = |i: usize| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap_or(0);
     let bytes: [u8; 64] = std::array::from_fn(byte);
-    // SAFETY: handles are 64 bytes, of which any are a value.
+    // SAFETY: handles have 64 bytes, for which any bits are a valid value.
     unsafe { bytes.as_ptr().cast::<T>().read_unaligned() }
 }
 
 #[test]
-fn what_has_a_handle() {
+fn memory_and_events_with_handles() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let mut handle = CUipcMemHandle::default();
@@ -69,7 +69,7 @@ fn what_has_a_handle() {
     for address in [managed, pooled, host as CUdeviceptr] {
         is!(c, 1, cuIpcGetMemHandle(out, address));
     }
-    // The process that made it does not open it.
+    // The process that made a handle cannot open it.
     let mut opened = 0;
     ok!(cuIpcGetMemHandle(out, memory));
     is!(c, 201, cuIpcOpenMemHandle(&raw mut opened, handle, LAZY));
@@ -102,7 +102,7 @@ fn what_has_a_handle() {
     ok!(cuMemFreeHost(host));
 }
 
-/// What the other process does.
+/// Runs in the other process.
 fn other_process() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
@@ -112,7 +112,7 @@ fn other_process() {
     ok!(cuIpcOpenMemHandle(&raw mut again, memory_handle, LAZY));
     assert_eq!(memory, again);
     ok!(cuIpcOpenEventHandle(&raw mut event, event_handle));
-    // A stream waits for what the first process has yet to do.
+    // The stream waits for work that the first process has not finished.
     let stream = stream();
     ok!(cuStreamWaitEvent(stream, event, 0));
     let mut copy = 0_u32;
@@ -158,11 +158,11 @@ fn another_process_opens_memory_and_events() {
     let event = shared_event();
     let mut event_handle = CUipcEventHandle::default();
     ok!(cuIpcGetEventHandle(&raw mut event_handle, event));
-    // Work that is done while the other process waits for it.
+    // Work that finishes while the other process waits for it.
     let (stream, mut flag) = (stream(), ptr::null_mut());
     ok!(cuMemHostAlloc(&raw mut flag, 4, 0));
     let flag = flag.cast::<u32>();
-    // SAFETY: page-locked memory of this test.
+    // SAFETY: page-locked memory that this test owns.
     unsafe { flag.write_volatile(0) };
     ok!(cuStreamWaitValue32(stream, flag as CUdeviceptr, 1, 1));
     ok!(cuMemsetD32Async(memory + 4096, 77, 1, stream));

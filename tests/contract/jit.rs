@@ -1,4 +1,4 @@
-//! What the driver's compiler takes and refuses, with which code, and what it writes into its logs.
+//! Tests of the driver's PTX compiler: accepted and refused text, result codes and logs.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -9,12 +9,12 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, architecture, driver_version, needs, ptx};
 use crate::{is, ok};
 
-/// The code of loading `text`, to which a terminating zero is added.
+/// Loads `text` with a NUL byte added and returns the result code.
 fn load(text: &[u8]) -> u32 {
     let mut image = text.to_vec();
     image.push(0);
     let mut module = ptr::null_mut();
-    // SAFETY: the image is terminated.
+    // SAFETY: the image is NUL-terminated.
     let code = unsafe { cuModuleLoadData(&raw mut module, image.as_ptr().cast()) };
     if code.0 == 0 {
         // SAFETY: the module was loaded above and has no other handle.
@@ -37,7 +37,7 @@ fn kernel(body: &str) -> String {
 }
 
 #[test]
-fn images_that_are_none() {
+fn data_that_is_not_an_image() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let cases: [(&str, &[u8]); 7] = [
@@ -62,7 +62,7 @@ fn accepted() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let empty = ".visible .entry k() { ret; }";
-    // A version takes the targets that were there when it came; `.address_size` came with 2.3.
+    // A PTX version accepts the targets that existed when it was released; `.address_size` came with 2.3.
     for (version, target) in [("1.0", "sm_10"), ("1.4", "sm_13"), ("2.2", "sm_20")] {
         let text = format!(".version {version}\n.target {target}\n{empty}\n");
         c.is(0, &format!(".version {version}"), load(text.as_bytes()));
@@ -122,7 +122,7 @@ fn accepted() {
             module("7.0", "sm_52", ".visible .global .u32 x;"),
         ),
         (
-            "an extern variable that nobody defines",
+            "an undefined extern variable",
             module(
                 "7.0",
                 "sm_52",
@@ -130,7 +130,7 @@ fn accepted() {
             ),
         ),
         (
-            "an extern function that nobody calls",
+            "an undefined extern function that is not called",
             module(
                 "7.0",
                 "sm_52",
@@ -152,7 +152,7 @@ fn targets_and_versions() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let empty = ".visible .entry k() { ret; }";
-    // A version before the one that brought the target, or `.address_size`.
+    // Versions from before the target or `.address_size` existed.
     for (version, target) in [
         ("3.2", "sm_52"),
         ("4.0", "sm_52"),
@@ -167,7 +167,7 @@ fn targets_and_versions() {
     }
     let early = module("2.2", "sm_20", empty);
     c.is(218, "an address size before 2.3", load(early.as_bytes()));
-    // Letters after a number that is known mean nothing; a number that is not is an error.
+    // Letters after a known number are ignored; an unknown number is an error.
     for (target, code) in [
         ("sm_53x", 0),
         ("sm_52abc", 0),
@@ -226,30 +226,33 @@ fn errors_in_the_text() {
             kernel(".reg .u32 %r<2>;\nadd.u32 %r1, %r0, 1"),
         ),
         (
-            "a type that the register has not",
+            "a type that does not fit the register",
             kernel(".reg .f32 %f<2>;\n.reg .u32 %r<2>;\nadd.u32 %r1, %f0, 1;"),
         ),
         (
-            "a width that the register has not",
+            "a width that does not fit the register",
             kernel(".reg .u32 %r<2>;\n.reg .u64 %d<2>;\nadd.u32 %r1, %d0, 1;"),
         ),
-        ("a label that is not there", kernel("bra nowhere;")),
-        ("a label twice", kernel("here:\nhere:")),
-        ("a register twice", kernel(".reg .u32 %x;\n.reg .u32 %x;")),
+        ("an undefined label", kernel("bra nowhere;")),
+        ("a duplicate label", kernel("here:\nhere:")),
         (
-            "a parameter that is not there",
+            "a duplicate register",
+            kernel(".reg .u32 %x;\n.reg .u32 %x;"),
+        ),
+        (
+            "an undefined parameter",
             kernel(".reg .u32 %r<2>;\nld.param.u32 %r1, [nothing];"),
         ),
         (
-            "a brace never closed",
+            "a brace that is not closed",
             module("7.0", "sm_52", ".visible .entry k() { ret;"),
         ),
         (
-            "a kernel twice",
+            "a duplicate kernel",
             module("7.0", "sm_52", &format!("{entry}\n{entry}")),
         ),
         (
-            "a call of a function that nobody defines",
+            "a call of an undefined function",
             module(
                 "7.0",
                 "sm_52",
@@ -309,7 +312,7 @@ struct Logged {
     info: String,
 }
 
-/// Loads with log buffers of the given size.
+/// Loads text with log buffers of the given size.
 fn load_logged(text: &str, bytes: usize) -> Logged {
     let mut image = text.as_bytes().to_vec();
     image.push(0);
@@ -329,7 +332,7 @@ fn load_logged(text: &str, bytes: usize) -> Logged {
         ptr::without_provenance_mut(1),
     ];
     let mut module = ptr::null_mut();
-    // SAFETY: the image is terminated; keys and values have five entries, the buffers the sizes stated.
+    // SAFETY: the image is NUL-terminated; there are five keys and values, and the buffers have the stated sizes.
     let code = unsafe {
         cuModuleLoadDataEx(
             &raw mut module,
@@ -343,7 +346,7 @@ fn load_logged(text: &str, bytes: usize) -> Logged {
         let end = buffer.iter().position(|b| *b == 0).unwrap_or(buffer.len());
         String::from_utf8_lossy(&buffer[..end]).into_owned()
     };
-    // The size slots come back as 32-bit lengths.
+    // The driver writes the sizes back as 32-bit lengths.
     let size = values[1].addr() & 0xffff_ffff;
     Logged {
         code: code.0,
@@ -389,7 +392,7 @@ fn the_error_log() {
         format!("size {} of a log of {}", log.error_size, log.error.len())
     });
 
-    // A small buffer is cut and terminated, and the size is then the whole size.
+    // A log that does not fit is truncated and NUL-terminated; the size is then the buffer's.
     let cut = load_logged(&text, 32);
     c.is(218, "with a small buffer", cut.code);
     c.that(cut.error_size == 32, || format!("size {}", cut.error_size));
@@ -398,21 +401,21 @@ fn the_error_log() {
         || cut.error.clone(),
     );
 
-    let good = load_logged(
+    let valid = load_logged(
         &module("7.0", "sm_52", ".visible .entry k() { ret; }"),
         4096,
     );
-    c.is(0, "a good module", good.code);
-    c.that(good.error.is_empty(), || good.error.clone());
-    let _ = good.info;
+    c.is(0, "a valid module", valid.code);
+    c.that(valid.error.is_empty(), || valid.error.clone());
+    let _ = valid.info;
 }
 
 #[test]
-fn the_log_of_what_is_no_image() {
+fn the_log_for_data_that_is_not_an_image() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let log = load_logged("hello", 4096);
-    c.is(200, "no image", log.code);
+    c.is(200, "not an image", log.code);
     c.that(
         log.error == "error   : Binary format for key='0', ident='' is not recognized",
         || log.error.clone(),
@@ -422,13 +425,13 @@ fn the_log_of_what_is_no_image() {
     });
 }
 
-/// Loads a good module with one option.
+/// Loads a valid module with one option.
 fn with_option(option: u32, value: usize) -> u32 {
     let image = ptx("vector_add.ptx");
     let mut keys = [CUjit_option(option)];
     let mut values: [*mut c_void; 1] = [ptr::without_provenance_mut(value)];
     let mut module = ptr::null_mut();
-    // SAFETY: the image is terminated; keys and values have one entry.
+    // SAFETY: the image is NUL-terminated; there is one key and one value.
     let code = unsafe {
         cuModuleLoadDataEx(
             &raw mut module,
@@ -475,7 +478,7 @@ fn options() {
     let target = CUjit_option::CU_JIT_TARGET.0;
     for (value, code) in [
         (120, 300),
-        // Too old for the compiler; none at all.
+        // Targets that the compiler no longer supports, and values that are not targets.
         (0, 200),
         (30, 200),
         (53, 200),
@@ -534,7 +537,7 @@ fn options() {
 }
 
 #[test]
-fn registers_are_bounded_by_an_option() {
+fn an_option_limits_registers() {
     let gpu = Gpu::new();
     let text = ptx("int_arith.ptx");
     let of = |most: Option<usize>| {

@@ -1,4 +1,4 @@
-//! Attributes of launches: which there are, and events that a launch records.
+//! Tests of launch attributes, and of events that a launch records.
 
 use std::ptr;
 
@@ -49,7 +49,7 @@ fn launch(
 }
 
 #[test]
-fn which_attributes_a_launch_takes() {
+fn accepted_attributes() {
     if driver_version() < 13000 {
         crate::common::needs("a driver of CUDA 13");
         return;
@@ -59,7 +59,7 @@ fn which_attributes_a_launch_takes() {
     let mut c = Codes::new();
     let (memory, mut stream) = (gpu.alloc(4), ptr::null_mut());
     ok!(cuStreamCreate(&raw mut stream, 1));
-    // Id, then what 0, 1 and 2 in the first word of the value answer.
+    // Attribute number, then the codes for the values 0, 1 and 2.
     for (id, codes) in [
         (0, [0, 0, 0]),
         (1, [0, 0, 0]),
@@ -80,7 +80,7 @@ fn which_attributes_a_launch_takes() {
             c.that(got == code, || format!("attribute {id}, {number}: {got}"));
         }
     }
-    // Events that are none.
+    // Invalid events.
     for id in [7, 12] {
         let got = launch(write, stream, memory, 1, attribute(id, 0));
         c.that(got == 400, || format!("attribute {id}: {got}"));
@@ -96,7 +96,7 @@ fn a_launch_records_an_event() {
         return;
     }
     let mut gpu = Gpu::new();
-    // Loading it may have to wait for all streams.
+    // Loading the kernel may have to wait for all streams.
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (memory, mut stream, mut flag) =
         (gpu.upload(&[0_u32; 4]), ptr::null_mut(), ptr::null_mut());
@@ -106,7 +106,7 @@ fn a_launch_records_an_event() {
     // The first launch of a kernel may have to wait for all streams.
     assert_eq!(launch(write, stream, memory, 1, attribute(0, 0)), 0);
     ok!(cuStreamSynchronize(stream));
-    // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and _LAUNCH_COMPLETION_EVENT
+    // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT and CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT.
     for (turn, id) in [7, 12].into_iter().enumerate() {
         let mut event = ptr::null_mut();
         ok!(cuEventCreate(&raw mut event, 2));

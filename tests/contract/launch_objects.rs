@@ -1,4 +1,4 @@
-//! Modules, functions and launches as objects; both ways of passing arguments.
+//! Tests of modules, functions and launches as objects, with both ways of passing arguments.
 
 use cuda_driver::sys::{CUfunction_attribute, CUresult};
 use cuda_driver::vector::{char3, double2, float2, float4, int3, short2, uchar4, ulonglong2};
@@ -37,7 +37,7 @@ fn the_three_ways_to_load() {
                 .expect("a name"),
             "saxpy"
         );
-        module.unload().expect("its end");
+        module.unload().expect("an unload");
     }
     let options = JitOptions {
         optimization_level: Some(2),
@@ -45,9 +45,9 @@ fn the_three_ways_to_load() {
         ..JitOptions::default()
     };
     Module::from_ptx_with(&context, &text, &options).expect("a module with options");
-    // An image whose header says more than there is.
+    // Truncated images.
     for image in [b"\x7fELF".as_slice(), &[]] {
-        // SAFETY: the driver is not asked.
+        // SAFETY: the image is refused before the driver is called.
         assert!(unsafe { Module::from_image(&context, image) }.is_err());
     }
 }
@@ -67,7 +67,7 @@ fn variables() {
         pi.read::<f64>().expect("a copy").to_bits(),
         2.5_f64.to_bits()
     );
-    // More than the variable has.
+    // More bytes than the variable has.
     assert_eq!(
         pi.read::<[u8; 9]>().map_err(|e| e.code()),
         Err(CUresult::CUDA_ERROR_INVALID_VALUE)
@@ -114,19 +114,19 @@ struct Mixed {
     count: u64,
     tail: [u8; 3],
 }
-// SAFETY: the kernel's struct has these members in this order, as C lays them out.
+// SAFETY: the kernel's struct has these members in this order and C's layout.
 unsafe impl KernelArg for Mixed {}
 
-/// Launches one thread on the null stream by tuple or packed buffer and reads `count` words.
+/// Launches one thread on the null stream with a tuple and with a packed buffer, and reads `count` words.
 macro_rules! received {
     ($context:expr, $kernel:literal, $count:literal, $($argument:expr),+) => {{
         let context = $context;
         let kernel = module(context, "params.ptx").function($kernel).expect("a kernel");
         let stream = Stream::new(context).expect("a stream");
         let out = DeviceBuffer::<u64>::zeroed(context, $count).expect("memory");
-        // SAFETY: the arguments have the types of the kernel's parameters; `out` has room for what it writes.
+        // SAFETY: the arguments have the types of the kernel's parameters, and `out` has room for the results.
         unsafe { kernel.launch(&stream, LaunchConfig::default(), (out.ptr(), $($argument),+)) }.expect("a launch");
-        stream.synchronize().expect("its end");
+        stream.synchronize().expect("no fault");
         let by_pointers = out.to_vec().expect("a copy");
 
         let mut again = DeviceBuffer::<u64>::zeroed(context, $count).expect("memory");
@@ -136,12 +136,12 @@ macro_rules! received {
         $( packed.push($argument); )+
         // SAFETY: as above.
         unsafe { kernel.launch(&stream, LaunchConfig::default(), &packed) }.expect("a launch");
-        stream.synchronize().expect("its end");
-        assert_eq!(again.to_vec().expect("a copy"), by_pointers, "packed and by pointers");
+        stream.synchronize().expect("no fault");
+        assert_eq!(again.to_vec().expect("a copy"), by_pointers, "packed and pointer arguments differ");
         if driver_version() >= 12040 {
-            assert!(kernel.check_args(&&packed).expect("arguments that fit"), "the driver knows the parameters");
+            assert!(kernel.check_args(&&packed).expect("arguments that fit"), "the driver does not report the parameters");
         } else {
-            needs("a driver of CUDA 12.4 or later, which knows a kernel's parameters");
+            needs("a driver of CUDA 12.4 or later, which reports a kernel's parameters");
         }
         by_pointers
     }};
@@ -273,29 +273,32 @@ fn scalars() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_found() {
+fn check_args_finds_wrong_arguments() {
     let context = context();
     if driver_version() < 12040 {
-        return needs("a driver of CUDA 12.4 or later, which knows a kernel's parameters");
+        return needs("a driver of CUDA 12.4 or later, which reports a kernel's parameters");
     }
     let kernel = module(&context, "my_kernel.ptx")
         .function("my_kernel")
         .expect("a kernel");
     let buffer = DeviceBuffer::<f32>::zeroed(&context, 8).expect("memory");
     assert_eq!(kernel.check_args(&(buffer.ptr(), 8_u64)), Ok(true));
-    assert!(kernel.check_args(&(buffer.ptr(),)).is_err(), "one too few");
+    assert!(
+        kernel.check_args(&(buffer.ptr(),)).is_err(),
+        "a missing argument"
+    );
     assert!(
         kernel.check_args(&(buffer.ptr(), 8_u32)).is_err(),
         "a count of 32 bits"
     );
     assert!(
         kernel.check_args(&(buffer.ptr(), 8_u64, 1_u8)).is_err(),
-        "one too many"
+        "an extra argument"
     );
 }
 
 #[test]
-fn launches_that_are_refused() {
+fn refused_launches() {
     let context = context();
     let kernel = module(&context, "my_kernel.ptx")
         .function("my_kernel")
@@ -322,7 +325,7 @@ fn launches_that_are_refused() {
         },
     ];
     for config in configs {
-        // SAFETY: refused, and else the arguments fit.
+        // SAFETY: the launch is refused; the arguments would fit.
         let result = unsafe { kernel.launch(&stream, config, (buffer.ptr(), 8_u64)) };
         assert_eq!(
             result.map_err(|e| e.code()),
@@ -330,7 +333,7 @@ fn launches_that_are_refused() {
             "{config:?}"
         );
     }
-    // On the null stream a context must be current.
+    // A launch on the null stream needs a current context.
     // SAFETY: as above.
     let result = unsafe { kernel.launch(&Stream::null(), one, (buffer.ptr(), 8_u64)) };
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Launches: dimensions, shared memory, the two ways to pass arguments.
+//! Tests of launches: dimensions, shared memory, both ways of passing arguments.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -18,7 +18,7 @@ fn dimensions() {
     let mut arguments = arguments![out];
     let mut pointers = arguments.pointers();
     let mut launch = |grid: [u32; 3], block: [u32; 3], shared: u32| {
-        // SAFETY: the argument is the kernel's one pointer, to memory for 1,024 threads; larger launches are refused.
+        // SAFETY: the argument is the kernel's only pointer, to memory for 1,024 threads; larger launches are refused.
         unsafe {
             cuLaunchKernel(
                 kernel,
@@ -205,7 +205,7 @@ fn arguments_missing() {
 }
 
 #[test]
-fn an_extra_list_that_names_no_buffer() {
+fn an_extra_list_without_a_buffer() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
@@ -231,7 +231,7 @@ fn an_extra_list_that_names_no_buffer() {
         } else {
             ptr::null_mut()
         };
-        // SAFETY: what is handed over are the kernel's two parameters.
+        // SAFETY: the arguments are the kernel's two parameters.
         unsafe {
             cuLaunchKernel(
                 kernel,
@@ -249,13 +249,17 @@ fn an_extra_list_that_names_no_buffer() {
         }
         .0
     };
-    // Beside pointers it counts as none; alone the arguments are missing.
-    c.is(0, "END and pointers", launch(true, &mut end));
+    // With kernel parameters the empty list is ignored; alone, the arguments are missing.
+    c.is(0, "END with parameters", launch(true, &mut end));
     c.is(1, "END alone", launch(false, &mut end));
-    c.is(0, "no size, and pointers", launch(true, &mut no_size));
+    c.is(0, "no size, with parameters", launch(true, &mut no_size));
     c.is(1, "no size alone", launch(false, &mut no_size));
     c.is(1, "a buffer of no bytes", launch(false, &mut no_bytes));
-    c.is(1, "an unknown key", launch(true, &mut unknown));
+    c.is(
+        1,
+        "an unknown key, with parameters",
+        launch(true, &mut unknown),
+    );
     is!(c, 0, cuCtxSynchronize());
 }
 
@@ -275,7 +279,7 @@ fn packed_arguments() {
             (&raw mut size).cast(),
             CU_LAUNCH_PARAM_END,
         ];
-        // SAFETY: the buffer is at least `bytes` long and holds the kernel's two parameters.
+        // SAFETY: the buffer has at least `bytes` bytes and holds the kernel's two parameters.
         unsafe {
             cuLaunchKernel(
                 kernel,

@@ -1,4 +1,4 @@
-//! Libraries and their kernels: without a context, in one, in several.
+//! Tests of libraries and their kernels: without a context, in one context, in several.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::{self, null_mut};
@@ -35,7 +35,7 @@ fn kernel(library: CUlibrary, name: &CStr) -> CUkernel {
 }
 
 #[test]
-fn an_image_that_is_none() {
+fn data_that_is_not_an_image() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (mut kernel, mut module, mut count) = (null_mut(), null_mut(), 9);
@@ -50,13 +50,15 @@ fn an_image_that_is_none() {
         );
         is!(c, code, cuLibraryGetModule(&raw mut module, library));
         is!(c, 0, cuLibraryGetKernelCount(&raw mut count, library));
-        c.that(count == 0, || format!("{count} kernels in no image"));
+        c.that(count == 0, || {
+            format!("{count} kernels reported for a failed load")
+        });
         is!(c, 0, cuLibraryUnload(library));
     }
 }
 
 #[test]
-fn what_the_compiler_says_is_said_at_once() {
+fn compiler_errors_are_reported_when_loading() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let mut log = [0_u8; 512];
@@ -103,7 +105,9 @@ fn kernels_are_functions_for_launches() {
         0,
         cuLibraryGetKernel(&raw mut again, library, c"my_kernel".as_ptr())
     );
-    c.that(again == kernel, || "another handle".to_owned());
+    c.that(again == kernel, || {
+        "the second query returned another handle".to_owned()
+    });
     is!(
         c,
         500,
@@ -124,7 +128,7 @@ fn kernels_are_functions_for_launches() {
         &mut arguments![data, 8_u64],
     );
     c.that(gpu.read::<f32>(data, 8) == [3.0; 8], || {
-        "the launched kernel".to_owned()
+        "the kernel did not run".to_owned()
     });
     let (mut value, mut name) = (0, ptr::null());
     is!(
@@ -132,7 +136,7 @@ fn kernels_are_functions_for_launches() {
         0,
         cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut value, as_function, 32, 0)
     );
-    // For questions it is none.
+    // Queries do not accept a kernel handle.
     is!(
         c,
         400,
@@ -140,7 +144,7 @@ fn kernels_are_functions_for_launches() {
     );
     is!(c, 400, cuFuncSetAttribute(as_function, DYNAMIC, 4));
     is!(c, 400, cuFuncGetName(&raw mut name, as_function));
-    // The library's module belongs to the library.
+    // The library owns its module.
     let mut module = null_mut();
     is!(c, 0, cuLibraryGetModule(&raw mut module, library));
     is!(c, 800, cuModuleUnload(module));
@@ -148,7 +152,9 @@ fn kernels_are_functions_for_launches() {
     is!(c, 0, cuKernelGetFunction(&raw mut function, kernel));
     let mut of = null_mut();
     is!(c, 0, cuFuncGetModule(&raw mut of, function));
-    c.that(of == module, || "the kernel's module".to_owned());
+    c.that(of == module, || {
+        "the function is in another module".to_owned()
+    });
     is!(c, 0, cuLibraryUnload(library));
 }
 
@@ -159,7 +165,7 @@ fn attributes_of_kernels() {
     let library = load(&ptx("my_kernel.ptx"));
     let kernel = kernel(library, c"my_kernel");
     let (mut function, mut value) = (null_mut(), 0);
-    // Without a context.
+    // Without a current context.
     ok!(cuCtxPopCurrent(null_mut()));
     is!(c, 0, cuKernelSetAttribute(DYNAMIC, 60_000, kernel, 0));
     is!(
@@ -177,7 +183,7 @@ fn attributes_of_kernels() {
     );
     is!(c, 201, cuKernelGetFunction(&raw mut function, kernel));
     ok!(cuCtxPushCurrent(gpu.context));
-    // The function that it becomes later has it; what is set there is not set in the kernel.
+    // A function that is made from the kernel later has the attribute; setting it there does not change the kernel.
     is!(c, 0, cuKernelGetFunction(&raw mut function, kernel));
     is!(c, 0, cuFuncGetAttribute(&raw mut value, DYNAMIC, function));
     c.that(value == 60_000, || format!("{value} of the function"));
@@ -188,7 +194,7 @@ fn attributes_of_kernels() {
         cuKernelGetAttribute(&raw mut value, DYNAMIC, kernel, 0)
     );
     c.that(value == 60_000, || format!("{value} of the kernel"));
-    // Nor the other way round, from now on.
+    // Setting the kernel's attribute no longer changes the function.
     is!(c, 0, cuKernelSetAttribute(DYNAMIC, 50_000, kernel, 0));
     is!(c, 0, cuFuncGetAttribute(&raw mut value, DYNAMIC, function));
     c.that(value == 70_000, || format!("{value} of the function now"));
@@ -217,10 +223,12 @@ fn in_two_contexts() {
     let first = global(&mut c);
     let other = Gpu::new();
     let second = global(&mut c);
-    c.that(first != second, || "one variable for both".to_owned());
+    c.that(first != second, || {
+        "both contexts share the variable".to_owned()
+    });
     drop(other);
     let again = global(&mut c);
-    c.that(first == again, || "another variable later".to_owned());
+    c.that(first == again, || "the variable moved".to_owned());
     let mut bytes = 0;
     is!(
         c,

@@ -1,4 +1,4 @@
-//! The limits of a context: defaults, rounding, and what is refused.
+//! Tests of a context's limits: defaults, rounding, and refused values.
 
 use cuda_driver::sys::*;
 
@@ -72,7 +72,7 @@ fn rounding_and_bounds() {
 }
 
 #[test]
-fn what_can_only_be_read_or_is_none() {
+fn unsupported_and_read_only_limits() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let mut value = 0;

@@ -1,4 +1,4 @@
-//! How much a kernel can have of local, shared and heap memory, and which memory of the program can be registered.
+//! Tests of the limits of local, shared and heap memory, and of host memory that can be registered.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -10,7 +10,7 @@ use crate::common::Codes;
 use crate::common::gpu::{Arguments, Gpu};
 use crate::{arguments, call, child, is, ok};
 
-/// Loads PTX with this text behind its head: the code, and the kernel `k` if there is one.
+/// Loads this text as PTX; returns the code and the kernel `k`, if it exists.
 fn load(text: &str) -> (u32, CUfunction) {
     let text = CString::new(format!(
         ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
@@ -28,13 +28,15 @@ fn load(text: &str) -> (u32, CUfunction) {
     (code, function)
 }
 
-/// Held by tests with large stacks: a GPU gives every thread that it can run at once one, most of its memory in all.
+/// A lock for tests with large stacks: a GPU reserves a stack for every thread that can be resident, most of its memory
+/// in total.
 fn large_stacks() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A kernel whose threads write their number to an array of `bytes` bytes in `space`, and what they read there to `p[0]`.
+/// A kernel whose threads write their number to an array of `bytes` bytes in `space`, read it back and store it in
+/// `p[0]`.
 fn with_array(space: &str, bytes: u64) -> String {
     format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
@@ -55,7 +57,7 @@ fn limit(limit: CUlimit) -> usize {
     value
 }
 
-/// Launches one block of 32 threads and waits: the codes of both.
+/// Launches one block of 32 threads and waits; returns the codes of both calls.
 fn run(function: CUfunction, shared: u32, mut arguments: Arguments) -> (u32, u32) {
     let mut pointers = arguments.pointers();
     let launched = call!(cuLaunchKernel(
@@ -89,7 +91,7 @@ fn local_memory() {
         c.that(seen as u64 == bytes, || format!("{bytes} bytes: {seen}"));
         let codes = run(function, 0, arguments![out]);
         c.that(codes == (0, 0), || format!("{bytes} bytes run: {codes:?}"));
-        // The launch makes the stack as large as is needed.
+        // The launch enlarges the stack if necessary.
         let seen = limit(stack) as u64;
         c.that(seen == bytes.next_multiple_of(16), || {
             format!("{bytes} bytes: stack {seen}")
@@ -115,7 +117,7 @@ fn shared_memory() {
     ok!(cuDeviceGetAttribute(&raw mut most, optin, 0));
     let fixed = CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
     let dynamic = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    // More than 48 KiB of variables, which ptxas alone refuses, is taken by the driver.
+    // The driver accepts more than 48 KiB of variables, which ptxas refuses.
     for bytes in [1000, 48 << 10, 60 << 10, most] {
         let (code, function) = load(&with_array("shared", bytes as u64));
         c.that(code == 0, || format!("{bytes} bytes load: {code}"));
@@ -140,7 +142,7 @@ fn shared_memory() {
     }
 }
 
-/// A kernel that sums the numbers up to `p[0]` by recursion, 256 bytes of local memory a level, into `p[1]`.
+/// A kernel that sums the numbers up to `p[0]` by recursion, with 256 bytes of local memory per level, into `p[1]`.
 const SUM: &str = ".visible .func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<2>;\n\
     .local .align 8 .b8 s[256];\nld.param.u32 %r1,[n];\nand.b32 %r5,%r1,63;\nmul.wide.u32 %rd1,%r5,4;\nmov.u64 %rd2,s;\n\
     add.s64 %rd3,%rd2,%rd1;\nst.local.u32 [%rd3],%r1;\nmov.u32 %r2,0;\nsetp.eq.u32 %p1,%r1,0;\n@%p1 bra E;\nsub.u32 %r3,%r1,1;\n\
@@ -149,7 +151,7 @@ const SUM: &str = ".visible .func (.param .b32 r) f(.param .b32 n)\n{\n.reg .b64
     .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<3>;\nld.param.u64 %rd1,[p];\nld.global.u32 %r1,[%rd1];\n\
     { .param .b32 a; .param .b32 b; st.param.b32 [a],%r1; call (b),f,(a); ld.param.b32 %r2,[b]; }\nst.global.u32 [%rd1+4],%r2;\nret;\n}\n";
 
-/// The codes of launch and synchronisation, and the sum.
+/// Returns the codes of launch and synchronisation, and the sum.
 fn sum_to(gpu: &Gpu, n: u32) -> ((u32, u32), u32) {
     let (code, function) = load(SUM);
     assert_eq!(code, 0);
@@ -183,7 +185,7 @@ fn recursion_beyond_the_stack_limit() {
     });
 }
 
-/// A kernel that allocates 64 bytes, says where in `p[0]`, and frees them `p[1]` times.
+/// A kernel that allocates 64 bytes, stores the address in `p[0]`, and frees it `p[1]` times.
 const ALLOCATE: &str = ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.extern .func free(.param .b64 a);\n\
     .visible .entry k(.param .u64 p)\n{\n.reg .b64 %rd<5>; .reg .b32 %r<2>; .reg .pred %p<3>;\nld.param.u64 %rd1,[p];\n\
     mov.u32 %r1,%tid.x;\nsetp.ne.u32 %p2,%r1,0;\n@%p2 bra E;\nld.global.u64 %rd2,[%rd1+8];\nmov.u64 %rd4,64;\n\
@@ -192,18 +194,18 @@ const ALLOCATE: &str = ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.e
     E: ret;\n}\n";
 
 #[test]
-fn the_heap_is_for_kernels() {
+fn heap_memory_belongs_to_kernels() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let heap = CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE;
     let (code, function) = load(ALLOCATE);
     assert_eq!(code, 0);
-    // Loaded is not launched.
+    // The limit can be set while a kernel with `malloc` is loaded but has not been launched.
     is!(c, 0, cuCtxSetLimit(heap, 16 << 20));
     let place = gpu.upload(&[0_u64, 0]);
     assert_eq!(run(function, 0, arguments![place]), (0, 0));
     let address = gpu.read::<u64>(place, 1)[0];
-    c.that(address != 0, || "malloc gives NULL".to_owned());
+    c.that(address != 0, || "malloc returned NULL".to_owned());
     is!(c, 1, cuCtxSetLimit(heap, 32 << 20));
     let (mut base, mut size, mut word) = (0, 0, 0_u32);
     let word: *mut c_void = (&raw mut word).cast();
@@ -221,8 +223,8 @@ fn the_heap_is_for_kernels() {
 }
 
 #[test]
-fn memory_of_the_heap_that_is_freed_twice() {
-    child!("memory_of_the_heap_that_is_freed_twice", {
+fn heap_memory_freed_twice() {
+    child!("heap_memory_freed_twice", {
         let gpu = Gpu::new();
         let (code, function) = load(ALLOCATE);
         assert_eq!(code, 0);
@@ -238,7 +240,7 @@ fn registration() {
     const BYTES: usize = 1 << 20;
     let mut memory = vec![1_u8; BYTES];
     let start = memory.as_mut_ptr();
-    // What comes before the next page is not ours to register twice.
+    // Starts at the next page, because an earlier page may also hold memory of other tests.
     let own: *mut c_void = start.wrapping_add(start.align_offset(4096)).cast();
     let at = |offset: usize| own.wrapping_byte_add(offset);
     let mut flags = 0;
@@ -260,11 +262,11 @@ fn registration() {
             is!(c, 0, cuMemHostUnregister(own));
         }
     }
-    // Any address and length will do.
+    // Any address and length can be registered.
     is!(c, 0, cuMemHostRegister(at(5), 99, 0));
     is!(c, 1, cuMemHostUnregister(at(8)));
     is!(c, 0, cuMemHostUnregister(at(5)));
-    // What is no memory of the program.
+    // Memory that is not the program's.
     is!(c, 1, cuMemHostRegister(ptr::null_mut(), 64, 0));
     is!(c, 1, cuMemHostRegister(own, 0, 0));
     is!(c, 1, cuMemHostRegister(own, usize::MAX, 0));
@@ -278,7 +280,7 @@ fn registration() {
     is!(c, 1, cuMemHostRegister(pinned, 4096, 0));
     is!(c, 1, cuMemHostRegister(managed as *mut c_void, 4096, 0));
     is!(c, 1, cuMemHostUnregister(pinned));
-    // Ranges that meet.
+    // Overlapping ranges.
     is!(c, 0, cuMemHostRegister(own, 8192, 0));
     is!(c, 712, cuMemHostRegister(own, 8192, 0));
     is!(c, 712, cuMemHostRegister(at(4096), 64, 0));

@@ -1,4 +1,4 @@
-//! Vector addition, saxpy, the tiled matrix product and block reductions, bit for bit.
+//! Tests of vector addition, saxpy, tiled matrix products and block reductions, bit for bit.
 
 use crate::arguments;
 use crate::common::Codes;
@@ -19,7 +19,7 @@ fn same32(what: &str, seen: &[f32], expected: &[f32]) {
         format!("{what}: {} of {}", seen.len(), expected.len())
     });
     for (i, (a, b)) in seen.iter().zip(expected).enumerate() {
-        // The device gives one NaN; the host's has a sign and payload of its own.
+        // All NaNs compare equal: the device has one NaN, while the host's keeps a sign and a payload.
         c.that(
             a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
             || format!("{what} {i}: {a}, expected {b}"),
@@ -60,7 +60,7 @@ fn saxpy_and_daxpy() {
         x.truncate(n);
         y.truncate(n);
         let (dx, dy) = (gpu.upload(&x), gpu.upload(&y));
-        // Fewer threads than elements: the loop strides over the grid.
+        // Fewer threads than elements: the kernel's loop strides over the grid.
         gpu.launch(
             single,
             [4, 1, 1],
@@ -162,7 +162,7 @@ fn matrix_product() {
     }
 }
 
-/// The tree of the reduction kernels over one block.
+/// Adds one block's values in the same order as the reduction kernels.
 fn tree<T: Copy>(part: &[T], block: usize, neutral: T, op: impl Fn(T, T) -> T) -> T {
     let mut values = part.to_vec();
     values.resize(block, neutral);

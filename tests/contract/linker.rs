@@ -1,4 +1,4 @@
-//! The linker: what it takes, what it says, and what its image is.
+//! Tests of the linker: accepted inputs, errors and logs, and the linked image.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::{self, null_mut};
@@ -18,7 +18,7 @@ const CALLEE: &str = ".version 6.4\n.target sm_52\n.address_size 64\n\
     .visible .func (.param .u32 r) square(.param .u32 x)\n{\n.reg .b32 %r<3>;\n\
     ld.param.u32 %r1, [x];\nmul.lo.u32 %r2, %r1, %r1;\nst.param.u32 [r], %r2;\nret;\n}\n";
 
-/// A linker and the buffer of its log, which must stay where it is.
+/// A linker and its log buffer, whose address must not change.
 struct Linker {
     state: CUlinkState,
     log: Box<[u8; 1024]>,
@@ -50,9 +50,9 @@ impl Linker {
     }
 
     fn add(&self, name: Option<&CStr>, text: &str) -> u32 {
-        let text = CString::new(text).expect("no zero in it");
+        let text = CString::new(text).expect("no NUL byte");
         let bytes = text.as_bytes_with_nul();
-        // SAFETY: data and name live until the call returns.
+        // SAFETY: data and name outlive the call.
         unsafe {
             cuLinkAddData(
                 self.state,
@@ -111,7 +111,7 @@ fn two_sources_that_call_each_other() {
 }
 
 #[test]
-fn what_is_missing_and_what_is_there_twice() {
+fn undefined_and_duplicate_functions() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let linker = Linker::new();
@@ -136,7 +136,7 @@ fn what_is_missing_and_what_is_there_twice() {
 }
 
 #[test]
-fn what_is_refused_does_no_harm() {
+fn refused_inputs_change_nothing() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let linker = Linker::new();
@@ -176,9 +176,9 @@ fn what_is_refused_does_no_harm() {
             null_mut()
         )
     );
-    // Of the options only those about compiling belong to an input.
+    // Of the options only those about compiling are allowed for a single input.
     let mut text = CString::new(CALLEE)
-        .expect("no zero in it")
+        .expect("no NUL byte")
         .into_bytes_with_nul();
     for (option, value, code) in [
         (CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 0, 0),
@@ -209,7 +209,7 @@ fn what_is_refused_does_no_harm() {
 }
 
 #[test]
-fn nothing_links_to_an_empty_module() {
+fn no_inputs_link_to_an_empty_module() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let linker = Linker::new();

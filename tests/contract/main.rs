@@ -1,7 +1,9 @@
-//! The contract of the driver calls, one source for the software driver and for NVIDIA's: `CUDA_DRIVER` chooses which of
-//! them is under test. What changes the state of the process (faults, `cuInit`, the primary context) runs in a child.
+//! Tests of the driver calls, one source for the software driver and NVIDIA's: `CUDA_DRIVER` chooses the driver under
+//! test.
+//!
+//! Tests that change the state of the process (faults, `cuInit`, the primary context) run in a child process.
 
-#![allow(clippy::incompatible_msrv)] // tests need the software driver, and with it a newer compiler
+#![allow(clippy::incompatible_msrv)] // the software driver, which tests use, needs a newer compiler
 
 #[path = "../common/mod.rs"]
 mod common;

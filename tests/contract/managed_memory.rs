@@ -1,4 +1,4 @@
-//! Advice on managed memory: what was said can be asked for, and changes no result.
+//! Tests of managed memory: prefetches and advice, which can be queried and change no results.
 
 use std::ffi::{c_int, c_void};
 
@@ -34,7 +34,7 @@ fn prefetched_memory_is_the_same_memory() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let (x, y) = (managed(4000), managed(4000));
-    // SAFETY: managed memory of this size, which no kernel is at work on.
+    // SAFETY: managed memory of this size, which no kernel uses at the moment.
     let (a, b) = unsafe {
         (
             std::slice::from_raw_parts_mut(x as *mut f32, 1000),
@@ -67,7 +67,7 @@ fn prefetched_memory_is_the_same_memory() {
 }
 
 #[test]
-fn what_was_said_of_a_range() {
+fn advice_and_queries_of_a_range() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     const MIB: usize = 1 << 20;
@@ -78,14 +78,14 @@ fn what_was_said_of_a_range() {
         c.that(seen == expected, || format!("{which} at first: {seen}"));
     }
     let second = address + 2 * MIB as u64;
-    let say = |address, bytes, advice, device| {
+    let advise = |address, bytes, advice, device| {
         // SAFETY: the range is managed memory.
         unsafe { cuMemAdvise(address, bytes, CUmem_advise(advice), device) }.0
     };
-    c.is(0, "read mostly", say(second, 2 * MIB, 1, 0));
-    c.is(0, "preferred", say(address, 8 * MIB, 3, CPU));
-    c.is(0, "accessed by", say(address, 4 * MIB, 5, 0));
-    c.is(0, "accessed by the host", say(second, 2 * MIB, 5, CPU));
+    c.is(0, "read mostly", advise(second, 2 * MIB, 1, 0));
+    c.is(0, "preferred", advise(address, 8 * MIB, 3, CPU));
+    c.is(0, "accessed by", advise(address, 4 * MIB, 5, 0));
+    c.is(0, "accessed by the host", advise(second, 2 * MIB, 5, CPU));
     let parts = [
         (1, second, 2, 1),
         (1, address, 4, 0),
@@ -109,25 +109,25 @@ fn what_was_said_of_a_range() {
         )
     );
     c.that(who == [0, NOWHERE, NOWHERE], || format!("{who:?}"));
-    c.is(0, "not any more", say(address, 8 * MIB, 4, 0));
-    c.is(0, "nor read mostly", say(address, 8 * MIB, 2, 0));
+    c.is(0, "no preferred location", advise(address, 8 * MIB, 4, 0));
+    c.is(0, "not read mostly", advise(address, 8 * MIB, 2, 0));
     let seen = attribute(2, address, 8 * MIB);
     c.that(seen == NOWHERE, || format!("{seen}"));
     let seen = attribute(1, second, MIB);
     c.that(seen == 0, || format!("{seen}"));
 
-    c.is(1, "unknown advice", say(address, MIB, 99, 0));
-    c.is(101, "no such device", say(address, MIB, 3, 99));
-    c.is(1, "too long", say(address, 9 * MIB, 1, 0));
+    c.is(1, "unknown advice", advise(address, MIB, 99, 0));
+    c.is(101, "no such device", advise(address, MIB, 3, 99));
+    c.is(1, "too long", advise(address, 9 * MIB, 1, 0));
     is!(c, 0, cuMemFree(address));
     let mut plain = 0;
     is!(c, 0, cuMemAlloc(&raw mut plain, MIB));
-    c.is(1, "not managed", say(plain, MIB, 1, 0));
+    c.is(1, "not managed", advise(plain, MIB, 1, 0));
     is!(c, 0, cuMemFree(plain));
 }
 
 #[test]
-fn places_have_a_type_and_a_number() {
+fn locations_have_a_type_and_an_id() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let address = managed(8192);
@@ -135,7 +135,7 @@ fn places_have_a_type_and_a_number() {
     is!(c, 0, cuStreamCreate(&raw mut stream, 1));
     is!(c, 0, cuMemPrefetchAsync(address, 8192, CPU, stream));
     is!(c, 0, cuMemAdvise(address, 8192, CUmem_advise(3), 0));
-    // The type and number of the preferred place, and of the one last prefetched to.
+    // Type and number of the preferred location and of the last prefetch location.
     for (which, expected) in [(2, 0), (4, CPU), (5, 1), (6, 0), (7, 2), (8, CPU)] {
         let seen = attribute(which, address, 8192);
         c.that(seen == expected, || format!("{which}: {seen}"));
@@ -156,7 +156,7 @@ fn places_have_a_type_and_a_number() {
             8192
         )
     );
-    // The stream says which context is meant.
+    // The stream determines the context.
     is!(c, 0, cuMemPrefetchAsync(address, 8192, 0, stream));
     is!(
         c,
@@ -165,7 +165,7 @@ fn places_have_a_type_and_a_number() {
     );
     is!(c, 201, cuMemAdvise(address, 8192, CUmem_advise(3), 77));
     is!(c, 0, cuCtxSetCurrent(context));
-    // No memory of a pool: it is freed in no stream's order.
+    // Managed memory cannot be freed in stream order.
     is!(c, 801, cuMemFreeAsync(address, stream));
     is!(c, 0, cuMemAdvise(address, 8192, CUmem_advise(1), 0));
     is!(c, 0, cuStreamDestroy(stream));

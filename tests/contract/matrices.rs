@@ -1,4 +1,4 @@
-//! Matrices that a warp multiplies together. The factors are small integers, so that all sums are exact.
+//! Tests of matrices that a warp multiplies. The factors are small integers, so that all sums are exact.
 
 use crate::arguments;
 use crate::common::gpu::{Gpu, Plain};
@@ -6,7 +6,7 @@ use crate::common::values::Random;
 
 const FILE: &str = "matrix.sm_80.ptx";
 
-/// Numbers from -`most` to `most`.
+/// Integers from -`most` to `most`.
 fn integers(count: usize, most: u32, seed: u64) -> Vec<i32> {
     let mut random = Random::new(seed);
     (0..count)
@@ -14,7 +14,7 @@ fn integers(count: usize, most: u32, seed: u64) -> Vec<i32> {
         .collect()
 }
 
-/// `a * b + c`, all row by row.
+/// Returns `a * b + c`, row-major.
 fn product(a: &[i32], b: &[i32], c: &[i32], [m, n, k]: [usize; 3]) -> Vec<i64> {
     (0..m * n)
         .map(|at| {
@@ -25,7 +25,7 @@ fn product(a: &[i32], b: &[i32], c: &[i32], [m, n, k]: [usize; 3]) -> Vec<i64> {
         .collect()
 }
 
-/// A small integer as a floating-point number of 16 bits with so many of them behind the point.
+/// Converts a small integer to a 16-bit floating-point number with `fraction` fraction bits.
 fn half(value: i32, fraction: u32, bias: u32) -> u16 {
     if value == 0 {
         return 0;
@@ -114,7 +114,7 @@ fn bytes() {
     let a = integers(512, 127, 10);
     let b: Vec<i32> = integers(256, 127, 11).iter().map(|x| x + 128).collect();
     let mut c = integers(128, 99_999, 12);
-    // Some that go over.
+    // Sums that overflow.
     c[0] = i32::MAX;
     c[1] = i32::MIN;
     c[77] = i32::MAX - 5;
@@ -186,7 +186,7 @@ fn fragments_of_16_by_16() {
         integers(256, 100, 18),
         integers(256, 9999, 19),
     );
-    // Rows of A are 24 elements apart; B is written column by column.
+    // Rows of A are 24 elements apart; B is column-major.
     let mut apart = vec![0x7e00_u16; 16 * 24];
     for (i, row) in f16(&a).chunks(16).enumerate() {
         apart[i * 24..][..16].copy_from_slice(row);

@@ -1,4 +1,4 @@
-//! Device memory: allocation, ranges, copies and sets, right and wrong.
+//! Tests of device memory: allocation, address ranges, copies and fills, with valid and invalid arguments.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,7 +11,7 @@ use crate::{child, is, ok};
 
 #[test]
 fn allocation() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     child!("allocation", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -29,14 +29,14 @@ fn allocation() {
         let block = gpu.alloc(4096);
         is!(c, 1, cuMemFree(block + 256));
         is!(c, 0, cuMemFree(block));
-        // Out of memory does not stick.
+        // The out-of-memory error is not sticky.
         is!(c, 0, cuCtxSynchronize());
     });
 }
 
 #[test]
 fn ranges() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     child!("ranges", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -115,7 +115,7 @@ fn copies() {
         part[1..501] == data[3..503] && part[0] == data[0] && part[501] == data[501],
         || "at odd offsets".to_owned(),
     );
-    // The unified copy knows which side is which.
+    // The unified copy finds out which address is on the host.
     let mut back = vec![0_u8; 1000];
     let host = |p: *const u8| p.addr() as u64;
     is!(c, 0, cuMemcpy(b, host(data.as_ptr()), 1000));
@@ -129,10 +129,10 @@ fn copies() {
         cuMemcpy(host(other.as_mut_ptr()), host(data.as_ptr()), 1000)
     );
     c.that(other == data, || "host to host by cuMemcpy".to_owned());
-    // Nothing is a copy, too.
+    // A copy of no bytes is valid.
     is!(c, 0, cuMemcpyHtoD(a, data.as_ptr().cast(), 0));
     is!(c, 0, cuMemcpyDtoD(a, b, 0));
-    // Asynchronous ones, on the null stream.
+    // Asynchronous copies on the null stream.
     is!(
         c,
         0,
@@ -151,7 +151,7 @@ fn copies() {
 
 #[test]
 fn copies_out_of_range() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     child!("copies_out_of_range", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -176,7 +176,7 @@ fn copies_out_of_range() {
 }
 
 #[test]
-fn sets() {
+fn fills() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let a = gpu.alloc(64);
@@ -207,20 +207,20 @@ fn sets() {
 
 #[test]
 fn memory_across_contexts() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     child!("memory_across_contexts", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
         let a = gpu.upload(&[1_u32, 2, 3, 4]);
         let other = Gpu::new();
-        // A pointer of one context is readable while another context of the same device is current, and may be freed there.
+        // Memory of one context can be read and freed while another context of the same device is current.
         c.that(other.read::<u32>(a, 4) == [1, 2, 3, 4], || {
-            "read from another context".to_owned()
+            "wrong data in another context".to_owned()
         });
         let mine = other.alloc(16);
         is!(c, 0, cuMemFree(a));
         drop(other);
-        // Destroying a context gives its memory back.
+        // Destroying a context frees its memory.
         let mut word = 0_u32;
         is!(c, 1, cuMemFree(mine));
         is!(c, 1, cuMemcpyDtoH((&raw mut word).cast(), mine, 4));
@@ -243,7 +243,7 @@ fn page_locked_memory() {
     c.that(address == pointer.addr() as u64, || {
         format!("{pointer:?} is {address:#x} on the device")
     });
-    // With flags that there are none of: an error, and no address.
+    // Unknown flags are an error, and the address is set to 0.
     let mut nowhere = 7;
     is!(
         c,
@@ -255,12 +255,12 @@ fn page_locked_memory() {
     is!(c, 0, cuMemHostGetFlags(&raw mut flags, pointer));
     let filled = gpu.upload(&[0x0102_0304_u32; 1024]);
     is!(c, 0, cuMemcpyDtoH(pointer, filled, 4096));
-    // SAFETY: the allocation holds 1,024 words, written by the copy that is done.
+    // SAFETY: the allocation holds 1,024 words, written by the finished copy.
     let last = unsafe { pointer.cast::<u32>().add(1023).read() };
     c.that(last == 0x0102_0304, || {
         format!("{last:#x} in page-locked memory")
     });
-    // The device fills it, too: all of it, and nothing beyond.
+    // Fills by the device reach all of it and nothing beyond.
     is!(c, 0, cuMemsetD32(address, 7, 1024));
     is!(c, 0, cuMemsetD8Async(address + 1, 9, 1, ptr::null_mut()));
     is!(c, 0, cuCtxSynchronize());
@@ -286,7 +286,7 @@ fn page_locked_memory() {
     is!(c, 0, cuMemsetD8(memory.addr() as u64, 3, 8192));
     is!(c, 0, cuCtxSynchronize());
     c.that(words.iter().all(|w| *w == 0x0303_0303_0303_0303), || {
-        "registered memory filled".to_owned()
+        "registered memory was not filled".to_owned()
     });
     is!(c, 712, cuMemHostRegister(memory, 8192, 0));
     is!(c, 0, cuMemHostUnregister(memory));
@@ -296,7 +296,7 @@ fn page_locked_memory() {
 }
 
 #[test]
-fn fills_of_memory_that_the_host_sees_are_done_when_the_call_returns() {
+fn fills_of_host_memory_finish_before_the_call_returns() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let (mut pinned, mut managed) = (ptr::null_mut(), 0);
@@ -328,7 +328,7 @@ fn fills_of_memory_that_the_host_sees_are_done_when_the_call_returns() {
             pointers.as_mut_ptr(),
             ptr::null_mut()
         ));
-        // SAFETY: 1,024 words of memory that host and device share; the fill of them is done.
+        // SAFETY: 1,024 words of memory that host and device share; their fill has finished.
         let last = |i: usize| unsafe { (place as *const u32).add(i).read_volatile() };
         ok!(cuMemsetD32(place, 0x0102_0304, 1024));
         assert_eq!((last(0), last(1023)), (0x0102_0304, 0x0102_0304));
@@ -416,21 +416,21 @@ fn rectangles() {
             Height: height,
             ..CUDA_MEMCPY2D::default()
         };
-        // SAFETY: all that is refused or copied lies in the buffers above.
+        // SAFETY: every copy that is not refused stays within the buffers above.
         unsafe { cuMemcpy2D(&raw const copy) }.0
     };
     c.is(0, "three rows", copy(5, 3, [8, 2], [16, 4]));
     c.is(0, "nothing", copy(0, 3, [8, 2], [16, 4]));
     c.is(1, "a pitch below the row", copy(5, 3, [4, 0], [16, 0]));
-    c.is(1, "also for a single row", copy(5, 1, [4, 0], [16, 0]));
+    c.is(1, "a pitch below a single row", copy(5, 1, [4, 0], [16, 0]));
     c.is(
         1,
-        "a row that begins too late",
+        "a row that ends beyond the pitch",
         copy(5, 1, [8, 0], [16, 12]),
     );
     c.is(1, "out of range", copy(5, 3, [16, 0], [64, 0]));
     gpu.write(device, &[0_u8; 128]);
-    // A pitch of 0: rows follow one another without a gap.
+    // With a pitch of 0 the rows are contiguous.
     c.is(0, "without a pitch", copy(5, 3, [0, 2], [0, 1]));
     let seen = gpu.read::<u8>(device, 19);
     let expected = [
@@ -440,7 +440,7 @@ fn rectangles() {
 }
 
 #[test]
-fn many_attributes_of_a_pointer() {
+fn several_attributes_of_a_pointer() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let device = gpu.alloc(1000);
@@ -448,7 +448,7 @@ fn many_attributes_of_a_pointer() {
     ok!(cuMemAllocManaged(&raw mut managed, 64, 1));
     host += 1;
     let plain = (&raw const host).addr() as u64;
-    // (address, kind, whether it is managed, size, device); memory that the driver does not know is no error here.
+    // (address, kind, managed, size, device); an address unknown to the driver is not an error here.
     for (address, expected) in [
         (device + 8, (2, 0, 1000, 0)),
         (managed, (2, 1, 64, 0)),

@@ -1,4 +1,4 @@
-//! Device and page-locked memory, streams and events as objects.
+//! Tests of device memory, page-locked memory, streams and events as objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -39,7 +39,7 @@ fn copies_and_fills() {
 }
 
 #[test]
-fn what_does_not_fit() {
+fn copies_of_other_lengths() {
     let context = context();
     let mut a = DeviceBuffer::<u32>::zeroed(&context, 10).expect("memory");
     assert!(a.copy_from_at(9, &[1, 2]).is_err());
@@ -67,7 +67,7 @@ fn raw_handles() {
     let a = DeviceBuffer::from_slice(&context, &[1_u16, 2, 3]).expect("memory");
     assert_eq!(DevicePtr::from_raw(a.as_raw()), a.ptr());
     let raw = a.into_raw();
-    // SAFETY: the address came from a buffer of this type, length and context.
+    // SAFETY: type, length and context are those of the buffer that owned the address.
     let again = unsafe { DeviceBuffer::<u16>::from_raw(raw, 3, &context) };
     assert_eq!(again.to_vec().expect("a copy"), [1, 2, 3]);
 }
@@ -94,7 +94,7 @@ fn owned_buffers_through_a_stream() {
             .enumerate()
             .all(|(i, value)| *value == i as u32 * 3)
     );
-    // Dropped while under way: the drop waits.
+    // Dropping a pending copy waits for it.
     drop(stream.upload(host, device).expect("a copy"));
     stream.synchronize().expect("nothing left");
 }
@@ -150,7 +150,7 @@ fn a_panic_in_a_host_function_stays_in_rust() {
         .launch_host_fn(|| panic!("on purpose"))
         .expect("a host function");
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stream.synchronize()));
-    let payload = caught.expect_err("the panic comes back at synchronise");
+    let payload = caught.expect_err("synchronize resumes the panic");
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"on purpose"));
     stream.synchronize().expect("only once");
 }

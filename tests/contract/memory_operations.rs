@@ -1,4 +1,4 @@
-//! Streams that write values to memory, and wait for them.
+//! Tests of streams that write values to memory and wait for values.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -22,7 +22,7 @@ fn stream() -> CUstream {
     stream
 }
 
-/// Memory that the host and the device share, zeroed: a word at a time.
+/// Zeroed page-locked memory, accessed a word at a time.
 struct Shared(*mut u64);
 
 impl Shared {
@@ -64,7 +64,7 @@ fn is_idle(stream: CUstream) -> bool {
 }
 
 #[test]
-fn values_are_written_in_the_order_of_the_stream() {
+fn values_are_written_in_stream_order() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let (stream, memory, host) = (stream(), gpu.upload(&[0_u32; 1024]), Shared::new());
@@ -104,8 +104,17 @@ fn values_are_written_in_the_order_of_the_stream() {
     ok!(cuStreamDestroy(stream));
 }
 
-/// Whether a stream goes on: at last, if it should, else within a while. Then it is made to, with a value that it waits for.
-fn goes_on(found: u64, value: u64, flags: u32, wide: bool, (should, release): (bool, u64)) -> bool {
+/// Returns true if a stream that waits for a value continues with the value found. Then releases it with a value that
+/// it accepts.
+///
+/// A stream that should continue is given more time.
+fn continues(
+    found: u64,
+    value: u64,
+    flags: u32,
+    wide: bool,
+    (should, release): (bool, u64),
+) -> bool {
     let (stream, host) = (stream(), Shared::new());
     host.set(found);
     if wide {
@@ -115,7 +124,7 @@ fn goes_on(found: u64, value: u64, flags: u32, wide: bool, (should, release): (b
         ok!(cuStreamWaitValue32(stream, host.address(), value, flags));
     }
     let mut idle = false;
-    // Somebody else may be asking for the value just now, and be kept from going on.
+    // A stream that is due to continue may need several turns on a busy device.
     for _ in 0..if should { 10_000 } else { 5 } {
         sleep(Duration::from_millis(1));
         idle = is_idle(stream);
@@ -147,7 +156,7 @@ fn streams_wait_for_values() {
         (0xffff_fff0, 0x0e, NOR, 0, true),
         (0xffff_ffff, 0, NOR, 0, false),
     ] {
-        let got = goes_on(found, value, flags, false, (held, release));
+        let got = continues(found, value, flags, false, (held, release));
         c.that(got == held, || {
             format!("{found:#x} {value:#x} flags {flags}: {got}")
         });
@@ -158,20 +167,21 @@ fn streams_wait_for_values() {
         (0x8000_0000_0000_0001, 2, true),
         (0x7fff_ffff_ffff_ffff, u64::MAX, false),
     ] {
-        let got = goes_on(found, value, REACHED, true, (held, value));
+        let got = continues(found, value, REACHED, true, (held, value));
         c.that(got == held, || format!("{found:#x} {value:#x}: {got}"));
     }
 }
 
 #[test]
-fn whoever_changes_memory_lets_a_stream_go_on() {
-    // In a process of its own: on a GPU, streams beyond a few share queues, and one that waits holds up the others.
-    child!("whoever_changes_memory_lets_a_stream_go_on", {
-        let_each_other_go_on();
+fn any_change_of_memory_releases_a_stream() {
+    // In a process of its own: on a GPU streams share hardware queues, and a waiting one blocks the others in its
+    // queue.
+    child!("any_change_of_memory_releases_a_stream", {
+        release_each_other();
     });
 }
 
-fn let_each_other_go_on() {
+fn release_each_other() {
     let mut gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
     let (waiting, other) = (stream(), stream());
@@ -217,7 +227,7 @@ fn let_each_other_go_on() {
         ok!(cuEventSynchronize(event));
         assert_eq!(gpu.read::<u32>(memory + 8, 1), [value]);
     }
-    // Two streams that let each other go on in turn.
+    // Two streams that release each other in turn.
     gpu.write(memory, &[0_u32; 4]);
     for round in 1..=20_u32 {
         ok!(cuStreamWriteValue32(waiting, memory, round, 0));
@@ -233,7 +243,7 @@ fn let_each_other_go_on() {
 }
 
 #[test]
-fn operations_come_in_batches() {
+fn batches_of_operations() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let (stream, memory) = (stream(), gpu.upload(&[0_u32; 64]));
@@ -277,7 +287,7 @@ fn operations_come_in_batches() {
         let mut one = barrier(flags);
         is!(c, code, cuStreamBatchMemOp(stream, 1, &raw mut one, 0));
     }
-    // One that is wrong keeps all from being done.
+    // If one operation is invalid, none is done.
     for kind in [0, 9] {
         let mut two = [
             new(Kind::CU_STREAM_MEM_OP_WRITE_VALUE_32, memory, 77, 0),

@@ -1,11 +1,11 @@
-//! Loads and stores of every width, in every space.
+//! Tests of loads and stores of every width, in every state space.
 
 use crate::arguments;
 use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::values::Random;
 
-/// `copy_…` kernels copy element by element; what lies past the end stays.
+/// The `copy_…` kernels copy element by element; memory past the end must not change.
 fn copies<T: Plain>(kernel: &str) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
@@ -164,7 +164,7 @@ fn generic_pointers() {
 }
 
 #[test]
-fn elements_by_a_register() {
+fn elements_indexed_by_a_register() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("subscript.ptx", "elements");
     let out = gpu.alloc(8 * 64);

@@ -1,4 +1,4 @@
-//! Modules, their functions and variables.
+//! Tests of modules, their functions and variables.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -15,7 +15,7 @@ fn loading_a_file() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let path = CString::new(ptx_path("vector_add.ptx").to_string_lossy().into_owned())
-        .expect("no zero in a path");
+        .expect("no NUL byte in a path");
     let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
     is!(c, 0, cuModuleLoad(&raw mut module, path.as_ptr()));
     is!(
@@ -70,7 +70,7 @@ fn wrong_arguments() {
 
 #[test]
 fn handles_after_unload() {
-    // Alone in its process: a handle that another thread makes may have the place of an unloaded one.
+    // Alone in its process: another thread's new handle may reuse the address of an unloaded one.
     child!("handles_after_unload", {
         let gpu = Gpu::new();
         let mut c = Codes::new();
@@ -211,7 +211,7 @@ fn globals() {
             c"no_such_variable".as_ptr()
         )
     );
-    // A kernel's name is no variable's, and is not merely unknown.
+    // A kernel's name returns another code than an unknown name.
     is!(
         c,
         1,
@@ -323,7 +323,7 @@ fn kernels_use_globals() {
 }
 
 #[test]
-fn two_modules_of_the_same_names() {
+fn two_modules_with_the_same_names() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let (a, b) = (gpu.module("globals.ptx"), gpu.module("globals.ptx"));
@@ -339,7 +339,7 @@ fn two_modules_of_the_same_names() {
     gpu.launch(first, [1, 1, 1], [1, 1, 1], 0, &mut arguments![3_u32]);
     c.that(
         gpu.read::<u32>(x, 1) == [3] && gpu.read::<u32>(y, 1) == [0],
-        || "the wrong counter moved".to_owned(),
+        || "the wrong counter changed".to_owned(),
     );
 }
 

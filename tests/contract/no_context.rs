@@ -1,4 +1,5 @@
-//! Calls on a thread that has no current context: what carries a handle works, what needs a context says 201.
+//! Tests of calls on a thread without a current context: calls with a handle work, calls that need a context return
+//! 201.
 
 use std::ptr;
 
@@ -9,7 +10,7 @@ use crate::common::{Codes, ptx};
 use crate::{arguments, is, ok};
 
 #[test]
-fn what_needs_one() {
+fn calls_that_need_a_context() {
     crate::common::driver();
     let mut c = Codes::new();
     let (mut address, mut bytes, mut host) = (0, 0_usize, ptr::null_mut());
@@ -48,7 +49,7 @@ fn what_needs_one() {
 }
 
 #[test]
-fn what_carries_a_handle() {
+fn calls_with_a_handle() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let module = gpu.module("vector_add.ptx");
@@ -125,7 +126,7 @@ fn what_carries_a_handle() {
     is!(c, 0, cuEventElapsedTime(&raw mut time, start, end));
     c.that(results == [2.0, 4.0, 6.0], || format!("{results:?}"));
 
-    // The stream's context decides; the null stream has none here.
+    // The stream's context is used; the null stream has none here.
     is!(
         c,
         201,

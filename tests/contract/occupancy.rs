@@ -1,4 +1,4 @@
-//! How many blocks a multiprocessor holds: what limits them, and what counts as a wrong question.
+//! Tests of occupancy: the number of blocks per multiprocessor, its limits, and invalid queries.
 
 use std::ptr::null_mut;
 
@@ -29,7 +29,7 @@ fn blocks_of_a_multiprocessor() {
     c.that(blocks == threads / 1024, || {
         format!("{blocks} blocks of 1024 threads")
     });
-    // More threads or more shared memory than a block can have: none.
+    // A block with too many threads or too much shared memory does not fit.
     for (block, dynamic) in [(1025, 0), (100_000, 0), (32, (48 << 10) + 1)] {
         is!(
             c,
@@ -65,7 +65,7 @@ fn blocks_of_a_multiprocessor() {
 }
 
 #[test]
-fn the_best_block() {
+fn potential_block_sizes() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
@@ -95,7 +95,7 @@ fn the_best_block() {
 }
 
 #[test]
-fn shared_memory_that_is_left() {
+fn available_shared_memory() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let kernel = gpu.kernel("my_kernel.ptx", "my_kernel");
@@ -103,7 +103,7 @@ fn shared_memory_that_is_left() {
         attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
     let all = usize::try_from(all).expect("a size");
     let mut bytes = 0;
-    // Not more than the function may have; then an equal share in units of 128 bytes.
+    // An equal share in units of 128 bytes, up to the function's limit.
     for blocks in [1, 2, 8, 16] {
         is!(
             c,

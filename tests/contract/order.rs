@@ -1,4 +1,4 @@
-//! Threads that wait for one another: barriers of parts of a block, flags and fences, locks, barriers of the grid.
+//! Tests of threads that wait for one another: named barriers, flags and fences, locks, barriers of a grid.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -165,6 +165,6 @@ fn a_barrier_of_the_grid() {
             })
             .collect();
     }
-    // Five steps end in the other buffer.
+    // After five steps the result is in the other buffer.
     assert_eq!(gpu.read::<u32>(b, 512), x);
 }

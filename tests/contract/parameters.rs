@@ -1,4 +1,4 @@
-//! Kernel parameters of every shape arrive as they were sent.
+//! Tests of kernel parameters of every type and layout.
 
 use crate::arguments;
 use crate::common::Codes;

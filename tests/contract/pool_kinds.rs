@@ -1,4 +1,4 @@
-//! Pools of the host's memory, of managed memory, and pools that other processes can have.
+//! Tests of pools of host memory and managed memory, and of pools shared with other processes.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,7 +9,7 @@ use crate::common::gpu::Gpu;
 use crate::common::{Codes, driver_version};
 use crate::{arguments, is, ok};
 
-/// Whether the driver has the pools of CUDA 13; what it lacks is said.
+/// Returns true if the driver has the pools of CUDA 13; otherwise reports that they are missing.
 fn has_kinds() -> bool {
     let has = driver_version() >= 13000;
     if !has {
@@ -50,7 +50,7 @@ fn attribute(address: CUdeviceptr, attribute: CUpointer_attribute) -> u64 {
 }
 
 #[test]
-fn which_pools_there_are() {
+fn locations_and_types_of_pools() {
     if !has_kinds() {
         return;
     }
@@ -77,7 +77,7 @@ fn which_pools_there_are() {
         let props = props(Location(place), memory);
         let mut at = location(Location(place));
         let what = format!("place {place} {memory:?}");
-        // SAFETY: the arguments are this test's.
+        // SAFETY: the pointers are to this test's variables.
         let codes = unsafe {
             (
                 cuMemPoolCreate(&raw mut pool, &raw const props).0,
@@ -94,7 +94,7 @@ fn which_pools_there_are() {
     }
 }
 
-/// Memory of a pool of the host's or of managed memory: a kernel writes it, the host reads it.
+/// Allocates from a pool of host memory or managed memory: a kernel writes the memory, and the host reads it.
 fn host_sees(kind: Location, memory: Type, memory_type: u64) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
@@ -126,7 +126,7 @@ fn host_sees(kind: Location, memory: Type, memory_type: u64) {
         0,
         &mut arguments![address + 8, 4711_u32],
     );
-    // SAFETY: memory that the host can read, of which nobody else knows.
+    // SAFETY: memory that the host can read, and that only this test uses.
     let words = unsafe { std::slice::from_raw_parts(address as *const u32, 4) };
     assert_eq!(words, [0x0707_0707, 0x0707_0707, 4711, 0x0707_0707]);
     type Attribute = CUpointer_attribute;
@@ -217,7 +217,7 @@ fn pools_are_exported_and_imported() {
         imported,
         &raw mut data
     ));
-    // The same memory under two addresses.
+    // The same memory at two addresses.
     assert_ne!(first, second);
     assert_eq!(gpu.read::<u32>(second, 1024), [41; 1024]);
     gpu.write(second + 64, &[43_u32]);
@@ -239,7 +239,7 @@ fn pools_are_exported_and_imported() {
 }
 
 #[test]
-fn operations_on_memory_are_made_synchronous() {
+fn the_sync_memops_attribute() {
     let gpu = Gpu::new();
     let mut c = Codes::new();
     let sync = CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS;

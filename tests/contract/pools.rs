@@ -1,4 +1,4 @@
-//! Memory pools: allocation and freeing in the order of a stream.
+//! Tests of memory pools: allocation and freeing in stream order.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -71,7 +71,7 @@ fn a_device_has_pools() {
 }
 
 #[test]
-fn memory_in_the_order_of_a_stream() {
+fn memory_in_stream_order() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let stream = stream();
@@ -111,12 +111,12 @@ fn memory_in_the_order_of_a_stream() {
 }
 
 #[test]
-fn what_can_be_freed() {
-    // Alone in its process: what was freed may be given to another thread at once.
-    child!("what_can_be_freed", { what_can_be_freed_alone() });
+fn freeing() {
+    // Alone in its process: another thread could be given freed memory at once.
+    child!("freeing", { freeing_alone() });
 }
 
-fn what_can_be_freed_alone() {
+fn freeing_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();
@@ -124,7 +124,7 @@ fn what_can_be_freed_alone() {
     is!(c, 0, cuMemAllocAsync(&raw mut pooled, 1000, stream));
     is!(c, 0, cuMemAlloc(&raw mut plain, 1000));
     is!(c, 1, cuMemFreeAsync(pooled + 16, stream));
-    // It is gone for all calls as soon as its freeing is queued.
+    // The memory is no longer accepted by any call once its freeing is queued.
     let mut again = 0;
     is!(c, 0, cuMemAllocAsync(&raw mut again, 1000, stream));
     is!(c, 0, cuMemFreeAsync(again, stream));
@@ -136,7 +136,7 @@ fn what_can_be_freed_alone() {
         cuMemGetAddressRange(&raw mut again, ptr::null_mut(), again)
     );
     is!(c, 0, cuStreamSynchronize(stream));
-    // Either way for either kind.
+    // Both ways of freeing accept both kinds of memory.
     is!(c, 0, cuMemFree(pooled));
     is!(c, 0, cuMemFreeAsync(plain, stream));
     is!(c, 0, cuMemFreeAsync(0, stream));
@@ -147,14 +147,14 @@ fn what_can_be_freed_alone() {
 }
 
 #[test]
-fn what_is_freed_is_gone_at_once() {
-    // Alone in its process: what was freed may be given to another thread at once.
-    child!("what_is_freed_is_gone_at_once", {
-        what_is_freed_is_gone_at_once_alone()
+fn freed_memory_is_invalid_at_once() {
+    // Alone in its process: another thread could be given freed memory at once.
+    child!("freed_memory_is_invalid_at_once", {
+        freed_memory_is_invalid_at_once_alone()
     });
 }
 
-fn what_is_freed_is_gone_at_once_alone() {
+fn freed_memory_is_invalid_at_once_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();
@@ -167,7 +167,7 @@ fn what_is_freed_is_gone_at_once_alone() {
         0,
         cuMemAllocFromPoolAsync(&raw mut address, 1000, pool, stream)
     );
-    // The bytes that were asked for, and no more.
+    // The pool counts exactly the requested bytes.
     c.that(bytes(pool, used) == 1000, || "used".into());
     is!(c, 0, cuMemFreeAsync(address, stream));
     is!(c, 1, cuMemFreeAsync(address, stream));
@@ -254,7 +254,9 @@ fn attributes() {
         0,
         cuMemPoolSetAttribute(pool, used_high, (&raw mut zero).cast())
     );
-    c.that(bytes(pool, used_high) == 0, || "begun anew".into());
+    c.that(bytes(pool, used_high) == 0, || {
+        "the high-water mark was not reset".into()
+    });
     is!(
         c,
         1,
@@ -275,7 +277,7 @@ fn attributes() {
 }
 
 #[test]
-fn which_pool_is_used() {
+fn the_current_pool() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let stream = stream();
@@ -287,7 +289,9 @@ fn which_pool_is_used() {
         cuMemAllocFromPoolAsync(ptr::from_mut(&mut 0), 0, own, stream)
     );
     is!(c, 0, cuDeviceGetMemPool(&raw mut current, 0));
-    c.that(current == default_pool(), || "at first the default".into());
+    c.that(current == default_pool(), || {
+        "the default pool is not current at first".into()
+    });
 
     let mut address = 0;
     is!(
@@ -305,8 +309,10 @@ fn which_pool_is_used() {
             address
         )
     );
-    c.that(handle.cast() == own, || "the pool of memory".into());
-    // Memory stays when its pool is destroyed.
+    c.that(handle.cast() == own, || {
+        "the memory is of another pool".into()
+    });
+    // Memory outlives its pool.
     is!(c, 0, cuMemPoolDestroy(own));
     gpu.write(address, &[1_u32, 2, 3]);
     c.that(gpu.read::<u32>(address, 3) == [1, 2, 3], || "memory".into());
@@ -335,7 +341,7 @@ fn a_pool_has_a_limit() {
         2,
         cuMemAllocFromPoolAsync(&raw mut b, 40 << 20, pool, stream)
     );
-    // What is on its way out makes room.
+    // Memory whose freeing is queued can be allocated again on the same stream.
     for _ in 0..4 {
         is!(c, 0, cuMemFreeAsync(a, stream));
         is!(
@@ -352,7 +358,7 @@ fn a_pool_has_a_limit() {
 }
 
 #[test]
-fn who_may_use_it() {
+fn access_to_a_pool() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let pool = pool(0);

@@ -1,4 +1,4 @@
-//! The primary context of a device. It belongs to the whole process, so each test has a process of its own.
+//! Tests of a device's primary context. It belongs to the whole process, so each test runs in a process of its own.
 
 use std::ptr;
 
@@ -49,7 +49,7 @@ fn retain_and_release() {
         c.that(state().1 == 0, || {
             "active after the last release".to_owned()
         });
-        // It stays current, and its calls fail.
+        // The context stays current, and calls in it fail.
         ok!(cuCtxGetCurrent(&raw mut current));
         c.that(current == a, || "the last release popped it".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
@@ -93,20 +93,22 @@ fn flags() {
         });
         let a = retain();
         ok!(cuCtxPushCurrent(a));
-        // Set while active takes effect.
+        // Flags that are set while the context is active take effect.
         let spin = CUctx_flags::CU_CTX_SCHED_SPIN.0;
         is!(c, 0, cuDevicePrimaryCtxSetFlags(0, spin));
         c.that(state() == (spin, 1), || {
             format!("{:?} after set while active", state())
         });
-        // The context says that it maps host memory, which nobody can set.
-        let mut said = 99;
-        is!(c, 0, cuCtxGetFlags(&raw mut said));
-        c.that(said == spin | 8, || format!("{said} of the context"));
+        // The context always reports that it maps host memory, a flag that cannot be set.
+        let mut reported = 99;
+        is!(c, 0, cuCtxGetFlags(&raw mut reported));
+        c.that(reported == spin | 8, || {
+            format!("{reported} of the context")
+        });
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 8));
         is!(c, 1, cuDevicePrimaryCtxSetFlags(0, 3));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
-        // The flags do not outlive it.
+        // The flags are reset with the last release.
         c.that(state() == (0, 0), || {
             format!("{:?} after the last release", state())
         });
@@ -125,7 +127,7 @@ fn reset() {
         is!(c, 0, cuDevicePrimaryCtxReset(0));
         c.that(state().1 == 0, || "active after reset".to_owned());
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
-        // What it is can be asked for, and it can be made current; work in it is refused.
+        // It can be queried and made current, but work in it is refused.
         let (mut device, mut flags, mut version, mut current) = (-1, 99, 0, ptr::null_mut());
         is!(c, 0, cuCtxGetDevice(&raw mut device));
         is!(c, 0, cuCtxGetFlags(&raw mut flags));
@@ -140,14 +142,14 @@ fn reset() {
             format!("device {device}, current {current:?}")
         });
         is!(c, 709, cuMemAlloc(&raw mut address, 4));
-        // One more release belongs to the retain before the reset.
+        // One more release for the retain before the reset.
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
     });
 }
 
 #[test]
-fn its_number_is_another_each_time() {
-    child!("its_number_is_another_each_time", {
+fn each_retained_context_has_a_new_id() {
+    child!("each_retained_context_has_a_new_id", {
         driver();
         let mut c = Codes::new();
         let (mut first, mut second) = (0, 0);
@@ -157,7 +159,7 @@ fn its_number_is_another_each_time() {
         is!(c, 709, cuCtxGetId(a, &raw mut second));
         c.that(retain() == a, || "another handle".to_owned());
         is!(c, 0, cuCtxGetId(a, &raw mut second));
-        c.that(first != second, || format!("{first} both times"));
+        c.that(first != second, || format!("the id is {first} both times"));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
     });

@@ -1,4 +1,4 @@
-//! What kernels print: on the standard output of the process, when the host has waited for them.
+//! Tests of `printf` in kernels: output goes to the process's standard output when the host synchronises.
 
 use cuda_driver::sys::*;
 
@@ -7,7 +7,7 @@ use crate::common::gpu::Gpu;
 use crate::common::in_child;
 use crate::{ok, test_path};
 
-/// A text in device memory.
+/// Copies a text to device memory.
 fn text(gpu: &Gpu, text: &str) -> CUdeviceptr {
     let mut bytes = text.as_bytes().to_vec();
     bytes.push(0);
@@ -47,8 +47,8 @@ fn formats() {
 }
 
 #[test]
-fn a_pointer_to_nothing() {
-    let written = in_child(&test_path!("a_pointer_to_nothing"), &[], || {
+fn a_null_pointer() {
+    let written = in_child(&test_path!("a_null_pointer"), &[], || {
         let mut gpu = Gpu::new();
         let kernel = gpu.kernel("print.ptx", "print_threads");
         gpu.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &mut arguments![0_u64]);
@@ -67,7 +67,7 @@ fn lines_of_every_thread() {
         gpu.launch(kernel, [2, 1, 1], [40, 1, 1], 0, &mut arguments);
         let kernel = gpu.kernel("print.ptx", "print_branches");
         gpu.launch(kernel, [1, 1, 1], [10, 1, 1], 0, &mut arguments![]);
-        // What came before is there when the host has waited.
+        // The kernels' output is written before the synchronisation returns.
         ok!(cuCtxSynchronize());
         println!("the host goes on");
     });

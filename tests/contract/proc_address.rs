@@ -1,4 +1,4 @@
-//! `cuGetProcAddress`: by base name, version and default-stream mode.
+//! Tests of `cuGetProcAddress`: base name, version and default-stream mode.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -10,11 +10,11 @@ use crate::is;
 
 use cuda_driver::sys::CUdriverProcAddressQueryResult as Status;
 
-/// The address and status that the driver answers for a name; the code must be success.
+/// Returns the address and status of a name; the code must be success.
 fn ask(c: &mut Codes, name: &CStr, version: i32, flags: u64) -> (*mut c_void, Option<u32>) {
     let mut pointer = ptr::null_mut();
     let mut status = Status(0x7777);
-    // SAFETY: the name is terminated and both outputs are valid for the writes.
+    // SAFETY: the name is NUL-terminated and both outputs are valid for the writes.
     let code = unsafe {
         cuGetProcAddress(
             name.as_ptr(),
@@ -43,7 +43,7 @@ fn every_function_at_its_own_version() {
         {
             continue;
         }
-        let base = std::ffi::CString::new(function.base()).expect("no zero in a name");
+        let base = std::ffi::CString::new(function.base()).expect("no NUL byte in a name");
         let (pointer, status) = ask(&mut c, &base, function.since() as i32, 0);
         c.that(!pointer.is_null() && status == Some(0), || {
             format!("{}: status {status:?}", function.name())
@@ -69,7 +69,7 @@ fn versions_choose_the_variant() {
 }
 
 #[test]
-fn names_and_versions_it_does_not_know() {
+fn unknown_names_and_versions() {
     let version = driver_version();
     let mut c = Codes::new();
     for name in [c"cuNoSuchFunction", c"", c"cuMemAlloc_v2"] {
@@ -147,11 +147,11 @@ fn flags() {
     c.that(!per_thread.is_null() && per_thread != plain, || {
         "flag 2 is not the per-thread function".to_owned()
     });
-    // A function without a per-thread form gives its plain one.
+    // A function without a per-thread form returns its plain form.
     let (init, _) = ask(&mut c, c"cuInit", version, 2);
     let (same, _) = ask(&mut c, c"cuInit", version, 0);
     c.that(init == same, || "cuInit by flag 2".to_owned());
-    // A base with per-thread forms, asked at a version before the first of them, has none.
+    // At a version before the first per-thread form there is none.
     let (early, status) = ask(&mut c, c"cuMemcpyHtoD", 6000, 2);
     c.that(early.is_null() && status == Some(2), || {
         format!("cuMemcpyHtoD at 6.0, per thread: {status:?}")
@@ -177,13 +177,13 @@ fn flags() {
 }
 
 #[test]
-fn the_first_variant_has_no_status_and_answers_a_code() {
+fn the_first_variant_returns_a_code_instead_of_a_status() {
     let version = driver_version();
     let mut c = Codes::new();
     let untouched = ptr::without_provenance_mut(0x77);
     let first = |name: &CStr, version: i32| {
         let mut pointer: *mut c_void = untouched;
-        // SAFETY: the name is terminated and the output is valid for the write.
+        // SAFETY: the name is NUL-terminated and the output is valid for the write.
         let code = unsafe {
             DEFAULT
                 .legacy()
@@ -209,7 +209,7 @@ fn the_first_variant_has_no_status_and_answers_a_code() {
             code,
         );
         c.that(pointer == untouched, || {
-            format!("{name:?}: something was written")
+            format!("{name:?}: the output was written")
         });
     }
 }

@@ -1,5 +1,5 @@
-//! While the process exits: handlers registered before `cuInit` run after the driver's own and get 4 from every call; those
-//! registered after it still find everything working.
+//! Tests of calls during process exit: handlers registered before `cuInit` run after the driver's own, and all of their
+//! calls return 4; handlers registered later still find a working driver.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -14,11 +14,11 @@ unsafe extern "C" {
     fn atexit(handler: extern "C" fn()) -> c_int;
 }
 
-/// The context that the handlers try to use.
+/// The context that the handlers use.
 static CONTEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// What a few calls answer, on one line.
-fn answers(when: &str) {
+/// Prints the codes of a few calls on one line.
+fn print_codes(when: &str) {
     let (mut number, mut current, mut address) = (0, ptr::null_mut(), 0);
     let context = CONTEXT.load(Ordering::SeqCst) as CUcontext;
     let codes = [
@@ -37,14 +37,14 @@ fn answers(when: &str) {
 #[test]
 fn calls_while_the_process_exits() {
     extern "C" fn registered_before() {
-        answers("registered before");
+        print_codes("registered before");
     }
     extern "C" fn registered_after() {
-        answers("registered after");
+        print_codes("registered after");
     }
     let written = in_child(&test_path!("calls_while_the_process_exits"), &[], || {
         select_driver();
-        // SAFETY: the handlers use statics only.
+        // SAFETY: the handlers use only statics.
         let registered = unsafe { atexit(registered_before) };
         assert_eq!(registered, 0);
         driver();

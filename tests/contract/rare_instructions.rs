@@ -1,4 +1,5 @@
-//! Instructions that compilers seldom make, as hand-written PTX. Expected values are worked out by hand or by plain sums.
+//! Tests of instructions that compilers rarely generate, as hand-written PTX. Expected values are computed by hand or
+//! by simple sums.
 
 use crate::arguments;
 use crate::common::gpu::{Arguments, Gpu, Plain};
@@ -6,8 +7,8 @@ use crate::common::{architecture, driver_version, needs};
 use crate::ok;
 use cuda_driver::sys::*;
 
-/// Runs a kernel `k` of one block, in PTX of this version and for this architecture, and gives back what is then in the
-/// memory that it was given. `None`: the device is too old, which is said.
+/// Runs a kernel `k` of one block, in PTX of this version and for this architecture, and returns the contents of its
+/// output. Returns `None` and reports the reason if the device or the driver is too old.
 fn run<T: Plain>(
     (major, minor, sm): (i32, i32, i32),
     text: &str,
@@ -19,7 +20,7 @@ fn run<T: Plain>(
         needs(&format!("a device of sm_{sm} or later"));
         return None;
     }
-    // PTX 7.0 came with CUDA 11.0, 8.0 with 12.0, and so on.
+    // PTX 7.0 was released with CUDA 11.0, 8.0 with 12.0, and so on.
     if driver_version() < (major + 4) * 1000 + minor * 10 {
         needs(&format!("a driver that knows PTX {major}.{minor}"));
         return None;
@@ -34,7 +35,7 @@ fn run<T: Plain>(
     Some(gpu.read(buffer, memory.len()))
 }
 
-/// Selectors and secondary operations, where nothing is saturated: there GPUs differ from the manual.
+/// Selectors and secondary operations without saturation, where GPUs differ from the manual.
 #[test]
 fn video() {
     const A: u32 = 0x80ff_7f01;
@@ -74,7 +75,7 @@ fn video() {
         .zip(cases)
         .map(|(at, (text, _))| format!("{text} st.global.u32 [%rd1+{at}], %d;\n"))
         .collect();
-    // The operands come from memory, so that the driver's compiler does not work them out.
+    // The operands are loaded from memory, so that the driver's compiler cannot fold them.
     let text = format!(
         ".visible .entry k(.param .u64 out) {{ .reg .b32 %a, %b, %c, %d; .reg .b64 %rd<2>; ld.param.u64 %rd1, [out];\n\
         ld.global.u32 %a, [%rd1]; ld.global.u32 %b, [%rd1+4]; ld.global.u32 %c, [%rd1+8];\n{body}ret; }}"
@@ -88,7 +89,7 @@ fn video() {
     }
 }
 
-/// Each thread allocates as much as its number says, and has it still when others have theirs.
+/// Each thread allocates as many bytes as its number says, and checks them after the other threads' allocations.
 #[test]
 fn memory_on_the_stack() {
     let text = ".visible .entry k(.param .u64 out) {
@@ -114,7 +115,7 @@ fn memory_on_the_stack() {
 
 #[test]
 fn atomic_operations_on_16_bytes() {
-    // Every thread moves one from the upper half to the lower.
+    // Every thread subtracts one from the upper half and adds it to the lower half.
     let text = ".visible .entry k(.param .u64 out) {
         .reg .pred %p<4>; .reg .b64 %rd<12>; .reg .b128 %q<6>; .reg .b32 %r<2>;
         ld.param.u64 %rd1, [out];
@@ -138,7 +139,8 @@ fn atomic_operations_on_16_bytes() {
     }
 }
 
-/// Thread 0 fetches 256 bytes, all wait for them and add one to a word each, thread 0 sends them on and adds them up.
+/// Thread 0 fetches 256 bytes; all threads wait and add one to a word each; thread 0 writes the words back and adds
+/// them.
 #[test]
 fn bulk_copies() {
     let text = ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 bar;
@@ -186,7 +188,7 @@ fn bulk_copies() {
 }
 
 #[test]
-fn stores_that_a_barrier_is_told_of() {
+fn stores_counted_by_a_barrier() {
     let text = ".shared .align 16 .b8 tile[32]; .shared .align 8 .b64 bar;
     .visible .entry k(.param .u64 out) .reqnctapercluster 1, 1, 1 {
         .reg .pred %p<4>; .reg .b32 %r<12>; .reg .f32 %f<2>; .reg .b64 %rd<4>;
@@ -209,8 +211,9 @@ fn stores_that_a_barrier_is_told_of() {
     }
 }
 
-/// Between arriving at the cluster's barrier and waiting there, other barriers may be passed. Who waits has to wait for the
-/// other warp, which is slow: first for the second one, then for the first one.
+/// Other barriers may be passed between arriving at the cluster's barrier and waiting there.
+///
+/// A waiting warp must wait for the other, slow warp: first the first warp for the second one, then the reverse.
 #[test]
 fn a_barrier_in_two_parts() {
     let text = ".shared .align 8 .b32 box[2];
@@ -230,7 +233,7 @@ fn a_barrier_in_two_parts() {
     }
 }
 
-/// Row and column of element `i` of what lane `lane` has of A: of 16 rows, with so many elements in a register.
+/// Returns row and column of element `i` of matrix A in lane `lane`, for 16 rows and this many elements per register.
 fn place_in_a(per: usize, lane: usize, i: usize) -> (usize, usize) {
     (
         lane / 4 + 8 * (i / per % 2),
@@ -238,7 +241,7 @@ fn place_in_a(per: usize, lane: usize, i: usize) -> (usize, usize) {
     )
 }
 
-/// A product of 16 x k by k x 8 elements of `bits` bits; `value` says what the bits of one mean.
+/// Multiplies 16 x k by k x 8 elements of `bits` bits; `value` converts the bits of an element to a number.
 fn small_elements(k: usize, bits: usize, types: &str, times: fn(i32, i32) -> i32) {
     let per = 32 / bits;
     let text = format!(
@@ -295,9 +298,9 @@ fn matrices_of_four_bits_and_of_one() {
     small_elements(256, 1, "s32.b1.b1.s32.and.popc", |a, b| a & b);
 }
 
-/// Two values in registers that are wider than they are; special registers that are packed and taken apart.
+/// Values in registers that are wider than the operands; special registers that `mov` packs and unpacks.
 #[test]
-fn operands_that_need_a_place_of_their_own() {
+fn operands_in_wider_registers_and_special_registers() {
     let text = ".visible .entry k(.param .u64 out) {
         .reg .b32 %r<8>; .reg .b64 %rd<8>;
         ld.param.u64 %rd1, [out]; ld.global.v2.u64 {%rd2, %rd3}, [%rd1];
@@ -316,8 +319,8 @@ fn operands_that_need_a_place_of_their_own() {
     }
 }
 
-/// A subtraction sets the condition code where nothing is borrowed, and subtracts one more where it is not set: one sees it
-/// where additions and subtractions mix.
+/// A subtraction sets the condition code if nothing is borrowed, and subtracts one more if it is not set. The
+/// difference shows when additions and subtractions are mixed in a chain.
 #[test]
 fn carries_after_subtractions_and_borrows_after_additions() {
     let text = ".visible .entry k(.param .u64 out) {
@@ -335,12 +338,12 @@ fn carries_after_subtractions_and_borrows_after_additions() {
         cvt.u32.u64 %r6, %rd5; st.global.u32 [%rd1+24], %r6; cvt.u32.u64 %r6, %rd6; st.global.u32 [%rd1+28], %r6; ret; }";
     let memory = [7, u32::MAX - 1, 0, 0, 9, 0, 0, 1 << 31];
     if let Some(got) = run((7, 0, 52), text, 1, &memory) {
-        // 7 less much borrows, much less 7 does not; 7 and much carry, 7 and 7 do not.
+        // Small minus large borrows, large minus small does not; small plus large carries, small plus small does not.
         assert_eq!(got, [7, 8, 7, 6, 6, 50, 8, 1]);
     }
 }
 
-/// How many numbers of warps and multiprocessors there are is a matter of the device, not of the launch.
+/// `%nwarpid` and `%nsmid` depend on the device, not on the launch.
 #[test]
 fn numbers_of_warps_and_multiprocessors() {
     let text = ".visible .entry k(.param .u64 out) {
@@ -357,9 +360,9 @@ fn numbers_of_warps_and_multiprocessors() {
     }
 }
 
-/// Numbers that an H200 was seen to make; programs only pass them on.
+/// The values that an H200 returns. Programs only pass them on.
 #[test]
-fn policies_of_caches() {
+fn cache_policies() {
     let text = ".visible .entry k(.param .u64 out) {
         .reg .b64 %rd<6>;
         ld.param.u64 %rd1, [out];

@@ -1,4 +1,4 @@
-//! Before and around `cuInit`: what answers, the devices that the environment shows, and a forked child.
+//! Tests of calls before and during `cuInit`, of CUDA_VISIBLE_DEVICES, and of forked children.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -9,8 +9,8 @@ use crate::common::{Codes, in_child, select_driver};
 use crate::{child, is, test_path};
 
 #[test]
-fn everything_waits_for_init() {
-    child!("everything_waits_for_init", {
+fn calls_before_init() {
+    child!("calls_before_init", {
         select_driver();
         let mut c = Codes::new();
         let (mut number, mut bytes, mut address) = (0, 0_usize, 0);
@@ -78,7 +78,7 @@ fn everything_waits_for_init() {
     });
 }
 
-/// Runs a child with CUDA_VISIBLE_DEVICES set, and there `cuInit` and what follows it.
+/// Runs `cuInit` and the calls after it in a child process with CUDA_VISIBLE_DEVICES set.
 fn with_visible(test: &str, devices: &str, init: u32, then: u32, count: Option<c_int>) {
     in_child(test, &[("CUDA_VISIBLE_DEVICES", devices)], || {
         select_driver();
@@ -103,13 +103,19 @@ fn visible_devices_minus_one() {
 }
 
 #[test]
-fn visible_devices_not_there() {
-    with_visible(&test_path!("visible_devices_not_there"), "55", 100, 3, None);
+fn visible_devices_missing() {
+    with_visible(&test_path!("visible_devices_missing"), "55", 100, 3, None);
 }
 
 #[test]
-fn visible_devices_no_number() {
-    with_visible(&test_path!("visible_devices_no_number"), "x", 100, 3, None);
+fn visible_devices_not_a_number() {
+    with_visible(
+        &test_path!("visible_devices_not_a_number"),
+        "x",
+        100,
+        3,
+        None,
+    );
 }
 
 #[test]
@@ -124,14 +130,8 @@ fn visible_devices_up_to_the_missing() {
 }
 
 #[test]
-fn visible_devices_twice_the_same() {
-    with_visible(
-        &test_path!("visible_devices_twice_the_same"),
-        "0,0",
-        101,
-        3,
-        None,
-    );
+fn visible_devices_repeated() {
+    with_visible(&test_path!("visible_devices_repeated"), "0,0", 101, 3, None);
 }
 
 #[cfg(unix)]
@@ -144,7 +144,7 @@ fn forked_child() {
     }
     child!("forked_child", {
         crate::common::driver();
-        // SAFETY: the child calls the driver and _exit only.
+        // SAFETY: the child only calls the driver and `_exit`.
         let pid = unsafe { fork() };
         assert!(pid >= 0, "fork");
         if pid == 0 {
@@ -159,7 +159,7 @@ fn forked_child() {
                 ]
             };
             let wrong = codes.iter().position(|(got, expected)| got != expected);
-            // SAFETY: ends the forked process without running this program's handlers.
+            // SAFETY: ends the forked process without running this program's exit handlers.
             unsafe { _exit(wrong.map_or(0, |i| i as c_int + 1)) };
         }
         let mut status = -1;

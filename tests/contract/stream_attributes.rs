@@ -1,4 +1,4 @@
-//! Attributes of streams, and events of a whole context.
+//! Tests of stream attributes, and of events of a whole context.
 
 use std::ptr;
 
@@ -14,13 +14,13 @@ fn stream(priority: i32) -> CUstream {
     stream
 }
 
-/// The first four bytes of an attribute's value.
+/// Returns the first four bytes of an attribute's value.
 fn get(stream: CUstream, attribute: u32) -> (u32, i32) {
     let mut value = CUlaunchAttributeValue::default();
     value.cooperative = 0x7777_7777;
     let id = CUlaunchAttributeID(attribute);
     let code = call!(cuStreamGetAttribute(stream, id, &raw mut value)).0;
-    // SAFETY: all members are plain numbers, and this many bytes are written.
+    // SAFETY: all members are plain numbers, and the driver writes this many bytes.
     (code, unsafe { value.cooperative })
 }
 
@@ -43,7 +43,7 @@ fn attributes_are_kept() {
     for (attribute, at_first) in [(1, 0), (POLICY, -1), (PRIORITY, 0), (DOMAIN, 0)] {
         assert_eq!(get(one, attribute), (0, at_first), "attribute {attribute}");
     }
-    // Two bytes alone are written: memory of the device is of domain 0, that of others of domain 1.
+    // Only two bytes are written: local memory is in domain 0, remote memory in domain 1.
     assert_eq!(get(one, DOMAINS), (0, 0x7777_0100));
     for (attribute, number, code) in [
         (POLICY, 0, 1),
@@ -62,7 +62,7 @@ fn attributes_are_kept() {
     assert_eq!(get(one, PRIORITY), (0, 0));
     assert_eq!(get(one, DOMAINS), (0, 0x7777_0001));
     assert_eq!(get(one, DOMAIN), (0, 1));
-    // What is an attribute of launches only, or of nothing.
+    // Attributes of launches, and unknown attributes.
     for attribute in [0, 2, 4, 5, 6, 7, 11, 12, 13, 14, 15] {
         c.is(1, "cuStreamGetAttribute", get(one, attribute).0);
         c.is(1, "cuStreamSetAttribute", set(one, attribute, 1));
@@ -79,7 +79,7 @@ fn attributes_are_kept() {
 
 #[test]
 fn events_of_a_context() {
-    // cuCtxRecordEvent and cuCtxWaitEvent
+    // These are the versions of cuCtxRecordEvent and cuCtxWaitEvent.
     if driver_version() < 12050 {
         crate::common::needs("a driver of CUDA 12.5");
         return;
@@ -97,7 +97,7 @@ fn events_of_a_context() {
     let memory = gpu.upload(&[0_u32; 4]);
     ok!(cuStreamWaitValue32(one, flag as CUdeviceptr, 1, 1));
     ok!(cuMemsetD32Async(memory, 1, 1, one));
-    // It waits for all streams of the context; what comes then, on any of them, waits for it.
+    // The event waits for all streams of the context, and later work on every stream waits for the event.
     is!(c, 0, cuCtxRecordEvent(gpu.context, event));
     is!(c, 600, cuEventQuery(event));
     is!(c, 0, cuCtxWaitEvent(gpu.context, event));

@@ -1,4 +1,4 @@
-//! Streams: creation, order of work, host functions, wrong handles.
+//! Tests of streams: creation, order of work, host functions, invalid handles.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -42,7 +42,7 @@ fn creation() {
         format!("priority {priority} of {greatest}")
     });
     is!(c, 0, cuStreamDestroy(s));
-    // A priority beyond the range is brought into it.
+    // A priority out of range is clamped.
     is!(
         c,
         0,
@@ -72,7 +72,7 @@ fn null_handles() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     is!(c, 400, cuStreamDestroy(ptr::null_mut()));
-    // The null stream is a stream.
+    // The null stream is valid.
     is!(c, 0, cuStreamQuery(ptr::null_mut()));
     is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
     is!(c, 0, cuStreamSynchronize(CU_STREAM_LEGACY));
@@ -84,9 +84,9 @@ fn null_handles() {
     );
 }
 
-/// Adds one to the counter behind the pointer.
+/// Adds one to the counter that the pointer names.
 unsafe extern "system" fn count(data: *mut c_void) {
-    // SAFETY: the tests pass a counter that lives until the stream is done.
+    // SAFETY: the tests pass a counter that outlives the stream's work.
     unsafe { &*data.cast::<AtomicU32>() }.fetch_add(1, Ordering::SeqCst);
 }
 
@@ -96,7 +96,7 @@ fn host_functions_run_in_order() {
     let mut c = Codes::new();
     static SEEN: AtomicU32 = AtomicU32::new(0);
     unsafe extern "system" fn step(data: *mut c_void) {
-        // Each takes its turn: the number must be the one before it plus one.
+        // Each function runs in its turn: its number must be the previous one plus one.
         let mine = u32::try_from(data.addr()).unwrap_or(u32::MAX);
         let _ = SEEN.compare_exchange(mine, mine + 1, Ordering::SeqCst, Ordering::SeqCst);
     }
@@ -171,13 +171,14 @@ fn streams_and_events_in_a_host_function() {
         codes: [u32; 11],
     }
     unsafe extern "system" fn call(data: *mut c_void) {
-        // SAFETY: the address of a `Given` that lives, and is not looked at, until the stream is synchronised.
+        // SAFETY: the address of a `Given` that outlives the stream's work and is not accessed before the stream is
+        // synchronised.
         let given = unsafe { &mut *data.cast::<Given>() };
         let (mut status, mut flags, mut priority) = (CUstreamCaptureStatus(77), 0, 0);
         let mut context = ptr::null_mut();
         let null: CUstream = ptr::null_mut();
         let Given { stream, event, .. } = *given;
-        // SAFETY: the outputs are valid for the writes, stream and event are alive.
+        // SAFETY: the outputs are valid for the writes, and stream and event are live.
         let codes = unsafe {
             [
                 cuStreamIsCapturing(stream, &raw mut status),
@@ -186,12 +187,12 @@ fn streams_and_events_in_a_host_function() {
                 cuStreamGetCtx(stream, &raw mut context),
                 cuEventQuery(event),
                 cuStreamWaitEvent(stream, event, 0),
-                // The null stream is one of the current context, which there is none of.
+                // The null stream belongs to the current context, and none is current here.
                 cuStreamIsCapturing(null, &raw mut status),
                 cuStreamQuery(null),
                 cuLaunchHostFunc(null, Some(call), data),
                 cuStreamSynchronize(null),
-                // Of an event that is done.
+                // The event has completed.
                 cuEventSynchronize(event),
             ]
         };
@@ -293,7 +294,7 @@ fn a_stream_is_destroyed_with_work_in_it() {
             .wrapping_add(1442695040888963407)
     });
     c.that(gpu.read::<u64>(out, 1) == [expected], || {
-        "the work was not done".to_owned()
+        "the work was not finished".to_owned()
     });
 }
 

@@ -1,4 +1,4 @@
-//! Textures: samples that a GPU has given, bit for bit, and what is said of objects, references and their arguments.
+//! Tests of textures: samples bit for bit as an H200 returned them, and objects, references and their arguments.
 
 use std::fmt::Write as _;
 use std::mem::MaybeUninit;
@@ -11,18 +11,18 @@ use crate::common::Codes;
 use crate::common::gpu::Gpu;
 use crate::{is, ok};
 
-/// What the texels of a case are of.
+/// The texels of a case.
 struct Texels {
     format: &'static str,
     channels: u32,
     size: [usize; 3],
     flags: u32,
     mipmapped: bool,
-    /// Bytes, in words of four.
+    /// Bytes, packed into words of four.
     words: Vec<u32>,
 }
 
-/// A texture, an instruction, and what came of it.
+/// A texture, an instruction, and the samples that an H200 returned.
 struct Case {
     name: &'static str,
     texels: Texels,
@@ -32,8 +32,10 @@ struct Case {
 }
 
 impl Case {
-    /// Whether results are those recorded: bit for bit, but where texels of two levels are filtered together. How their parts
-    /// are rounded is known only to one of 256, of texels that are about ten apart.
+    /// Returns true if results equal the recorded ones: bit for bit, except where texels of two levels are filtered
+    /// together.
+    ///
+    /// The rounding of that filter's weights is known only to one part in 256, and the texels differ by about ten.
     fn agree(&self, recorded: &[u32], seen: &[u32]) -> bool {
         if !self.name.starts_with("levels_1_1") {
             return seen[..recorded.len()] == *recorded;
@@ -45,7 +47,7 @@ impl Case {
 
 fn number<T: std::str::FromStr>(text: Option<&str>) -> T {
     let value = text.and_then(|text| text.parse().ok());
-    value.unwrap_or_else(|| panic!("no number in the recorded file: {text:?}"))
+    value.unwrap_or_else(|| panic!("not a number in the recorded file: {text:?}"))
 }
 
 fn hex(text: &str) -> Vec<u32> {
@@ -55,7 +57,7 @@ fn hex(text: &str) -> Vec<u32> {
         .collect()
 }
 
-/// The cases of the recorded file.
+/// Reads the cases of the recorded file.
 fn cases() -> Vec<Case> {
     let text = include_str!("textures/recorded.txt");
     let mut before = Vec::new();
@@ -131,13 +133,13 @@ fn format(name: &str) -> (CUarray_format, usize) {
         "half" => (CUarray_format::CU_AD_FORMAT_HALF, 2),
         "u32" => (CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32, 4),
         "f32" => (CUarray_format::CU_AD_FORMAT_FLOAT, 4),
-        _ => panic!("a format {name}"),
+        _ => panic!("unknown format {name}"),
     }
 }
 
-/// Fills an array from its start: rows of `width` bytes.
+/// Fills an array from its start with rows of `width` bytes.
 fn fill(array: CUarray, bytes: &[u8], width: usize, height: usize, depth: usize) {
-    // SAFETY: zeros are a value of every member.
+    // SAFETY: zeros are a valid value of every member.
     let mut copy: CUDA_MEMCPY3D = unsafe { MaybeUninit::zeroed().assume_init() };
     copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
     copy.srcHost = bytes.as_ptr().cast();
@@ -166,7 +168,7 @@ fn of_array(array: CUarray) -> CUDA_RESOURCE_DESC {
 }
 
 impl Texels {
-    /// An array, or a mipmapped one, with these texels.
+    /// Creates an array, or a mipmapped one, with these texels.
     fn make(&self) -> CUDA_RESOURCE_DESC {
         let (format, bytes) = format(self.format);
         let texel = bytes * self.channels as usize;
@@ -214,7 +216,7 @@ impl Texels {
     }
 }
 
-/// A kernel that runs an instruction for each of n rows of eight words, and stores four words.
+/// Generates a kernel that runs an instruction for each of n rows of eight words, and stores four words per row.
 pub(crate) fn kernel(gpu: &mut Gpu, instruction: &str) -> CUfunction {
     let ptx = format!(
         ".version 7.8\n.target sm_75\n.address_size 64\n\
@@ -233,7 +235,7 @@ pub(crate) fn kernel(gpu: &mut Gpu, instruction: &str) -> CUfunction {
     gpu.function(module, "k")
 }
 
-/// What the instruction gives for each row.
+/// Returns the instruction's results for each row.
 pub(crate) fn run(
     gpu: &mut Gpu,
     instruction: &str,
@@ -269,7 +271,7 @@ fn texture(resource: &CUDA_RESOURCE_DESC, settings: &CUDA_TEXTURE_DESC) -> u64 {
 }
 
 #[test]
-fn samples_are_those_of_a_gpu() {
+fn samples_match_a_gpus() {
     let cases = cases();
     assert!(cases.len() > 100, "{} cases", cases.len());
     let mut wrong = String::new();
@@ -278,7 +280,7 @@ fn samples_are_those_of_a_gpu() {
         let handle = texture(&case.texels.make(), &case.settings);
         let rows: Vec<_> = case.samples.iter().map(|(at, _)| at.clone()).collect();
         let seen = run(&mut gpu, case.instruction, handle, &rows);
-        assert!(!rows.is_empty(), "{} has samples", case.name);
+        assert!(!rows.is_empty(), "{} has no samples", case.name);
         for ((at, is), seen) in case.samples.iter().zip(seen) {
             if !case.agree(is, &seen) {
                 let _ = writeln!(wrong, "{} at {at:x?}: {seen:x?}, not {is:x?}", case.name);
@@ -289,9 +291,9 @@ fn samples_are_those_of_a_gpu() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// How a texture is read that is neither filtered nor normalized.
+/// Describes a texture that is neither filtered nor normalized.
 fn plain() -> CUDA_TEXTURE_DESC {
-    // SAFETY: zeros are a value of every member.
+    // SAFETY: zeros are a valid value of every member.
     let mut settings: CUDA_TEXTURE_DESC = unsafe { MaybeUninit::zeroed().assume_init() };
     settings.addressMode = [CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP; 3];
     settings
@@ -303,7 +305,7 @@ fn floats(count: u16) -> Vec<u32> {
 
 #[test]
 fn gradients_choose_levels() {
-    // What a GPU estimates is a few hundredths of a level away from the ellipse that two gradients span.
+    // A GPU's estimate is a few hundredths of a level from that of the ellipse that two gradients span.
     let mut gpu = Gpu::new();
     let mut words = Vec::new();
     for level in 0..5_u16 {
@@ -349,7 +351,7 @@ fn gradients_choose_levels() {
 }
 
 #[test]
-fn plain_memory_is_fetched() {
+fn textures_of_linear_memory() {
     let mut gpu = Gpu::new();
     let memory = gpu.upload(&floats(64));
     let linear = CUDA_RESOURCE_DESC_st__res__linear {
@@ -498,7 +500,7 @@ fn objects_and_their_arguments() {
     });
     let mut of = of_array(ptr::null_mut());
     is!(c, 0, cuTexObjectGetResourceDesc(&raw mut of, object));
-    // SAFETY: it is an array, as was asked for.
+    // SAFETY: the resource is an array, as requested above.
     let same = unsafe { of.res.array.hArray == resource.res.array.hArray };
     c.that(same && of.flags == 0, || {
         "the array of an object".to_owned()
@@ -538,7 +540,7 @@ fn objects_and_their_arguments() {
 }
 
 #[test]
-fn linear_textures_have_a_greatest_width() {
+fn linear_textures_have_a_maximum_width() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     for (format, channels, code, most) in [
@@ -614,7 +616,7 @@ fn references_of_a_module() {
         cuModuleGetTexRef(&raw mut again, module, c"tr".as_ptr())
     );
     c.that(texture == again, || {
-        "two handles of one reference".to_owned()
+        "the second query returned another handle".to_owned()
     });
     is!(
         c,
@@ -665,7 +667,7 @@ fn references_of_a_module() {
         mipmapped: false,
         words: floats(4),
     };
-    // SAFETY: it is of an array.
+    // SAFETY: the resource is an array.
     let array = unsafe { texels.make().res.array.hArray };
     (texels.format, texels.flags) = ("u32", CUDA_ARRAY3D_SURFACE_LDST);
     // SAFETY: as above.
@@ -696,7 +698,7 @@ fn references_of_a_module() {
         1,
         cuTexRefSetAddressMode(texture, 3, CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP)
     );
-    // 1.5 of 4 texels, around the end.
+    // At 1.5 of 4 texels, wrapped around the end.
     for dimension in 0..2 {
         is!(
             c,
@@ -714,7 +716,7 @@ fn references_of_a_module() {
     );
     is!(c, 400, cuTexRefSetArray(ptr::null_mut(), array, 0));
     is!(c, 400, cuTexRefSetArray(texture, ptr::null_mut(), 0));
-    // Memory: the offset is where it begins behind an aligned address.
+    // Memory: the offset is the distance from an aligned address.
     let memory = gpu.upload(&floats(64));
     let mut offset = 99;
     is!(

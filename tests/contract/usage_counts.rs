@@ -1,4 +1,4 @@
-//! `cuCtxAttach` and `cuCtxDetach`: the usage count of a context.
+//! Tests of a context's usage count: `cuCtxAttach` and `cuCtxDetach`.
 
 use std::ptr;
 
@@ -36,7 +36,7 @@ fn attach_and_detach() {
 }
 
 #[test]
-fn only_the_current_context_detaches() {
+fn only_the_current_context_can_be_detached() {
     driver();
     let mut c = Codes::new();
     let (mut a, mut b) = (ptr::null_mut(), ptr::null_mut());
@@ -63,7 +63,7 @@ fn destroy_ignores_the_count() {
 }
 
 #[test]
-fn another_thread_attaches() {
+fn attach_on_another_thread() {
     driver();
     let mut c = Codes::new();
     let mut a = ptr::null_mut();

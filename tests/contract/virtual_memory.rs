@@ -1,4 +1,4 @@
-//! Virtual memory: reserved addresses, memory without addresses, and mappings.
+//! Tests of virtual memory: reserved addresses, memory without addresses, and mappings.
 
 use std::ffi::c_void;
 
@@ -55,7 +55,7 @@ fn reserve(bytes: usize) -> CUdeviceptr {
     base
 }
 
-/// Gives all devices of this test that access.
+/// Gives all devices of this test this access.
 fn set_access(base: CUdeviceptr, bytes: usize, flags: u32) {
     let wish = access(flags);
     ok!(cuMemSetAccess(base, bytes, &raw const wish, 1));
@@ -69,7 +69,7 @@ fn used() -> usize {
 
 #[test]
 fn addresses_are_reserved() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     child!("addresses_are_reserved", { addresses_are_reserved_alone() });
 }
 
@@ -102,7 +102,7 @@ fn addresses_are_reserved_alone() {
     is!(c, 1, cuMemAddressFree(base + MIB2 as u64, MIB2));
     is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
     is!(c, 1, cuMemAddressFree(base, 4 * MIB2));
-    // A wish is followed where it can be; another test may have been there first.
+    // A requested address is used if it is free; another test may already have reserved it.
     let (mut base, mut there, mut elsewhere) = (base, 0, 0);
     for _ in 0..10 {
         ok!(cuMemAddressReserve(&raw mut there, 2 * MIB2, 0, base, 0));
@@ -132,14 +132,14 @@ fn addresses_are_reserved_alone() {
 }
 
 #[test]
-fn memory_is_made_without_an_address() {
-    // Alone in its process: what others allocate and free counts as well.
-    child!("memory_is_made_without_an_address", {
-        memory_is_made_without_an_address_alone()
+fn memory_without_an_address() {
+    // Alone in its process: memory that other tests allocate would be counted.
+    child!("memory_without_an_address", {
+        memory_without_an_address_alone()
     });
 }
 
-fn memory_is_made_without_an_address_alone() {
+fn memory_without_an_address_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (props, mut handle, mut granule) = (props(), 0, 7);
@@ -206,7 +206,7 @@ fn memory_is_made_without_an_address_alone() {
         cuMemCreate(&raw mut handle, MIB2, &raw const other, 0)
     );
 
-    // It is released once.
+    // A handle can be released only once.
     let handle = create(MIB2);
     is!(c, 0, cuMemRelease(handle));
     is!(c, 1, cuMemRelease(handle));
@@ -214,9 +214,9 @@ fn memory_is_made_without_an_address_alone() {
 }
 
 #[test]
-fn memory_without_an_address_is_in_use() {
-    // In a process of its own: other tests allocate, too.
-    child!("memory_without_an_address_is_in_use", {
+fn memory_without_an_address_counts_as_used() {
+    // In a process of its own, because other tests allocate memory, too.
+    child!("memory_without_an_address_counts_as_used", {
         let _gpu = Gpu::new();
         let before = used();
         let handle = create(32 * MIB2);
@@ -227,7 +227,7 @@ fn memory_without_an_address_is_in_use() {
 }
 
 #[test]
-fn mappings_of_one_memory_are_one_memory() {
+fn mappings_of_one_memory_share_its_contents() {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
@@ -252,7 +252,7 @@ fn mappings_of_one_memory_are_one_memory() {
     is!(c, 1, cuMemSetAccess(base, 0, &raw const wish, 1));
     set_access(base, 12 * MIB2, 3);
 
-    // What a kernel writes through one address is there under the other.
+    // A kernel's writes through one address are visible at the other.
     gpu.launch(
         write,
         [1; 3],
@@ -262,7 +262,7 @@ fn mappings_of_one_memory_are_one_memory() {
     );
     assert_eq!(gpu.read::<u32>(at(9) + 8, 1), [4711]);
     assert_eq!(gpu.read::<u32>(at(5) + 8, 1), [0]);
-    // Copies and fills go over from one mapping to the next.
+    // Copies and fills continue from one mapping to the next.
     let pattern: Vec<u32> = (0..2 * MIB2 as u32 / 4)
         .map(|i| i.wrapping_mul(77))
         .collect();
@@ -281,7 +281,7 @@ fn mappings_of_one_memory_are_one_memory() {
     is!(c, 1, cuMemcpyDtoH(to, at(12) - 2, 4));
     is!(c, 1, cuMemFree(base));
 
-    // A handle is not needed by what is mapped.
+    // A mapping does not need its handle.
     let mut again = 0;
     ok!(cuMemRetainAllocationHandle(
         &raw mut again,
@@ -303,7 +303,7 @@ fn mappings_of_one_memory_are_one_memory() {
 }
 
 #[test]
-fn access_is_given_and_asked_for() {
+fn access_is_set_and_queried() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let (base, handle) = (reserve(4 * MIB2), create(2 * MIB2));
@@ -354,7 +354,7 @@ fn access_is_given_and_asked_for() {
     is!(c, 0, cuMemAddressFree(base, 4 * MIB2));
 }
 
-/// Writes with a kernel to memory with that access, `offset` bytes behind it.
+/// Writes with a kernel to mapped memory with this access, at `offset` bytes.
 fn kernel_writes(access: u32, offset: usize, code: u32) {
     let mut gpu = Gpu::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
@@ -388,21 +388,21 @@ fn kernel_without_access() {
 }
 
 #[test]
-fn kernel_that_writes_what_is_for_reading() {
-    child!("kernel_that_writes_what_is_for_reading", {
+fn kernel_writes_to_read_only_memory() {
+    child!("kernel_writes_to_read_only_memory", {
         kernel_writes(1, 0, 700)
     });
 }
 
 #[test]
-fn kernel_behind_what_is_mapped() {
-    child!("kernel_behind_what_is_mapped", {
+fn kernel_writes_beyond_the_mapping() {
+    child!("kernel_writes_beyond_the_mapping", {
         kernel_writes(3, MIB2, 700)
     });
 }
 
 #[test]
-fn kernel_reads_what_is_for_reading() {
+fn kernel_reads_read_only_memory() {
     let mut gpu = Gpu::new();
     let read = gpu.kernel("faults.ptx", "fault_read");
     let (base, handle, out) = (reserve(MIB2), create(MIB2), gpu.alloc(4));
@@ -467,7 +467,7 @@ fn memory_is_exported_and_imported() {
 }
 
 #[test]
-fn what_is_said_of_mapped_addresses() {
+fn pointer_attributes_of_mapped_addresses() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
     let base = reserve(4 * MIB2);
@@ -475,7 +475,7 @@ fn what_is_said_of_mapped_addresses() {
     let ask = |attribute: CUpointer_attribute| {
         let mut value = 0_u64;
         let to = (&raw mut value).cast::<c_void>();
-        // SAFETY: no attribute that is asked for here is longer.
+        // SAFETY: no attribute in this test is longer.
         (unsafe { cuPointerGetAttribute(to, attribute, at) }.0, value)
     };
     type Attribute = CUpointer_attribute;
@@ -529,7 +529,7 @@ fn what_is_said_of_mapped_addresses() {
     ));
     assert_eq!(props.location.type_, Location::CU_MEM_LOCATION_TYPE_DEVICE);
     ok!(cuMemRelease(handle));
-    // The memory lives on, and is not to be mapped by this handle again.
+    // The memory stays mapped, but the handle can no longer be used to map it.
     is!(
         c,
         0,

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: shuffles, votes, matches, reductions, with and without a member mask.
+//! Tests of warp-wide operations: shuffles, votes, matches, reductions, with and without a member mask.
 
 use crate::arguments;
 use crate::common::gpu::Gpu;
@@ -35,7 +35,7 @@ fn shuffles() {
     let kernel = gpu.kernel("warp.ptx", "shuffles");
     let input = numbers(256, 1);
     let mut by: Vec<u32> = words(256, 2).iter().map(|b| b & 31).collect();
-    // A warp whose lanes agree, as in most programs, and one that shuffles by nothing.
+    // A warp whose lanes all use the same operand, as in most programs, and one that shuffles by 0.
     by[..32].fill(3);
     by[32..64].fill(0);
     by[64..96].fill(16);
@@ -51,7 +51,7 @@ fn shuffles() {
                 first + (by & (width - 1)),
                 if at >= by { lane - by } else { lane },
                 if at + by < width { lane + by } else { lane },
-                // A lane of a segment before one's own is inside as well.
+                // A source lane before the first lane of the segment counts as inside.
                 if lane ^ by < first + width {
                     lane ^ by
                 } else {
@@ -70,7 +70,7 @@ fn shuffles() {
 }
 
 #[test]
-fn whether_the_source_lane_is_inside() {
+fn source_lanes_outside_the_segment() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "shuffle_inside");
     let input: Vec<i32> = (1..=32).collect();
@@ -154,7 +154,7 @@ fn shuffles_and_votes_of_some_lanes() {
 }
 
 #[test]
-fn two_sets_of_lanes_at_once() {
+fn two_sets_of_lanes() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "two_halves");
     let input = numbers(32, 6);
@@ -193,7 +193,7 @@ fn reductions_of_a_warp() {
 }
 
 #[test]
-fn sums_up_to_every_element() {
+fn prefix_sums() {
     for threads in [32, 96, 256, 1024] {
         let mut gpu = Gpu::new();
         let kernel = gpu.kernel("warp.ptx", "block_scan");
@@ -214,10 +214,10 @@ fn sums_up_to_every_element() {
 }
 
 #[test]
-fn what_is_not_zero_without_gaps() {
+fn compaction_of_nonzero_values() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "compact");
-    // Numbered, so that the order inside a warp shows.
+    // Numbered, so that the order within a warp shows.
     let input: Vec<u32> = words(1000, 9)
         .iter()
         .enumerate()
@@ -253,7 +253,7 @@ fn barriers_of_a_warp() {
 }
 
 #[test]
-fn lanes_that_are_active() {
+fn active_lanes() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("warp.ptx", "active");
     let out = gpu.alloc(128);
@@ -286,7 +286,7 @@ fn matches() {
         .into_iter()
         .flat_map(|input| MASKS.map(|mask| (input.clone(), mask)))
     {
-        // The upper half alone differs where the lower does not.
+        // The upper halves differ even if the lower halves are equal.
         let wide: Vec<u64> = input
             .iter()
             .enumerate()
@@ -319,7 +319,7 @@ fn matches() {
 }
 
 #[test]
-fn a_histogram_of_lanes_that_match() {
+fn a_histogram_by_matching_lanes() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("match.sm_70.ptx", "matched_histogram");
     let input = words(2048, 12);
@@ -401,7 +401,7 @@ fn logic_with_a_predicate() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("vectors.ptx", "majority");
     let mut input = words(96, 14);
-    // No majority anywhere, for an even and an odd thread.
+    // No two of these values share a bit, so their majority is 0, once for an even thread and once for an odd one.
     input[..6].copy_from_slice(&[1, 2, 4, 8, 16, 32]);
     let (data, out) = (gpu.upload(&input), gpu.alloc(256));
     gpu.launch(kernel, [1, 1, 1], [32, 1, 1], 0, &mut arguments![data, out]);
