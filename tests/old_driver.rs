@@ -88,7 +88,7 @@ fn a_missing_function_names_the_version_it_needs() {
     let error = unsafe { checked::ctx_create_v4(None, 0, 0) }.expect_err("of CUDA 12.5");
     assert!(error.is_missing_function());
     let message = "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 11.7 (";
-    assert!(error.to_string().starts_with(words), "{error}");
+    assert!(error.to_string().starts_with(message), "{error}");
 }
 
 /// The arguments of `saxpy(float a, const float* x, float* y, size_t n)`, at addresses from which a graph can copy
@@ -214,9 +214,9 @@ fn graphs_built_with_the_older_exports() {
         let code = driver.cuGraphExecUpdate(exec, graph, &raw mut truth);
         assert_eq!(error.code(), code);
         // Both report a reason and a node; the older export has fewer reasons.
-        for summary in [&info, &truth] {
-            assert!(summary.result.0 > 1, "{:?}", summary.result);
-            assert!([std::ptr::null_mut(), node, second].contains(&summary.errorNode));
+        for report in [&info, &truth] {
+            assert!(report.result.0 > 1, "{:?}", report.result);
+            assert!([std::ptr::null_mut(), node, second].contains(&report.errorNode));
         }
         checked::graph_exec_destroy(exec).expect("it is gone");
         checked::graph_destroy(graph).expect("it is gone");

@@ -1,4 +1,4 @@
-// A failed assertion in a kernel: code 710, and a line on the standard error stream that says where.
+// A failed assertion in a kernel: code 710, and a line with its place on the standard error stream.
 extern "C" __device__ void __assertfail(const char* message, const char* file, unsigned line, const char* function,
                                         size_t char_size);
 

@@ -1,4 +1,4 @@
-// Asynchronous copies into shared memory, and barriers in shared memory, for which compute_80 is needed. By inline PTX, so
+// Asynchronous copies into shared memory, and barriers in shared memory; both need compute_80. They are inline PTX, so
 // that no header is needed.
 
 __device__ __forceinline__ unsigned shared_address(const void* p)
@@ -6,7 +6,7 @@ __device__ __forceinline__ unsigned shared_address(const void* p)
     return (unsigned)__cvta_generic_to_shared(p);
 }
 
-// Each thread copies 16, 8 and 4 bytes in two groups; out[t * 7 + i] are the words that the thread before copied.
+// Each thread copies 16, 8 and 4 bytes in two groups; out[t * 7 + i] are the words that the previous thread copied.
 extern "C" __global__ void copy_groups(const unsigned* in, unsigned* out)
 {
     __shared__ __align__(16) unsigned sixteen[128 * 4];
@@ -30,8 +30,8 @@ extern "C" __global__ void copy_groups(const unsigned* in, unsigned* out)
     out[t * 7 + 6] = four[from];
 }
 
-// Copies of which a part, or nothing, is read: the rest is zero. out[t * 4]: 16 bytes of which bytes[t] are read;
-// then all of them unless t is odd.
+// Copies with a shorter or empty source; the remaining bytes are zero. out[t * 4]: 16 bytes, of which bytes[t] are
+// read; then 16 bytes that are read unless t is odd.
 extern "C" __global__ void copy_parts(const unsigned* in, const unsigned* bytes, unsigned* out)
 {
     __shared__ __align__(16) unsigned place[64 * 4];
@@ -43,7 +43,7 @@ extern "C" __global__ void copy_parts(const unsigned* in, const unsigned* bytes,
     asm volatile("cp.async.wait_all;" : : : "memory");
     for (unsigned i = 0; i < 4; i++)
         out[t * 8 + i] = place[t * 4 + i];
-    // Nothing is read from an address that is not there.
+    // With a source size of 0 the invalid address is not read.
     const unsigned* from = t & 1 ? 0 : in + t * 4;
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\tcp.async.cg.shared.global [%0], [%1], 16, p;\n\t}"
                  : : "r"(shared_address(place + t * 4)), "l"(from), "r"(t & 1));
@@ -52,7 +52,7 @@ extern "C" __global__ void copy_parts(const unsigned* in, const unsigned* bytes,
         out[t * 8 + 4 + i] = place[t * 4 + i];
 }
 
-// Threads pass values on, with a barrier in memory between writing and reading; every other round they wait by parity.
+// Threads exchange values, with a barrier in memory between writing and reading; every other round they wait by parity.
 extern "C" __global__ void barrier_rounds(const unsigned* in, unsigned* out, unsigned rounds)
 {
     __shared__ unsigned long long barrier;
@@ -83,8 +83,8 @@ extern "C" __global__ void barrier_rounds(const unsigned* in, unsigned* out, uns
         asm volatile("mbarrier.inval.shared.b64 [%0];" : : "r"(at));
 }
 
-// A warp that produces by asynchronous copies arrives when they are done; the others wait, then leave one by one.
-// Blocks of 64: out[t] for the second warp.
+// The producer warp arrives when its asynchronous copies are done; the other warp waits, then its lanes leave one by
+// one. Blocks of 64: out[t] for the second warp.
 extern "C" __global__ void barrier_copies(const unsigned* in, unsigned* out, unsigned rounds)
 {
     __shared__ unsigned long long full, empty;
@@ -115,7 +115,7 @@ extern "C" __global__ void barrier_copies(const unsigned* in, unsigned* out, uns
     out[t] = sum;
 }
 
-// How many are pending before each of three arrivals of one thread, and after one that leaves for good: out[0..5].
+// Pending counts before each of three arrivals of one thread, and after an arrival that drops out: out[0..5].
 extern "C" __global__ void barrier_counts(unsigned* out)
 {
     __shared__ unsigned long long barrier;
@@ -130,7 +130,7 @@ extern "C" __global__ void barrier_counts(unsigned* out)
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[1]) : "l"(b));
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[2]) : "l"(c));
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[3]) : "l"(d));
-    // The phase is over; the next one expects four.
+    // The phase is complete; the next one expects four arrivals.
     asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(a) : "r"(at));
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(out[4]) : "l"(a));
 }

@@ -1,7 +1,7 @@
-// Atomic operations: results that do not depend on the order in which threads come.
+// Atomic operations with results that do not depend on the order of the threads.
 
-// Every operation whose last value does not depend on the order, on cells[0..9) in global memory and, the block's, in
-// shared memory, from which it is added to cells[9..18) of the block's number.
+// Every operation whose final value does not depend on the order, on cells[0..9) in global memory and on the block's
+// cells in shared memory, which are then added to cells[9..18) for the block's number.
 template <typename T> __device__ void apply(T* cell, T x, unsigned k)
 {
     atomicAdd(cell + 0, x);
@@ -36,7 +36,7 @@ extern "C" __global__ void atomics_u64(const unsigned long long* in, unsigned n,
     apply_all(in, n, cells);
 }
 
-// Signed 64-bit least and greatest, through both spaces.
+// Signed 64-bit minimum and maximum, in both spaces.
 extern "C" __global__ void atomics_s64(const long long* in, unsigned n, long long* cells)
 {
     __shared__ long long low, high;
@@ -57,8 +57,9 @@ extern "C" __global__ void atomics_s64(const long long* in, unsigned n, long lon
     }
 }
 
-// What an operation gives back. Each thread adds 1 to `cells[0]`, counts `cells[1]` up to 99 and around, `cells[2]` down
-// from 6 and around, changes `cells[3]` for its own number, and tries to be the first in `cells[4]`.
+// Returned values. Each thread adds 1 to `cells[0]`, increments `cells[1]` up to 99 with wrap-around, decrements
+// `cells[2]` from 6 with wrap-around, exchanges `cells[3]` for its own number, and tries to be the first to claim
+// `cells[4]`.
 extern "C" __global__ void old_values(unsigned* cells, unsigned* added, unsigned* up, unsigned* down, unsigned* changed,
                                       unsigned* first)
 {
@@ -85,7 +86,7 @@ extern "C" __global__ void add_f32(const float* in, float* sum)
         atomicAdd(sum, part);
 }
 
-// The greatest double, by compare and swap.
+// The maximum of doubles, by compare and swap.
 extern "C" __global__ void max_f64(const double* in, unsigned n, unsigned long long* best)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -100,7 +101,7 @@ extern "C" __global__ void max_f64(const double* in, unsigned n, unsigned long l
     } while (seen != held);
 }
 
-// 256 bins, each block's in shared memory first.
+// 256 bins, counted per block in shared memory first.
 extern "C" __global__ void histogram(const unsigned char* in, unsigned n, unsigned* bins)
 {
     __shared__ unsigned own[256];
@@ -114,7 +115,7 @@ extern "C" __global__ void histogram(const unsigned char* in, unsigned n, unsign
         atomicAdd(bins + i, own[i]);
 }
 
-// Through generic pointers: even threads add in shared memory, odd ones in global memory.
+// Through generic pointers: even threads add to shared memory, odd threads to global memory.
 extern "C" __global__ void add_generic(unsigned* cell, unsigned* out)
 {
     __shared__ unsigned own;

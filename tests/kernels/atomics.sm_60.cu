@@ -1,4 +1,4 @@
-// Atomic operations for which compute_60 is needed: doubles, and other scopes.
+// Atomic operations that need compute_60: doubles, and other scopes.
 extern "C" __global__ void add_f64(const double* in, double* sum)
 {
     __shared__ double part;
@@ -13,7 +13,7 @@ extern "C" __global__ void add_f64(const double* in, double* sum)
         atomicAdd(sum, part);
 }
 
-// cells[0]: one for each thread of the system; cells[1 + block]: one for each thread of the block.
+// cells[0]: one per thread, at system scope; cells[1 + block]: one per thread of the block, at block scope.
 extern "C" __global__ void scopes(unsigned* cells, unsigned long long* wide)
 {
     atomicAdd_system(cells, 1u);

@@ -1,4 +1,4 @@
-// Atomic operations for which compute_70 is needed: 16 bits. Halves are 16-bit patterns, so that no header is needed.
+// Atomic operations that need compute_70: 16 bits. Halves are 16-bit patterns, so that no header is needed.
 
 // Adds small integers as f16: exact in any order.
 extern "C" __global__ void add_f16(const unsigned short* in, unsigned short* sum)
@@ -15,7 +15,7 @@ extern "C" __global__ void add_f16x2(const unsigned* in, unsigned* sum)
     asm volatile("{\n\t.reg .b32 old;\n\tatom.add.noftz.f16x2 old, [%0], %1;\n\t}" : : "l"(sum), "r"(in[t]) : "memory");
 }
 
-// The least of 16-bit numbers, by compare and swap beside a neighbour that must not change.
+// The minimum of 16-bit numbers, by compare and swap next to a neighbour that must not change.
 extern "C" __global__ void min_u16(const unsigned short* in, unsigned short* least)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;

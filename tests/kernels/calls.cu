@@ -9,7 +9,7 @@ __device__ __noinline__ float polynomial(float x, float a, float b)
     return fmaf(fmaf(a, x, b), x, 1.0f);
 }
 
-// out = (2x + 3)x + 1 by a call.
+// out = (2x + 3)x + 1, with a call.
 extern "C" __global__ void call_direct(const float* in, float* out, unsigned n)
 {
     INDEX;
@@ -63,7 +63,8 @@ __device__ __noinline__ Pair add_up(const float* in, unsigned from, unsigned to)
     return p;
 }
 
-// out = the sum of in[0..=i] in double precision, times the count: a struct returned by value, loops of each lane's length.
+// out = the sum of in[0..=i] in double precision, times the count: a struct returned by value, and loops whose length
+// differs between lanes.
 extern "C" __global__ void call_struct(const float* in, double* out, unsigned n)
 {
     INDEX;
@@ -80,7 +81,7 @@ __device__ __noinline__ void minmax(const int* values, int count, int* low, int*
     }
 }
 
-// Pointers to a thread's own (local) memory passed to a function: out = high - low of eight values made from in.
+// Pointers to a thread's local memory passed to a function: out = high - low of eight values made from in.
 extern "C" __global__ void call_pointers(const int* in, int* out, unsigned n)
 {
     INDEX;
@@ -91,7 +92,8 @@ extern "C" __global__ void call_pointers(const int* in, int* out, unsigned n)
     out[i] = high - low;
 }
 
-// A barrier inside a function that all threads of the block call: out[t] = in[t ^ 1]. One block, at most 256 threads, even.
+// A barrier inside a function that all threads of the block call: out[t] = in[t ^ 1]. One block with an even number of
+// at most 256 threads.
 __device__ __noinline__ unsigned exchange(unsigned* slots, unsigned x)
 {
     slots[threadIdx.x] = x;

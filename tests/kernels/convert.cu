@@ -1,5 +1,5 @@
-// Tables of conversions: for input i, result k of a kernel goes to out[i * COUNT + k], in the order written here.
-// Modes are in the order rn (nearest even), rz (to zero), ru (up), rd (down).
+// Tables of conversions: for input i, result k of a kernel goes to out[i * COUNT + k], in the order given here. The
+// order of modes is rn (to nearest even), rz (to zero), ru (up), rd (down).
 typedef unsigned long long u64;
 typedef long long s64;
 #define INDEX                                            \
@@ -74,7 +74,7 @@ extern "C" __global__ void f32_to_f64(const float* a, double* out, unsigned n)
     out[i] = (double)a[i];
 }
 
-// To a whole number that stays a float: 0 to nearest even, 1 to zero, 2 up, 3 down; 4 clamped to [0, 1], NaN to 0
+// To a whole number as a float: 0 to nearest even, 1 to zero, 2 up, 3 down; 4 clamped to [0, 1], NaN to 0
 extern "C" __global__ void f32_round(const float* a, float* out, unsigned n)
 {
     INDEX;
@@ -121,7 +121,7 @@ extern "C" __global__ void int_to_int(const s64* a, s64* out, unsigned n)
     asm("cvt.sat.u32.s64 %0, %1;" : "=r"(t) : "l"(x)); r[11] = (unsigned)t;
 }
 
-// Bits moved between types unchanged: 0 f32 bits of the low half, moved as a float and back; 1 the same of the double
+// Bits moved between types unchanged: 0 the low half's bits, moved as a float and back; 1 all bits, as a double
 extern "C" __global__ void bits(const u64* a, u64* out, unsigned n)
 {
     INDEX;

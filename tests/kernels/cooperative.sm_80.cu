@@ -1,7 +1,7 @@
-// What a driver gives to cooperative groups: a place where the blocks of a grid count who has arrived, and shared memory
-// of the system's where the warps of a block do.
+// The driver's part in cooperative groups: a word that counts the blocks of a grid that have arrived, and reserved
+// shared memory in which the warps of a block do the same.
 
-// The word that blocks count in, behind its size; none where the launch is not cooperative.
+// The word in which blocks count, which follows its size; null unless the launch is cooperative.
 __device__ static unsigned* arrivals()
 {
     unsigned high, low;
@@ -11,7 +11,7 @@ __device__ static unsigned* arrivals()
     return address ? (unsigned*)address + 1 : 0;
 }
 
-// Waits until all blocks have come: the highest bit changes when the last of them does.
+// Waits until all blocks have arrived: the last arrival flips the highest bit.
 __device__ static void wait_for_the_grid()
 {
     __syncthreads();
@@ -27,7 +27,7 @@ __device__ static void wait_for_the_grid()
     __syncthreads();
 }
 
-// Steps of which each reads what another block wrote in the last one; the result is in `a` if `rounds` is even.
+// Steps that each read results of another block from the previous step; the result is in `a` if `rounds` is even.
 extern "C" __global__ void grid_rounds(unsigned* a, unsigned* b, unsigned rounds)
 {
     unsigned n = gridDim.x * blockDim.x, t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,8 +44,8 @@ extern "C" __global__ void is_cooperative(unsigned* out)
     out[0] = arrivals() != 0;
 }
 
-// Warps of a block wait for one another by bits of a word in the system's part of shared memory, which is zero when a
-// block begins and is left so. `out` gets, from each thread, what the thread before it wrote.
+// Warps of a block wait for one another with bits of a word in reserved shared memory, which is zero at the start of a
+// block and must be zero at its end. `out` receives, from each thread, the previous thread's value.
 extern "C" __global__ void reserved_shared(unsigned* out)
 {
     __shared__ unsigned place[256];

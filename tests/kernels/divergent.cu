@@ -4,7 +4,7 @@
     if (i >= n)                                          \
         return
 
-// The steps that x takes to reach 1 in the 3x + 1 sequence (0 for 0), at most 10,000.
+// The number of steps from x to 1 in the 3x + 1 sequence (0 for 0), at most 10,000.
 extern "C" __global__ void collatz(const unsigned* in, unsigned* out, unsigned n)
 {
     INDEX;
@@ -20,7 +20,7 @@ extern "C" __global__ void collatz(const unsigned* in, unsigned* out, unsigned n
     out[i] = steps;
 }
 
-// Ifs three deep, with a loop whose trip count is the lane's own in the innermost.
+// Ifs nested three deep, with a loop in the innermost whose trip count differs between lanes.
 extern "C" __global__ void nested(const int* in, int* out, unsigned n)
 {
     INDEX;
@@ -66,7 +66,7 @@ extern "C" __global__ void switched(const unsigned* in, unsigned* out, unsigned 
     out[i] = r;
 }
 
-// Break, continue and return inside nested loops, every lane at its own time.
+// Break, continue and return inside nested loops, at different times in every lane.
 extern "C" __global__ void loops(const unsigned* in, unsigned* out, unsigned n)
 {
     INDEX;
@@ -102,8 +102,8 @@ extern "C" __global__ void gcd(const unsigned* a, const unsigned* b, unsigned* o
     out[i] = x;
 }
 
-// Divergence between two barriers: odd threads fill a slot after a loop of their own length, even ones at once; then
-// everybody reads its mirror. One block of at most 256 threads; nobody returns early.
+// Divergence between two barriers: odd threads fill a slot after a loop of a length of their own, even threads at once;
+// then every thread reads its mirror slot. One block of at most 256 threads; no thread returns early.
 extern "C" __global__ void mirror(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned slot[256];

@@ -1,4 +1,4 @@
-// Kernels that go wrong: what they raise sticks to the process. Each takes the address or offset to use, so that the
+// Kernels that fault, which leaves a sticky error in the process. Each takes the address or offset to use, so that the
 // compiler cannot see the fault.
 
 // Reads *p: NULL, freed or past the end of an allocation.
@@ -34,7 +34,7 @@ extern "C" __global__ void fault_misaligned(const unsigned char* p, unsigned off
     *out = *(const unsigned*)(p + offset);
 }
 
-// Traps where value is not zero.
+// Traps if value is not zero.
 extern "C" __global__ void fault_trap(unsigned value, unsigned* out)
 {
     if (value != 0)

@@ -1,4 +1,4 @@
-// Variables of a module: what cuModuleGetGlobal finds, initialisers, and kernels that read and write them.
+// Variables of a module for cuModuleGetGlobal, their initialisers, and kernels that read and write them.
 struct Record {
     unsigned char tag;
     double value;
@@ -10,7 +10,7 @@ __constant__ unsigned primes[8] = { 2, 3, 5, 7, 11, 13, 17, 19 };
 __device__ int table[6] = { -1, 2, -3, 4, -5, 6 };
 __device__ unsigned long long zeroed[3];
 __device__ double pi = 3.141592653589793;
-__device__ unsigned char message[] = "hello, device";                    // 14 bytes with the zero
+__device__ unsigned char message[] = "hello, device";                    // 14 bytes with the NUL
 __device__ int* inside_table = &table[2];                                // an address as initialiser
 __device__ Record record = { 7, 2.5, &table[5] };
 __device__ unsigned counter = 0;
@@ -23,7 +23,7 @@ extern "C" __global__ void use_constants(const float* in, float* out, unsigned n
         out[i] = fmaf(in[i], coefficients[i & 15], (float)primes[i & 7]);
 }
 
-// What the initialisers left, 8 bytes each: table 0..5, zeroed 6..8, pi 9 (bits), message 10..23, *inside_table 24,
+// Reads the initialised values, 8 bytes each: table 0..5, zeroed 6..8, pi 9 (bits), message 10..23, *inside_table 24,
 // record 25 tag, 26 value (bits), 27 *link.
 extern "C" __global__ void read_globals(long long* out)
 {
@@ -41,7 +41,7 @@ extern "C" __global__ void read_globals(long long* out)
     out[k++] = *record.link;
 }
 
-// One thread: counter += step, and table is reversed.
+// One thread adds step to counter and reverses table.
 extern "C" __global__ void write_globals(unsigned step)
 {
     counter += step;

@@ -1,4 +1,4 @@
-// Memory that kernels allocate themselves, and C++ that leans on it.
+// Memory that kernels allocate, and C++ features that need such memory.
 
 // Every thread allocates `count` numbers, fills them, reads its neighbour's, and frees its own.
 extern "C" __global__ void heap_neighbours(unsigned count, unsigned* out)
@@ -21,7 +21,7 @@ extern "C" __global__ void heap_neighbours(unsigned count, unsigned* out)
     out[t] = sum;
 }
 
-// Allocations live until they are freed, in whatever launch.
+// Allocations live until they are freed, even across launches.
 extern "C" __global__ void heap_keep(unsigned long long** places, unsigned long long seed)
 {
     unsigned long long* p = (unsigned long long*)malloc(16);
@@ -38,7 +38,7 @@ extern "C" __global__ void heap_release(unsigned long long** places, unsigned lo
     places[threadIdx.x] = 0;
 }
 
-// What cannot be had is a null pointer; freeing that is fine. out: too much, nothing at all.
+// Failed allocations return null pointers, which may be freed. out: for a size that is too large, and for size 0.
 extern "C" __global__ void heap_limits(unsigned* out)
 {
     void* much = malloc((size_t)1 << 40);
@@ -50,7 +50,7 @@ extern "C" __global__ void heap_limits(unsigned* out)
     free(aligned);
 }
 
-// Allocation again and again does not run out, as long as all is freed.
+// Repeated allocation does not run out of memory as long as all memory is freed.
 extern "C" __global__ void heap_again(unsigned rounds, unsigned* out)
 {
     unsigned sum = 0;
@@ -83,7 +83,7 @@ struct Cut : Square {
     __device__ int area(int scale) const override { return Square::area(scale) - id; }
 };
 
-// Virtual functions: which class is made depends on the data. out[t] = area + corners.
+// Virtual functions: the class of each object depends on the data. out[t] = area + corners.
 extern "C" __global__ void virtual_calls(const int* in, int* out)
 {
     unsigned t = threadIdx.x;
@@ -93,7 +93,7 @@ extern "C" __global__ void virtual_calls(const int* in, int* out)
     delete shape;
 }
 
-// A list that the threads of a block build together, newest first, and one thread walks: out = count and sum.
+// A list that the threads of a block build together, newest first, and that one thread walks: out = count and sum.
 struct Node {
     Node* next;
     unsigned value;
@@ -130,7 +130,7 @@ extern "C" __global__ void linked_list(const unsigned* in, unsigned* out)
     }
 }
 
-// Functions as values: a template over a lambda that captures.
+// Functions as values: a template over a capturing lambda.
 template <typename F> __device__ __noinline__ int fold(F f, int n)
 {
     int r = 1;

@@ -1,5 +1,5 @@
-// `match`, for which compute_70 is needed: out[lane * 4] of the members: any of 32 bits, any of 64, all of 32 bits (mask
-// and predicate added), all of 64.
+// `match`, which needs compute_70: out[lane * 4] for the members: any of 32 bits, any of 64 bits, all of 32 bits (mask
+// and predicate added), all of 64 bits.
 extern "C" __global__ void matches(const unsigned* in, const unsigned long long* wide, unsigned mask, unsigned* out)
 {
     unsigned lane = threadIdx.x;
@@ -17,7 +17,7 @@ extern "C" __global__ void matches(const unsigned* in, const unsigned long long*
     }
 }
 
-// A histogram in which the lanes that hit one bin add together.
+// A histogram: lanes with the same bin add to it together.
 extern "C" __global__ void matched_histogram(const unsigned* in, unsigned* bins, unsigned count)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -27,7 +27,8 @@ extern "C" __global__ void matched_histogram(const unsigned* in, unsigned* bins,
         atomicAdd(bins + bin, __popc(peers));
 }
 
-// Lanes that do not meet: one arm waits for what the other writes. Needs threads that are scheduled apart.
+// Divergent lanes that do not reconverge: one arm waits for a value that the other writes. Needs independent thread
+// scheduling.
 extern "C" __global__ void waiting_lanes(volatile unsigned* flag, unsigned* out)
 {
     unsigned lane = threadIdx.x;

@@ -1,9 +1,9 @@
-// Matrices that a warp multiplies together, for which compute_80 is needed. By inline PTX, so that no header is needed:
-// 16-bit numbers are bit patterns. One warp each; A is m x k, B is k x n, C and D are m x n, all row by row in memory.
+// Matrices that a warp multiplies; they need compute_80. Inline PTX, so that no header is needed: 16-bit numbers are
+// bit patterns. One warp per kernel; A is m x k, B is k x n, C and D are m x n, all row-major in memory.
 
 __device__ __forceinline__ unsigned pair(unsigned short low, unsigned short high) { return low | (unsigned)high << 16; }
 
-// m16n8k16 of f16 or bf16, added in f32.
+// m16n8k16 of f16 or bf16, accumulated in f32.
 #define MMA_HALF(name, types)                                                                                          \
     extern "C" __global__ void name(const unsigned short* a, const unsigned short* b, const float* c, float* d)        \
     {                                                                                                                  \
@@ -26,7 +26,7 @@ __device__ __forceinline__ unsigned pair(unsigned short low, unsigned short high
 MMA_HALF(mma_f16, "f16.f16")
 MMA_HALF(mma_bf16, "bf16.bf16")
 
-// m16n8k8 of f16, added in f16.
+// m16n8k8 of f16, accumulated in f16.
 extern "C" __global__ void mma_f16_f16(const unsigned short* a, const unsigned short* b, const unsigned short* c,
                                        unsigned short* d)
 {
@@ -64,7 +64,7 @@ extern "C" __global__ void mma_tf32(const unsigned* a, const unsigned* b, const 
         d[(g + r / 2 * 8) * 8 + t * 2 + r % 2] = z[r];
 }
 
-// m16n8k32 of signed and unsigned bytes, with and without a limit: d[0..128), then d[128..256).
+// m16n8k32 of signed and unsigned bytes, with and without saturation: d[0..128), then d[128..256).
 extern "C" __global__ void mma_s8(const unsigned char* a, const unsigned char* b, const int* c, int* d)
 {
     unsigned g = threadIdx.x / 4, t = threadIdx.x % 4, x[4] = {0, 0, 0, 0}, y[2] = {0, 0};
@@ -123,8 +123,8 @@ extern "C" __global__ void load_matrix(const unsigned short* in, unsigned* out)
     out[256 + lane * 2 + 1] = x[1];
 }
 
-// wmma m16n16k16 of f16, added in f32. `a` is row by row with `stride` elements from row to row, `b` column by column, `c`
-// and `d` row by row; twice d goes column by column behind it, through shared memory.
+// wmma m16n16k16 of f16, accumulated in f32. `a` is row-major with a row stride of `stride` elements, `b` column-major,
+// `c` and `d` row-major; twice d follows in column-major order, through shared memory.
 extern "C" __global__ void wmma_f16(const unsigned short* a, const unsigned short* b, const float* c, float* d,
                                     unsigned stride)
 {
@@ -148,7 +148,7 @@ extern "C" __global__ void wmma_f16(const unsigned short* a, const unsigned shor
     asm volatile("wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%0], {%1,%2,%3,%4,%5,%6,%7,%8};"
                  : : "l"(__cvta_generic_to_global(d)), "f"(z[0]), "f"(z[1]), "f"(z[2]), "f"(z[3]), "f"(z[4]), "f"(z[5]),
                      "f"(z[6]), "f"(z[7]) : "memory");
-    // The elements of a fragment may be changed one by one.
+    // The elements of a fragment may be changed individually.
     for (unsigned i = 0; i < 8; i++)
         z[i] *= 2;
     asm volatile("wmma.store.d.sync.aligned.col.m16n16k16.shared.f32 [%0], {%1,%2,%3,%4,%5,%6,%7,%8}, 16;"
@@ -159,7 +159,7 @@ extern "C" __global__ void wmma_f16(const unsigned short* a, const unsigned shor
         d[256 + i] = place[i];
 }
 
-// wmma m8n32k16 of signed bytes: a row by row, b row by row, d row by row.
+// wmma m8n32k16 of signed bytes: a, b and d row-major.
 extern "C" __global__ void wmma_s8(const signed char* a, const signed char* b, int* d)
 {
     unsigned x, y[4];

@@ -7,7 +7,7 @@ typedef unsigned long long u64;
     if (i >= n)                                          \
         return
 
-// Copies of one element a thread, every width a load has.
+// Copies of one element per thread, for every width of a load.
 extern "C" __global__ void copy_u8(const u8* in, u8* out, unsigned n) { INDEX; out[i] = in[i]; }
 extern "C" __global__ void copy_u16(const u16* in, u16* out, unsigned n) { INDEX; out[i] = in[i]; }
 extern "C" __global__ void copy_u32(const unsigned* in, unsigned* out, unsigned n) { INDEX; out[i] = in[i]; }
@@ -18,7 +18,7 @@ extern "C" __global__ void copy_f64x2(const double2* in, double2* out, unsigned 
 extern "C" __global__ void copy_u8x4(const uchar4* in, uchar4* out, unsigned n) { INDEX; out[i] = in[i]; }
 extern "C" __global__ void copy_s16x2(const short2* in, short2* out, unsigned n) { INDEX; out[i] = in[i]; }
 
-// out[i] = in[index[i]], and out[index[i]] = in[i]: lanes at addresses of their own.
+// out[i] = in[index[i]], and out[index[i]] = in[i]: each lane has an address of its own.
 extern "C" __global__ void gather(const unsigned* in, const unsigned* index, unsigned* out, unsigned n)
 {
     INDEX;
@@ -31,8 +31,8 @@ extern "C" __global__ void scatter(const unsigned* in, const unsigned* index, un
     out[index[i]] = in[i];
 }
 
-// A local array read and written at indices known only at run time: a histogram of the 16 nibbles of in[i], twice over,
-// out[i] = sum of count[j] * (j + 1)^2.
+// A local array read and written at indices known only at run time: a histogram of the 16 nibbles of in[i], computed
+// twice, out[i] = sum of count[j] * (j + 1)^2.
 extern "C" __global__ void local_array(const u64* in, unsigned* out, unsigned n)
 {
     INDEX;
@@ -46,14 +46,14 @@ extern "C" __global__ void local_array(const u64* in, unsigned* out, unsigned n)
         count[(nibble + i) & 15] += 1;
     }
     unsigned r = 0;
-#pragma unroll 1 // unrolled, the compiler joins the loads differently from run to run
+#pragma unroll 1 // if unrolled, the compiler combines the loads differently from run to run
     for (int j = 0; j < 16; ++j)
         r += count[j] * (j + 1) * (j + 1);
     out[i] = r;
 }
 
-// Dynamic shared memory cut into two arrays of different types: blockDim.x doubles, then blockDim.x bytes.
-// out[t] = the double of the next thread + the byte of the one before. One block.
+// Dynamic shared memory divided into two arrays of different types: blockDim.x doubles, then blockDim.x bytes. out[t] =
+// the next thread's double + the previous thread's byte. One block.
 extern "C" __global__ void shared_dynamic(const double* in, const u8* bytes, double* out)
 {
     extern __shared__ double pool[];
@@ -65,7 +65,7 @@ extern "C" __global__ void shared_dynamic(const double* in, const u8* bytes, dou
     out[t] = pool[(t + 1) % m] + tail[(t + m - 1) % m];
 }
 
-// A tile of 32 x 33 words in shared memory transposes 32 x 32 of in. One block of 32 x 8.
+// Transposes 32 x 32 words of in through a tile of 32 x 33 words in shared memory. One block of 32 x 8.
 extern "C" __global__ void shared_transpose(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned tile[32][33];
@@ -76,7 +76,8 @@ extern "C" __global__ void shared_transpose(const unsigned* in, unsigned* out)
         out[r * 32 + threadIdx.x] = tile[threadIdx.x][r];
 }
 
-// One pointer, three spaces: by in[i] % 3 it points to global, shared or local memory. One block of at most 256 threads.
+// One pointer, three spaces: depending on in[i] % 3 it points to global, shared or local memory. One block of at most
+// 256 threads.
 __device__ __noinline__ unsigned through(volatile unsigned* p, unsigned x)
 {
     *p = *p + x;
@@ -94,7 +95,7 @@ extern "C" __global__ void generic_pointer(unsigned* in, unsigned* out)
     out[t] = through(p, 7);
 }
 
-// 40 KiB of static shared memory, all of it written and read back by one block of 256: out[t] = in[t] * 40.
+// 40 KiB of static shared memory, which one block of 256 writes and reads back: out[t] = in[t] * 40.
 extern "C" __global__ void shared_large(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned s[10240];

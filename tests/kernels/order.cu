@@ -1,6 +1,6 @@
 // Threads that wait for one another: barriers of parts of a block, flags, fences, locks.
 
-// out[t * 3] of a block of any size: how many, whether all, whether any of in > 0.
+// out[t * 3] for a block of any size: the number of threads with in > 0, all threads, any thread.
 extern "C" __global__ void barrier_votes(const int* in, int* out)
 {
     unsigned t = threadIdx.x;
@@ -10,7 +10,7 @@ extern "C" __global__ void barrier_votes(const int* in, int* out)
     out[t * 3 + 2] = __syncthreads_or(x > 0) != 0;
 }
 
-// The first warp fills one of two buffers while the others read the other: named barriers, of which one side only
+// The first warp fills one of two buffers while the others read the other one: named barriers at which one side only
 // arrives. Blocks of 128 threads; out[round * 96 + reader].
 extern "C" __global__ void producer_consumer(const unsigned* in, unsigned* out, unsigned rounds)
 {
@@ -34,7 +34,7 @@ extern "C" __global__ void producer_consumer(const unsigned* in, unsigned* out, 
     }
 }
 
-// Barriers of half a block each, a different number of them.
+// Each half of a block passes a different number of its own barriers.
 extern "C" __global__ void halves(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned place[128];
@@ -63,7 +63,7 @@ extern "C" __global__ void halves(const unsigned* in, unsigned* out)
 
 __device__ unsigned blocks_done;
 
-// Sums of all elements: each block writes its own, and the last one to come adds them up, in order.
+// Sums of all elements: each block writes its own sum, and the last block to finish adds them in order.
 extern "C" __global__ void last_block(const unsigned* in, unsigned n, volatile unsigned* parts, unsigned* sum)
 {
     __shared__ unsigned own;
@@ -89,7 +89,7 @@ extern "C" __global__ void last_block(const unsigned* in, unsigned n, volatile u
     }
 }
 
-// Two warps of a block pass a number to and fro through shared memory, `rounds` times.
+// Two warps of a block pass a number back and forth through shared memory, `rounds` times.
 extern "C" __global__ void warps_talk(unsigned rounds, unsigned* out)
 {
     __shared__ volatile unsigned flag, value;
@@ -112,7 +112,7 @@ extern "C" __global__ void warps_talk(unsigned rounds, unsigned* out)
     out[t] = value;
 }
 
-// Blocks pass numbers on: each waits for the one after it, the last begins. Needs all blocks at once on the device.
+// Blocks pass numbers on: each waits for the next one, and the last begins. All blocks must be resident at once.
 extern "C" __global__ void blocks_talk(volatile unsigned* flags, volatile unsigned* values)
 {
     if (threadIdx.x == 0) {
@@ -129,7 +129,7 @@ extern "C" __global__ void blocks_talk(volatile unsigned* flags, volatile unsign
     }
 }
 
-// A lock that every thread takes, one at a time, around a sum that is not atomic.
+// A lock that the threads take one at a time, around a sum that is not atomic.
 extern "C" __global__ void spin_lock(unsigned* lock, volatile unsigned* sum, const unsigned* in)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -159,8 +159,8 @@ extern "C" __global__ void tickets(unsigned* next, volatile unsigned* serving, v
     }
 }
 
-// A barrier of the whole grid, between `rounds` steps of which each reads what another block wrote in the last one.
-// Needs all blocks at once on the device.
+// A barrier of the whole grid between `rounds` steps, each of which reads the previous results of another block. All
+// blocks must be resident at once.
 extern "C" __global__ void grid_steps(volatile unsigned* a, volatile unsigned* b, unsigned rounds, unsigned* arrived)
 {
     unsigned n = gridDim.x * blockDim.x, t = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,10 +1,10 @@
-// Kernel parameters of every shape. One thread writes what it received.
+// Kernel parameters of every type and layout. One thread writes the values that it received.
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned long long u64;
 typedef long long s64;
 
-// out[k] is the k-th value, sign- or zero-extended; floats by their bits.
+// out[k] is the k-th value, sign- or zero-extended; floats as their bits.
 extern "C" __global__ void param_scalars(u64* out, signed char a, u8 b, short c, u16 d, int e, unsigned f, s64 g, u64 h,
                                          float x, double y, bool z, u8 last)
 {
@@ -22,7 +22,8 @@ extern "C" __global__ void param_scalars(u64* out, signed char a, u8 b, short c,
     out[11] = last;
 }
 
-// The built-in vector types, an odd byte before each so that alignment shows; every component by its bits, in order.
+// The built-in vector types, with an odd byte before each so that alignment matters; every component as its bits, in
+// order.
 extern "C" __global__ void param_vectors(u64* out, u8 p0, float4 a, u8 p1, double2 b, u8 p2, int3 c, u8 p3, short2 d,
                                          u8 p4, uchar4 e, u8 p5, ulonglong2 f, u8 p6, float2 g, u8 p7, char3 h, u8 p8)
 {
@@ -60,7 +61,7 @@ extern "C" __global__ void param_vectors(u64* out, u8 p0, float4 a, u8 p1, doubl
     out[k++] = p8;
 }
 
-// A struct of mixed members by value: 40 bytes, 8-byte aligned, padding after `tag`, `half` and `tail`.
+// A struct of mixed members by value: 40 bytes, 8-byte aligned, with padding after `tag`, `half` and `tail`.
 struct Mixed {
     u8 tag;
     double weight;
@@ -85,7 +86,7 @@ extern "C" __global__ void param_struct(u64* out, u8 before, Mixed m, u8 after)
     out[10] = sizeof(Mixed);
 }
 
-// A struct of 1,000 words by value, read at an index that only the launch knows: out[t] = words[(t * step) % 1000].
+// A struct of 1,000 words by value, read at an index known only at launch: out[t] = words[(t * step) % 1000].
 struct Big {
     unsigned words[1000];
 };
@@ -96,7 +97,7 @@ extern "C" __global__ void param_big(unsigned* out, Big big, unsigned step)
     out[t] = big.words[(t * step) % 1000];
 }
 
-// Forty parameters after the pointer, 280 bytes: ten times (u8, u64, float, double). out[k] is the k-th, by its bits.
+// Forty parameters after the pointer, 280 bytes: ten times (u8, u64, float, double). out[k] is the k-th, as its bits.
 #define GROUP(k) u8 a##k, u64 b##k, float c##k, double d##k
 #define STORE(k)                                    \
     out[4 * k + 0] = a##k;                          \
@@ -110,7 +111,7 @@ extern "C" __global__ void param_many(u64* out, GROUP(0), GROUP(1), GROUP(2), GR
     STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5) STORE(6) STORE(7) STORE(8) STORE(9)
 }
 
-// No parameters at all; something to see is left in a global.
+// No parameters: the kernel writes its result to a global variable.
 __device__ unsigned param_none_ran = 0;
 
 extern "C" __global__ void param_none()

@@ -1,4 +1,4 @@
-// `printf` in a kernel, and the number of values that it says it printed.
+// `printf` in a kernel, and its return value.
 extern "C" __global__ void print_formats(const char* text, const char* nothing, int* counts)
 {
     char word[4] = {'a', 'b', 'c', 0};
@@ -21,7 +21,7 @@ extern "C" __global__ void print_formats(const char* text, const char* nothing, 
     counts[i++] = printf(nothing);
 }
 
-// A line of every thread: block, thread, and a pointer to where it is told to be.
+// One line per thread: block, thread, and a pointer computed from the argument.
 extern "C" __global__ void print_threads(const int* where)
 {
     printf("block %d thread %3d at %p\n", blockIdx.x, threadIdx.x, where + threadIdx.x);

@@ -1,5 +1,5 @@
-// One result per block, by a tree in shared memory: element t takes element t + s in, for s = half, quarter, ... 1 of the
-// block. Blocks of 256 threads, but for `reduce_dynamic`, which takes any power of two.
+// One result per block, by a tree in shared memory: element t adds element t + s, for s = half, quarter, ... 1 of the
+// block. Blocks of 256 threads; any power of two for `reduce_dynamic`.
 template <typename T, typename Op>
 __device__ __forceinline__ void reduce(const T* in, T* out, unsigned n, T neutral, Op op)
 {
@@ -39,7 +39,7 @@ extern "C" __global__ void reduce_max_s32(const int* in, int* out, unsigned n)
     reduce(in, out, n, (int)0x80000000, Max());
 }
 
-// As `reduce_sum_f32`, in dynamic shared memory of blockDim.x floats.
+// Like `reduce_sum_f32`, in dynamic shared memory of blockDim.x floats.
 extern "C" __global__ void reduce_dynamic(const float* in, float* out, unsigned n)
 {
     extern __shared__ float part[];

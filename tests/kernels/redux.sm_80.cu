@@ -1,4 +1,4 @@
-// `redux`, for which compute_80 is needed: out[lane * 8] of the members: add, min, max signed; min, max unsigned; and, or,
+// `redux`, which needs compute_80: out[lane * 8] for the members: add, min, max signed; min, max unsigned; and, or,
 // xor.
 extern "C" __global__ void reduce_members(const int* in, unsigned mask, unsigned* out)
 {

@@ -1,5 +1,5 @@
-// Work that takes time: `rounds` dependent steps of a 64-bit linear congruential generator from `seed`; the last state
-// goes to *out. One thread.
+// A kernel of adjustable duration: `rounds` dependent steps of a 64-bit linear congruential generator from `seed`; the
+// last state goes to *out. One thread.
 extern "C" __global__ void spin(unsigned long long* out, unsigned long long seed, unsigned long long rounds)
 {
     unsigned long long x = seed;
@@ -8,7 +8,7 @@ extern "C" __global__ void spin(unsigned long long* out, unsigned long long seed
     *out = x;
 }
 
-// The limit of 128 threads a block is the kernel's own: more is CUDA_ERROR_INVALID_VALUE at the launch.
+// The kernel declares a limit of 128 threads per block; a launch with more returns CUDA_ERROR_INVALID_VALUE.
 extern "C" __global__ void __launch_bounds__(128) bounded(unsigned* out)
 {
     out[threadIdx.x] = threadIdx.x;

@@ -1,7 +1,7 @@
-// Kernels as people write them, for times as much as for results. Threads past the end of the data return, or take part
-// with nothing; each comment says what the blocks must be.
+// Kernels like those of real programs, for timing and for results. Threads past the end of the data return or
+// contribute nothing; each comment gives the required block shape.
 
-// Five points of a grid of w x h floats; the rim is copied. Blocks of 16 x 16 threads, or of any other shape.
+// Five-point stencil on a grid of w x h floats; the border is copied. Blocks of 16 x 16 threads, or of any other shape.
 extern "C" __global__ void stencil(const float* in, float* out, int w, int h)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -46,7 +46,7 @@ struct __align__(16) four {
     float x, y, z, w;
 };
 
-// n times four floats, twice as large, in a loop with as many threads as there are.
+// Doubles n groups of four floats in a grid-stride loop.
 extern "C" __global__ void scale_four(const four* in, four* out, unsigned n)
 {
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
@@ -59,8 +59,8 @@ extern "C" __global__ void scale_four(const four* in, four* out, unsigned n)
     }
 }
 
-// The mean of 3 x 3 bytes of a picture of w x h; outside of it the nearest inside counts. Blocks of 32 x 8 threads, or of
-// any other shape.
+// The mean of 3 x 3 bytes of an image of w x h; outside of it the nearest pixel inside counts. Blocks of 32 x 8
+// threads, or of any other shape.
 extern "C" __global__ void blur(const unsigned char* in, unsigned char* out, int w, int h)
 {
     int x = blockIdx.x * blockDim.x + threadIdx.x;
@@ -74,7 +74,7 @@ extern "C" __global__ void blur(const unsigned char* in, unsigned char* out, int
     out[y * w + x] = (unsigned char)(sum / 9);
 }
 
-// Grey from red, green, blue and a fourth byte: bytes and vectors of them.
+// Grey from red, green, blue and a fourth byte: bytes and vectors of bytes.
 extern "C" __global__ void grey(const uchar4* in, unsigned char* out, unsigned n)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -84,7 +84,7 @@ extern "C" __global__ void grey(const uchar4* in, unsigned char* out, unsigned n
     out[i] = (unsigned char)((77 * c.x + 150 * c.y + 29 * c.z) >> 8);
 }
 
-// counts[v] += how often v is in n bytes: in shared memory first. Blocks of 256 threads.
+// counts[v] += the occurrences of v in n bytes, counted in shared memory first. Blocks of 256 threads.
 extern "C" __global__ void histogram(const unsigned char* in, unsigned* counts, unsigned n)
 {
     __shared__ unsigned part[256];
@@ -97,8 +97,8 @@ extern "C" __global__ void histogram(const unsigned char* in, unsigned* counts, 
         atomicAdd(&counts[threadIdx.x], part[threadIdx.x]);
 }
 
-// out[i] = the sum of in from the first of its block to i. By shuffles in a warp, then one value per warp through shared
-// memory. Blocks of whole warps; n is the number of all threads.
+// out[i] = the sum of in from the first element of its block to i, with shuffles in a warp, then one value per warp
+// through shared memory. Blocks of whole warps; n is the number of all threads.
 extern "C" __global__ void scan(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned sums[32];
@@ -126,7 +126,7 @@ extern "C" __global__ void scan(const unsigned* in, unsigned* out)
     out[i] = warp == 0 ? v : v + sums[warp - 1];
 }
 
-// The value that op gives of those of all threads of a block, in all of them.
+// Reduces the values of all threads of a block with op; every thread returns the result.
 template <typename Op>
 __device__ __forceinline__ float of_block(float v, float* shared, Op op)
 {
@@ -142,7 +142,7 @@ __device__ __forceinline__ float of_block(float v, float* shared, Op op)
     return v;
 }
 
-// The softmax of each row of `columns` floats, a block to a row. Blocks of whole warps.
+// The softmax of each row of `columns` floats, one block per row. Blocks of whole warps.
 extern "C" __global__ void softmax(const float* in, float* out, int columns)
 {
     __shared__ float shared[32];
@@ -160,8 +160,8 @@ extern "C" __global__ void softmax(const float* in, float* out, int columns)
         out[(size_t)blockIdx.x * columns + i] = __expf(row[i] - most) * scale;
 }
 
-// What n bodies pull at each other: x, y, z and the mass in, acceleration out. Tiles of 128 bodies in shared memory;
-// blocks of 128 threads, n a multiple of that.
+// The gravitation of n bodies: x, y, z and the mass in, acceleration out. Tiles of 128 bodies in shared memory; blocks
+// of 128 threads, n a multiple of that.
 extern "C" __global__ void bodies(const four* in, four* out, int n)
 {
     __shared__ four tile[128];
@@ -187,7 +187,7 @@ extern "C" __global__ void bodies(const four* in, four* out, int n)
     out[i] = a;
 }
 
-// Pseudo-random numbers and a hash of them, all integers: each thread goes round `rounds` times.
+// Pseudo-random numbers and a hash of them, all integers: each thread loops `rounds` times.
 extern "C" __global__ void hash(unsigned* out, unsigned rounds)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,8 +1,8 @@
-// A product of matrices of 16-bit floats as people write it for tensor cores: compute_80. By inline PTX, so that no
+// A matrix product of 16-bit floats as programs write it for tensor cores; needs compute_80. Inline PTX, so that no
 // header is needed: 16-bit numbers are bit patterns.
 
-// c = a * b: a is m x k, b is k x n, row by row, of f16; c is m x n of f32. A block of two warps makes 32 x 16 of c, by
-// tiles of 32 x 16 of a and 16 x 16 of b in shared memory; m is a multiple of 32, n and k are of 16.
+// c = a * b: a is m x k, b is k x n, both row-major f16; c is m x n of f32. A block of two warps computes 32 x 16 of c,
+// with tiles of 32 x 16 of a and 16 x 16 of b in shared memory; m is a multiple of 32, n and k of 16.
 extern "C" __global__ void gemm_half(const unsigned short* a, const unsigned short* b, float* c, int m, int n, int k)
 {
     __shared__ __align__(16) unsigned short ta[32][24];

@@ -1,5 +1,5 @@
-// What the lanes of a warp do together: shuffles, votes, barriers with a member mask, and the algorithms made of them.
-// Lane l of the block is thread l; n, where there is one, guards whole warps only where it says so.
+// Warp-wide operations: shuffles, votes, barriers with a member mask, and algorithms that use them. Lane l of the block
+// is thread l; n guards only whole warps if the comment says so.
 
 __device__ __forceinline__ unsigned lane_id() { return threadIdx.x & 31; }
 
@@ -28,7 +28,8 @@ extern "C" __global__ void shuffles(const int* in, const unsigned* by, int* out)
     shuffle_all<2>(x, b, out);
 }
 
-// The second result of a shuffle: whether the source lane was inside. out[thread * 2]: up and down by `by` in 8 lanes.
+// The second result of a shuffle, true if the source lane is in the segment. out[thread * 2]: up and down by `by` in 8
+// lanes.
 extern "C" __global__ void shuffle_inside(const int* in, const unsigned* by, int* out)
 {
     unsigned t = threadIdx.x;
@@ -52,7 +53,7 @@ extern "C" __global__ void shuffle_wide(const long long* l, const double* d, con
 }
 
 // Only the lanes of `mask` take part: each gets the value of the next member, the last that of the first; the others
-// get -1. Then what the members vote: all, any and uni of in > 0, and the ballot.
+// get -1. Then the members vote on in > 0: all, any and uni, and the ballot.
 extern "C" __global__ void members(const int* in, unsigned mask, int* out)
 {
     unsigned lane = threadIdx.x;
@@ -71,7 +72,7 @@ extern "C" __global__ void members(const int* in, unsigned mask, int* out)
     }
 }
 
-// Two sets of lanes at once, each in its own arm of a branch.
+// Two sets of lanes, each in its own arm of a branch.
 extern "C" __global__ void two_halves(const int* in, int* out)
 {
     unsigned lane = threadIdx.x;
@@ -86,7 +87,7 @@ extern "C" __global__ void two_halves(const int* in, int* out)
     out[lane] = x;
 }
 
-// Reductions of a warp: out[warp * 4]: sum, least, greatest, exclusive or. Blocks of any whole number of warps.
+// Reductions of a warp: out[warp * 4]: sum, minimum, maximum, exclusive or. Blocks of any number of whole warps.
 extern "C" __global__ void reductions(const int* in, int* out)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -106,7 +107,7 @@ extern "C" __global__ void reductions(const int* in, int* out)
     }
 }
 
-// Sums of the elements up to and including one's own, in a block of up to 1024 threads, a whole number of warps.
+// Inclusive prefix sums in a block of up to 1024 threads, a whole number of warps.
 extern "C" __global__ void block_scan(const unsigned* in, unsigned* out)
 {
     __shared__ unsigned totals[32];
@@ -134,7 +135,7 @@ extern "C" __global__ void block_scan(const unsigned* in, unsigned* out)
     out[base + t] = x + (warp ? totals[warp - 1] : 0);
 }
 
-// Elements that are not zero, without gaps; within a warp they keep their order. One place in `count` is all the warps'.
+// Compacts nonzero elements; within a warp they keep their order. All warps add to the one counter in `count`.
 extern "C" __global__ void compact(const unsigned* in, unsigned n, unsigned* out, unsigned* count)
 {
     unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -148,7 +149,7 @@ extern "C" __global__ void compact(const unsigned* in, unsigned n, unsigned* out
         out[base + __popc(mask & ((1u << lane) - 1))] = x;
 }
 
-// Lanes of a warp pass values on through shared memory without a barrier of the block: out[t] = in of the lane after.
+// Lanes of a warp exchange values through shared memory without a barrier of the block: out[t] = in of the next lane.
 extern "C" __global__ void sync_warp(const int* in, int* out)
 {
     __shared__ volatile int place[128];
@@ -163,7 +164,7 @@ extern "C" __global__ void sync_warp(const int* in, int* out)
     out[t] = x;
 }
 
-// A lane is among the active ones. out[lane]: 1.
+// Checks that a lane is in its own active mask. out[lane]: 1.
 extern "C" __global__ void active(unsigned* out)
 {
     unsigned lane = threadIdx.x, seen = 0;
@@ -172,7 +173,7 @@ extern "C" __global__ void active(unsigned* out)
     out[lane] = seen >> lane & 1;
 }
 
-// The lanes of a warp leave one after the other; those that stay go on to shuffle with the mask of the rest.
+// The lanes of a warp leave one after another; the others continue to shuffle with the mask of the remaining lanes.
 extern "C" __global__ void leaving(int* out)
 {
     unsigned lane = threadIdx.x;
