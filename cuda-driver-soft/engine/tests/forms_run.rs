@@ -1,8 +1,8 @@
-//! Every form of every instruction that the loader accepts can be run, or is on a list here with the reason.
+//! Tests that every form of every instruction that the loader accepts can be run, or is listed here with the reason.
 //!
-//! The instructions are made from the instruction table: each opcode with each choice of its modifiers, with the operands
-//! of each line of its root. What the loader accepts of that is put into kernels, which are decoded and run once: by whole
-//! warps and by a part of one.
+//! The instructions are generated from the instruction table: each opcode with each choice of its modifiers, with the
+//! operands of each line of its root. The accepted ones are put into kernels, which are decoded and run once: by whole
+//! warps and by a partial warp.
 
 #[path = "../../ptx/tests/ptx/forms.rs"]
 #[allow(dead_code)] // the loader's tests use the rest
@@ -16,7 +16,7 @@ use forms::{REGISTERS, TYPES, accepted_lines};
 use ptx::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All forms: those of sm_100 too.
+/// The limits include the forms of sm_100.
 const LIMITS: Limits = Limits {
     max_version: (9, 5),
     sm: 100,
@@ -26,12 +26,12 @@ const LIMITS: Limits = Limits {
 const HEAD: &str = ".version 9.5\n.target sm_100\n.address_size 64\n\
     .global .align 128 .b8 gv[1024]; .const .align 128 .b8 cv[1024]; .shared .align 128 .b8 sv[1024];\n";
 
-const UNDOCUMENTED: &str = "ptxas takes it, the manual does not have it";
-const DEPTHS: &str = "textures of depths cannot be made";
-const WINDOWS: &str = "shared, local and parameter memory have no generic addresses of 32 bits";
+const UNDOCUMENTED: &str = "accepted by ptxas, but not in the manual";
+const DEPTHS: &str = "depth textures cannot be created";
+const WINDOWS: &str = "shared, local and parameter memory have no 32-bit generic addresses";
 
-/// What is accepted and not run: how the opcode begins, what else is in the instruction, and why. The launch of a kernel
-/// that has it is refused (801).
+/// Accepted forms that do not run: the start of the opcode, other parts of the instruction, and the reason. Launching a
+/// kernel with such a form fails with 801.
 #[rustfmt::skip] // a form is a line
 const NOT_RUN: &[(&str, &str, &str)] = &[
     ("addc.u16", "", UNDOCUMENTED),
@@ -68,13 +68,13 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ("tex", ",{rs32,rs32},rf32", DEPTHS),
 ];
 
-/// Faults that an instruction may end in here.
+/// Returns true if the instruction may end with this fault here.
 fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
     match kind {
         FaultKind::Trap => opcode == "trap",
-        // The barrier's number and count are any.
+        // The barrier's number and count are arbitrary.
         FaultKind::BarrierMisuse { .. } | FaultKind::Deadlock { .. } => opcode.starts_with("bar"),
-        // The size is any; of copies the two addresses are one.
+        // The size is arbitrary; both addresses of a copy are the same.
         FaultKind::StackOverflow { .. } => opcode == "alloca.u32",
         FaultKind::IllegalAddress { .. }
         | FaultKind::SharedOutOfRange { .. }
@@ -83,12 +83,12 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
         {
             true
         }
-        // Its two addresses are one; without a space it is a generic address.
+        // Both addresses are the same; without a space they are generic addresses.
         FaultKind::IllegalAddress { write: false, .. } if opcode.starts_with("cp.async") => true,
         FaultKind::SharedOutOfRange { .. } if opcode.contains("mbarrier") => true,
-        // Lanes that are not there give no address of a row.
+        // Missing lanes of a partial warp provide no row addresses.
         FaultKind::IllegalAddress { .. } if opcode.contains("matrix") => true,
-        // The stride is any.
+        // The stride is arbitrary.
         FaultKind::IllegalAddress { .. } | FaultKind::SharedOutOfRange { .. }
             if opcode.starts_with("wmma") =>
         {
@@ -100,9 +100,9 @@ fn may_fault(opcode: &str, kind: &FaultKind) -> bool {
     }
 }
 
-/// An operand of the table's notation as text; several where there is a choice.
+/// Returns operands for the table's notation, as text.
 fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
-    // A vector of so many.
+    // A vector with this number of elements.
     if let Some((spec, count)) = spec.split_once('^') {
         let one = operand(spec, types, 1).swap_remove(0);
         let count = count.parse().unwrap_or(1);
@@ -146,7 +146,7 @@ fn operand(spec: &str, types: &[&str], elements: usize) -> Vec<String> {
     }
 }
 
-/// The operand lists of a line of the table, as text, for an opcode with these modifiers.
+/// Returns the operand lists of a line of the table, as text, for an opcode with these modifiers.
 fn operand_lists(syntax: &str, modifiers: &[&str]) -> Vec<String> {
     let types: Vec<&str> = modifiers
         .iter()
@@ -180,7 +180,7 @@ fn operand_lists(syntax: &str, modifiers: &[&str]) -> Vec<String> {
     lists.into_iter().collect()
 }
 
-/// An address operand: of textures and surfaces with coordinates.
+/// Returns an address operand; for textures and surfaces with coordinates.
 fn texel(root: &str, modifiers: &[&str]) -> String {
     if !matches!(root, "tex" | "tld4" | "suld" | "sust" | "sured") {
         return "[at]".into();
@@ -199,7 +199,7 @@ fn texel(root: &str, modifiers: &[&str]) -> String {
     format!("[at,{{{}}}]", all.join(","))
 }
 
-/// Every opcode with the operands of every line of its root.
+/// Returns every opcode with the operands of every line of its root.
 fn candidates() -> Vec<String> {
     let mut by_root: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let rows = ptx::table_rows();
@@ -247,7 +247,7 @@ fn candidates() -> Vec<String> {
     all
 }
 
-/// A kernel with this instruction.
+/// Returns a kernel with this instruction.
 fn kernel(number: usize, instruction: &str) -> String {
     let variable = [
         (".shared", "sv"),
@@ -274,7 +274,7 @@ fn kernel(number: usize, instruction: &str) -> String {
 }
 
 #[test]
-fn what_is_accepted_runs() {
+fn accepted_instructions_run() {
     let judge = |text: &str| referee::judged(text, &LIMITS);
     let candidates = candidates();
     let head = format!(
@@ -316,10 +316,10 @@ fn what_is_accepted_runs() {
                     continue;
                 }
                 (Some(why), None) => {
-                    wrong.push(format!("{instruction} is not run: {why}"));
+                    wrong.push(format!("{instruction} does not run: {why}"));
                     continue;
                 }
-                (None, Some(_)) => wrong.push(format!("{instruction} is run, and on the list")),
+                (None, Some(_)) => wrong.push(format!("{instruction} runs, but is on the list")),
             }
             for threads in [32, 20] {
                 let execution = Launch {
@@ -345,7 +345,9 @@ fn what_is_accepted_runs() {
     }
     for (line, listed) in NOT_RUN.iter().enumerate() {
         if !used.contains(&line) {
-            wrong.push(format!("nothing is like {listed:?}, which is on the list"));
+            wrong.push(format!(
+                "no accepted instruction matches {listed:?} on the list"
+            ));
         }
     }
     let count = wrong.len();

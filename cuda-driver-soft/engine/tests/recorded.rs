@@ -1,7 +1,7 @@
-//! The scalar semantics against fingerprints of what a GPU computed: every form of the example `referee` that should
-//! agree, over a sample of its operands. `referee --record` wrote the file.
+//! Tests of the scalar semantics against fingerprints of a GPU's results: every form of the example `referee` that
+//! should agree, over a sample of its operands. `referee --record` wrote the file.
 
-// The example uses all of it, this test only the forms and their operands.
+// The example uses the whole module, this test only the forms and their operands.
 #[allow(dead_code)]
 #[path = "../examples/referee/forms/mod.rs"]
 mod forms;
@@ -12,7 +12,7 @@ use forms::{Expect, Form, Kind, STRIDE};
 use std::collections::HashMap;
 
 #[test]
-fn results_are_those_of_the_gpu() {
+fn results_match_the_gpus() {
     let mut forms: HashMap<String, Form> = forms::all()
         .into_iter()
         .filter(|form| form.expect == Expect::Same)
@@ -26,7 +26,7 @@ fn results_are_those_of_the_gpu() {
         };
         let form = forms
             .remove(text)
-            .unwrap_or_else(|| panic!("recorded, but no form: {text}"));
+            .unwrap_or_else(|| panic!("recorded form does not exist: {text}"));
         let sample = operands.entry(form.kind).or_insert_with(|| {
             let all = forms::operands(form.kind);
             all.into_iter().step_by(STRIDE).collect()
@@ -40,7 +40,7 @@ fn results_are_those_of_the_gpu() {
     }
     assert!(
         wrong.is_empty(),
-        "{} forms compute something else than the GPU: {wrong:#?}",
+        "{} forms differ from the GPU's results: {wrong:#?}",
         wrong.len()
     );
     assert!(equal > 1_400, "only {equal} forms are recorded");

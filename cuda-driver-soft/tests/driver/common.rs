@@ -1,4 +1,4 @@
-//! What the driver's tests share.
+//! Shared parts of the driver's tests.
 
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use cuda_driver_sys::*;
 
-/// The driver under test: the software driver, or what `CUDA_DRIVER` names.
+/// Returns the driver under test: the software driver, or the one that `CUDA_DRIVER` names.
 pub(crate) fn library() -> &'static Library {
     static LIBRARY: OnceLock<&'static Library> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -17,12 +17,12 @@ pub(crate) fn library() -> &'static Library {
     })
 }
 
-/// Whether the driver under test is the software driver: what makes a real one crash is asked of it alone.
+/// Returns true if the driver under test is the software driver. Only it is given arguments that crash NVIDIA's.
 pub(crate) fn software() -> bool {
     library().is_software()
 }
 
-/// The driver under test, initialised.
+/// Returns the driver under test, initialised.
 pub(crate) fn cuda() -> &'static Library {
     static INITIALISED: OnceLock<&'static Library> = OnceLock::new();
     INITIALISED.get_or_init(|| {
@@ -37,14 +37,14 @@ pub(crate) fn check(code: CUresult) {
     expect(code, 0);
 }
 
-/// Fails the test at the caller's line unless the call answered this number.
+/// Fails the test at the caller's line unless the call returned this number.
 #[track_caller]
 pub(crate) fn expect(code: CUresult, number: u32) {
     same(code.0, number, "");
 }
 
-/// Fails the test at the caller's line unless the code is this number. With `COLLECT` set it only says so: to see in one run
-/// all that another driver answers differently.
+/// Fails the test at the caller's line unless the code is this number. With `COLLECT` set it only prints the
+/// difference, so that one run shows all differences of another driver.
 #[track_caller]
 pub(crate) fn same(code: u32, number: u32, what: &str) {
     if code != number && std::env::var_os("COLLECT").is_some() {
@@ -54,12 +54,12 @@ pub(crate) fn same(code: u32, number: u32, what: &str) {
     assert_eq!((code, CUresult(code)), (number, CUresult(number)), "{what}");
 }
 
-/// An argument's address for the pointer array of a launch.
+/// Returns an argument's address for the pointer array of a launch.
 pub(crate) fn ptr<T>(value: &mut T) -> *mut c_void {
     (&raw mut *value).cast()
 }
 
-/// The text of a PTX file of this repository's kernels: beside the test program, else in the source tree.
+/// Returns the text of a PTX file of this repository's kernels: next to the test program, else in the source tree.
 pub(crate) fn ptx(file: &str) -> CString {
     let beside = std::env::current_exe()
         .unwrap()
@@ -72,7 +72,7 @@ pub(crate) fn ptx(file: &str) -> CString {
     CString::new(text).unwrap()
 }
 
-/// A context of this test's own, current on this thread until it is dropped.
+/// A context, current on this thread until dropped.
 pub(crate) struct Context(pub(crate) CUcontext);
 
 impl Context {
@@ -111,7 +111,7 @@ impl Kernel {
         Kernel { module, function }
     }
 
-    /// Launches on a stream with these arguments.
+    /// Launches the kernel on a stream with these arguments.
     pub(crate) fn launch(
         &self,
         grid: u32,
@@ -137,8 +137,8 @@ impl Kernel {
     }
 }
 
-/// Runs `body`, the body of the test of this name, in a process of its own with these environment variables, and gives what
-/// it printed on standard error; `None` in that process itself.
+/// Runs `body`, the body of the test with this name, in a process of its own with these environment variables. Returns
+/// the standard error stream of that process in the parent, and `None` in the child.
 #[track_caller]
 pub(crate) fn in_child(
     test: &str,

@@ -1,4 +1,4 @@
-//! Contexts: the stack of each thread, usage counts, primary contexts. One test at a time uses the primary context.
+//! Tests of contexts: a thread's stack, usage counts, primary contexts.
 
 use crate::common::{check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
@@ -20,7 +20,7 @@ fn current() -> CUcontext {
     context
 }
 
-/// What a call that works in the current context answers.
+/// Returns the code of a call that needs the current context.
 fn work() -> CUresult {
     let mut address = 0;
     let code = unsafe { cuda().cuMemAlloc(&mut address, 16) };
@@ -44,7 +44,7 @@ fn the_stack_of_a_thread() {
         // Replaces the top.
         check(cuda.cuCtxSetCurrent(a));
         assert_eq!(current(), a);
-        // With NULL pops it: the one below becomes current.
+        // NULL pops it: the context below becomes current.
         check(cuda.cuCtxPushCurrent(b));
         check(cuda.cuCtxSetCurrent(null_mut()));
         assert_eq!(current(), a);
@@ -73,21 +73,21 @@ fn a_destroyed_context_that_stays_current() {
         assert_eq!(current(), context);
         expect(work(), 709);
         expect(cuda.cuCtxSynchronize(), 709);
-        // While it is current the answer is another than afterwards.
+        // While the context is current the code differs from the one afterwards.
         expect(cuda.cuCtxDestroy(context), 709);
         check(cuda.cuCtxPopCurrent(null_mut()));
         expect(work(), 201);
         if software() {
-            // A real driver looks at what was freed, and answers 201 or 709.
+            // NVIDIA's driver reads freed memory here, and returns 201 or 709.
             expect(cuda.cuCtxDestroy(context), 201);
-            // It can be made current again; taking it off the stack ends the process of a real driver.
+            // It can be made current again; popping it then kills the process on NVIDIA's driver.
             for make_current in [Library::cuCtxSetCurrent, Library::cuCtxPushCurrent] {
                 check(make_current(cuda, context));
                 assert_eq!(current(), context);
                 expect(work(), 709);
                 check(cuda.cuCtxPopCurrent(null_mut()));
             }
-            // Handles that never were contexts: a real driver crashes.
+            // Handles that never were contexts crash NVIDIA's driver.
             expect(cuda.cuCtxSetCurrent(0x10 as CUcontext), 201);
             expect(cuda.cuCtxPushCurrent(0x10 as CUcontext), 201);
             expect(cuda.cuCtxDestroy(0x10 as CUcontext), 201);
@@ -122,11 +122,11 @@ fn usage_counts() {
         expect(cuda.cuCtxAttach(null_mut(), 0), 1);
         check(cuda.cuCtxAttach(&mut handle, 0));
         assert_eq!(handle, context);
-        // Count 2: it stays.
+        // At count 2 it is not destroyed.
         check(cuda.cuCtxDetach(context));
         assert_eq!(current(), context);
         check(work());
-        // Only the current context.
+        // Only the current context can be detached.
         check(cuda.cuCtxPopCurrent(null_mut()));
         expect(cuda.cuCtxDetach(context), 201);
         let other = create();
@@ -143,13 +143,13 @@ fn usage_counts() {
                 check(cuda.cuCtxPopCurrent(null_mut()));
             });
         });
-        // Count 1: it is destroyed and popped.
+        // At count 1 it is destroyed and popped.
         check(cuda.cuCtxPushCurrent(context));
         check(cuda.cuCtxDetach(context));
         assert!(current().is_null());
         expect(work(), 201);
         expect(cuda.cuCtxDetach(context), 201);
-        // Destroy does not ask for the count.
+        // Destroy ignores the count.
         let context = create();
         check(cuda.cuCtxAttach(&mut handle, 0));
         check(cuda.cuCtxAttach(&mut handle, 0));
@@ -175,7 +175,7 @@ fn primary_contexts() {
         expect(cuda.cuDevicePrimaryCtxRetain(null_mut(), 0), 1);
         expect(cuda.cuDevicePrimaryCtxRetain(&mut first, 7), 101);
         check(cuda.cuDevicePrimaryCtxRetain(&mut first, 0));
-        assert!(current().is_null(), "retaining makes nothing current");
+        assert!(current().is_null(), "retain made the context current");
         check(cuda.cuCtxSetCurrent(first));
         check(work());
         expect(cuda.cuCtxDestroy(first), 201);
@@ -183,32 +183,32 @@ fn primary_contexts() {
         check(cuda.cuCtxAttach(&mut handle, 0));
         check(cuda.cuCtxDetach(first));
         check(work());
-        // Flags can be set while it is active, and take effect.
+        // Flags that are set while the context is active take effect.
         check(cuda.cuDevicePrimaryCtxSetFlags(0, CUctx_flags::CU_CTX_SCHED_YIELD.0));
         assert_eq!(state(), (2, 1));
         let mut flags = 0;
         check(cuda.cuCtxGetFlags(&mut flags));
-        // With CU_CTX_MAP_HOST, which every primary context has.
+        // CU_CTX_MAP_HOST is always set in a primary context.
         assert_eq!(flags, 2 | 8);
         expect(cuda.cuDevicePrimaryCtxSetFlags(0, 3), 1);
         check(cuda.cuDevicePrimaryCtxSetFlags(0, 0));
-        // Two holders.
+        // A second retain.
         let mut second = null_mut();
         check(cuda.cuDevicePrimaryCtxRetain(&mut second, 0));
         assert_eq!(first, second);
         check(cuda.cuDevicePrimaryCtxRelease(0));
         check(work());
-        // The last release ends it; it stays current.
+        // The last release deactivates the context, which stays current.
         check(cuda.cuDevicePrimaryCtxRelease(0));
         assert_eq!(state(), (0, 0));
         assert_eq!(current(), first);
         expect(work(), 709);
         expect(cuda.cuDevicePrimaryCtxRelease(0), 201);
-        // The same handle comes back to life.
+        // The next retain returns the same handle, which is valid again.
         check(cuda.cuDevicePrimaryCtxRetain(&mut second, 0));
         assert_eq!(first, second);
         check(work());
-        // After a reset: inactive, calls answer 709, one more release is due.
+        // After a reset the context is inactive, calls return 709, and one more release is due.
         check(cuda.cuDevicePrimaryCtxReset(0));
         assert_eq!(state(), (0, 0));
         expect(work(), 709);
@@ -219,7 +219,7 @@ fn primary_contexts() {
 }
 
 #[test]
-fn what_a_context_says_of_itself() {
+fn queries_of_a_context() {
     let cuda = cuda();
     let (mut version, mut flags, mut device, mut limit, mut id) = (0, 9, 9, 0, 0);
     let (mut least, mut greatest) = (9, 9);
@@ -276,15 +276,15 @@ fn what_a_context_says_of_itself() {
 }
 
 #[test]
-fn a_context_gives_its_memory_back() {
-    // Alone in its process: what was freed may be given to another thread at once.
-    in_child("context::a_context_gives_its_memory_back", &[], || {
+fn a_context_frees_its_memory() {
+    // Alone in its process: another thread could be given freed memory at once.
+    in_child("context::a_context_frees_its_memory", &[], || {
         let cuda = cuda();
         let context = create();
         let mut address = 0;
         unsafe {
             check(cuda.cuMemAlloc(&mut address, 1 << 20));
-            // Readable while another context of the device is current.
+            // The memory is readable while another context of the device is current.
             let other = create();
             let mut word = 1u32;
             check(cuda.cuMemcpyDtoH((&raw mut word).cast(), address, 4));

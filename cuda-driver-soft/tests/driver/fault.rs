@@ -1,10 +1,11 @@
-//! Faults: who sees them first, and what is left afterwards. Each in a process of its own, since faults stick to it.
+//! Tests of faults: the calls that report them, and the state afterwards. Each runs in a process of its own, because
+//! faults are sticky.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr};
 use cuda_driver_sys::*;
 use std::ptr::null_mut;
 
-/// Launches a kernel that fails, with all that is asked after it.
+/// Launches a kernel that faults, and checks later calls.
 fn fail_with(code: u32, launch: impl FnOnce()) {
     let cuda = cuda();
     let context = Context::new();
@@ -17,12 +18,12 @@ fn fail_with(code: u32, launch: impl FnOnce()) {
         check(cuda.cuDevicePrimaryCtxRetain(&mut primary, 0));
         launch();
         std::thread::sleep(std::time::Duration::from_millis(100));
-        // Nobody has asked yet: calls that do not wait know nothing of it.
+        // The fault has not been reported yet: calls that do not wait still succeed.
         let mut more = 0;
         check(cuda.cuMemAlloc(&mut more, 64));
-        // First seen by a query or a synchronisation.
+        // The first query or synchronisation reports it.
         expect(cuda.cuCtxSynchronize(), code);
-        // From then on every call that touches a context gives it.
+        // From now on every call that uses a context returns it.
         expect(cuda.cuCtxSynchronize(), code);
         expect(cuda.cuMemAlloc(&mut more, 64), code);
         expect(cuda.cuMemFree(address), code);
@@ -37,7 +38,7 @@ fn fail_with(code: u32, launch: impl FnOnce()) {
         let mut other = null_mut();
         expect(cuda.cuCtxCreate(&mut other, 0, 0), code);
         expect(cuda.cuDevicePrimaryCtxRetain(&mut other, 0), code);
-        // These still answer.
+        // These calls still work.
         check(cuda.cuInit(0));
         check(cuda.cuDeviceGetCount(&mut number));
         check(cuda.cuCtxGetCurrent(&mut other));
@@ -71,7 +72,7 @@ fn a_trap() {
         fail_with(719, || {
             let kernel = Kernel::load("faults", "fault_trap");
             let (mut value, mut to) = (0u32, 0u64);
-            // Whatever the value is, the kernel traps or writes to NULL; make it trap.
+            // The kernel traps or writes to NULL, depending on the value; this value makes it trap.
             unsafe { check(cuda().cuMemAlloc(&mut to, 256)) };
             for trap in [0u32, 1] {
                 value = value.max(trap);
@@ -100,9 +101,9 @@ fn a_misaligned_access() {
 }
 
 #[test]
-fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
+fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
     in_child(
-        "fault::work_behind_a_fault_is_dropped_and_callbacks_are_told",
+        "fault::work_behind_a_fault_is_dropped_and_callbacks_get_the_code",
         &[],
         || {
             use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -133,7 +134,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
                     0,
                 ));
                 expect(cuda.cuStreamSynchronize(null_mut()), 700);
-                // A callback behind a fault is told of it soon.
+                // A callback queued behind a fault soon receives the fault's code.
                 for _ in 0..6000 {
                     if status.load(SeqCst) != 0 {
                         break;
@@ -146,7 +147,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_are_told() {
     );
 }
 
-/// The kernel `k(p)` of this body.
+/// Returns the kernel `k(p)` with this body.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
         ".version 6.4\n.target sm_52\n.address_size 64\n\
@@ -159,9 +160,9 @@ fn kernel(body: &str) -> Kernel {
 }
 
 #[test]
-fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
+fn after_a_fault_no_kernel_writes_to_returned_memory() {
     in_child(
-        "fault::after_a_fault_no_kernel_writes_to_memory_that_was_given_back",
+        "fault::after_a_fault_no_kernel_writes_to_returned_memory",
         &[("CUDA_SOFT_THREADS", "4")],
         || {
             use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -173,7 +174,7 @@ fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
                 L: add.u32 %r3, %r3, 1;\nst.global.u32 [%rd2], %r3;\nbra L;",
             );
             let fails = kernel("trap;");
-            // Both sides access these at the same time.
+            // Host and device access these words at the same time.
             let words: Box<[AtomicU32]> = (0..64 * 1024).map(|_| AtomicU32::new(0)).collect();
             let seen = || -> Vec<u32> { words.iter().map(|w| w.load(Relaxed)).collect() };
             let mut streams = [null_mut(); 2];
@@ -184,7 +185,7 @@ fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
                 let mut p = words.as_ptr().cast_mut();
                 check(cuda().cuMemHostRegister(p.cast(), size_of_val(&*words), 0));
                 check(writes.launch(64, 1024, streams[0], &mut [ptr(&mut p)]));
-                // It has begun: somebody is inside it from now on.
+                // From now on a block of the kernel is running.
                 while words[0].load(Relaxed) == 0 {
                     std::thread::yield_now();
                 }
@@ -192,7 +193,10 @@ fn after_a_fault_no_kernel_writes_to_memory_that_was_given_back() {
                 expect(cuda().cuCtxSynchronize(), 719);
                 let before = seen();
                 std::thread::sleep(std::time::Duration::from_millis(50));
-                assert!(before == seen(), "a kernel goes on after it was given up");
+                assert!(
+                    before == seen(),
+                    "a kernel still runs after the fault was reported"
+                );
             }
         },
     );
@@ -223,7 +227,7 @@ fn a_launch_of_the_largest_grid() {
     });
 }
 
-/// Runs the test of this name in a process of its own, with this standard error.
+/// Runs the test with this name in a process of its own, with this standard error stream.
 fn child(test: &str, stderr: impl Into<std::process::Stdio>) -> std::process::Output {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
@@ -238,11 +242,11 @@ fn child(test: &str, stderr: impl Into<std::process::Stdio>) -> std::process::Ou
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_fault_sticks_though_standard_error_is_full() {
+fn a_fault_is_sticky_if_standard_error_is_full() {
     if std::env::var_os("FAULT_CHILD").is_none() {
         let full = std::fs::File::options().write(true).open("/dev/full");
         let output = child(
-            "fault::a_fault_sticks_though_standard_error_is_full",
+            "fault::a_fault_is_sticky_if_standard_error_is_full",
             full.unwrap(),
         );
         assert!(output.status.success(), "{output:?}");
@@ -261,13 +265,13 @@ fn a_fault_sticks_though_standard_error_is_full() {
         null_mut(),
         &mut [ptr(&mut data), ptr(&mut limit), ptr(&mut out), ptr(&mut n)],
     ));
-    // The line of the assertion and that of the log cannot be written.
+    // Neither the assertion's line nor the log's can be written.
     expect(unsafe { cuda().cuCtxSynchronize() }, 710);
 }
 
 #[test]
-fn what_a_kernel_printed_is_not_lost_with_the_process() {
-    const TEST: &str = "fault::what_a_kernel_printed_is_not_lost_with_the_process";
+fn kernel_output_is_not_lost_when_the_process_aborts() {
+    const TEST: &str = "fault::kernel_output_is_not_lost_when_the_process_aborts";
     if std::env::var_os("FAULT_CHILD").is_none() {
         let output = child(TEST, std::process::Stdio::piped());
         let text = String::from_utf8_lossy(&output.stdout);
@@ -282,26 +286,26 @@ fn what_a_kernel_printed_is_not_lost_with_the_process() {
     let mut p = 0u64;
     check(prints.launch(1, 1, null_mut(), &mut [ptr(&mut p)]));
     check(unsafe { cuda().cuCtxSynchronize() });
-    // A C program ends without the exit hooks of Rust's standard library; so does this.
+    // C programs end without the exit hooks of Rust's standard library; so does this one.
     std::process::abort();
 }
 
-/// Every thread says "Hi!".
+/// A kernel whose threads each print "Hi!".
 const PRINTS: &str = "{\n.param .b64 f;\n.param .b64 a;\n.param .b32 r;\n\
     mov.u64 %rd2, hi;\ncvta.global.u64 %rd2, %rd2;\nmov.u64 %rd3, 0;\n\
     st.param.b64 [f], %rd2;\nst.param.b64 [a], %rd3;\ncall (r), vprintf, (f, a);\n}\nret;";
 
 #[test]
-fn the_lock_of_standard_output_is_the_programs_own() {
+fn the_driver_does_not_take_the_lock_of_standard_output() {
     use std::time::{Duration, Instant};
-    const TEST: &str = "fault::the_lock_of_standard_output_is_the_programs_own";
+    const TEST: &str = "fault::the_driver_does_not_take_the_lock_of_standard_output";
     crate::common::in_child(TEST, &[], || {
         let _context = Context::new();
         let prints = kernel(PRINTS);
         let lock = std::io::stdout().lock();
         let mut p = 0u64;
         check(prints.launch(512, 32, null_mut(), &mut [ptr(&mut p)]));
-        // Whoever asks does no work: it is a thread of the driver's that has to run this kernel.
+        // The calling thread must not run the kernel: only the driver's own threads may.
         let began = Instant::now();
         while unsafe { cuda().cuStreamQuery(null_mut()) }.0 != 0 {
             assert!(began.elapsed() < Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! Graphs as no real driver is asked about them: handles of what is gone, many threads at once.
+//! Tests of graphs with calls that crash NVIDIA's driver (destroyed handles), and with many threads.
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -29,9 +29,9 @@ fn instantiate(graph: CUgraph) -> CUgraphExec {
 }
 
 #[test]
-fn what_is_destroyed_is_an_error() {
+fn destroyed_handles_are_errors() {
     if !software() {
-        return; // a real driver crashes
+        return; // NVIDIA's driver crashes
     }
     let (cuda, _context) = (cuda(), Context::new());
     let (g, other) = (graph(), graph());
@@ -47,13 +47,13 @@ fn what_is_destroyed_is_an_error() {
         expect(cuda.cuGraphNodeGetType(node, &mut kind), 1);
         expect(cuda.cuGraphGetNodes(g, null_mut(), &mut count), 1);
         expect(cuda.cuGraphAddEmptyNode(&mut new, g, null(), 0), 1);
-        // A graph is no node, a node no graph, and neither is an address.
+        // A graph handle is not a node handle, a node handle is not a graph handle, and neither is an address.
         expect(cuda.cuGraphNodeGetType(other.cast(), &mut kind), 1);
         expect(cuda.cuGraphDestroy(node.cast()), 1);
         expect(cuda.cuGraphDestroy((&raw mut new).cast()), 1);
         expect(cuda.cuGraphLaunch(other.cast(), null_mut()), 1);
         expect(cuda.cuUserObjectRelease(other.cast(), 1), 1);
-        // A graph inside of itself is a copy inside of it.
+        // Adding a graph to itself adds a copy of it.
         check(cuda.cuGraphAddChildGraphNode(&mut new, other, null(), 0, other));
         let exec = instantiate(other);
         check(cuda.cuGraphLaunch(exec, null_mut()));
@@ -64,9 +64,9 @@ fn what_is_destroyed_is_an_error() {
 }
 
 #[test]
-fn an_event_that_is_destroyed_stays_in_the_graph() {
+fn a_destroyed_event_stays_in_the_graph() {
     if !software() {
-        return; // a real driver crashes
+        return; // NVIDIA's driver crashes
     }
     let (cuda, _context) = (cuda(), Context::new());
     let (mut event, mut node) = (null_mut(), null_mut());
@@ -111,13 +111,13 @@ fn a_capture_ends_with_its_context() {
             expect(cuda.cuGraphGetNodes(graph, null_mut(), &mut count), 1);
             expect(cuda.cuStreamEndCapture(capturing, &mut graph), 709);
         }
-        // Nothing captures any more that could forbid this.
+        // The capture has ended, so it no longer forbids these calls.
         check(cuda.cuStreamIsCapturing(null_mut(), &mut status));
         check(cuda.cuCtxSynchronize());
     }
 }
 
-/// Adds one, slowly enough for another thread to see a number twice.
+/// Adds one, slowly enough that overlapping launches would lose an addition.
 unsafe extern "system" fn add_slowly(data: *mut c_void) {
     let counter = unsafe { &*data.cast::<AtomicU32>() };
     let seen = counter.load(Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! Launches that run: in all the ways there are, on streams, beside each other.
+//! Tests of valid launches: all ways of launching, on streams, and concurrently.
 
 use crate::common::{Context, Kernel, check, cuda, expect, ptr};
 use cuda_driver_sys::*;
 use std::ffi::CString;
 use std::ptr::null_mut;
 
-/// Writes the number of threads that ran into `p[0]`, one thread a block adding nothing: each block writes its own word.
+/// A kernel whose threads each write `value` to a word of `p`.
 fn writer() -> Kernel {
     let text = ".version 6.4\n.target sm_52\n.address_size 64\n\
         .visible .entry write(.param .u64 p, .param .u32 value)\n{\n\
@@ -23,7 +23,7 @@ impl Words {
         let mut address = 0;
         check(unsafe { cuda().cuMemAlloc(&mut address, count * 4) });
         check(unsafe { cuda().cuMemsetD32(address, 0, count) });
-        // It is only queued, and a stream that is not blocking does not wait for it.
+        // The fill is only queued, and non-blocking streams do not wait for it.
         check(unsafe { cuda().cuCtxSynchronize() });
         Words(address, count)
     }
@@ -47,13 +47,13 @@ fn the_functions_of_cuda_2() {
         check(cuda.cuParamSetv(f, 0, ptr(&mut words.0.clone()), 8));
         check(cuda.cuParamSeti(f, 8, 7));
         check(cuda.cuParamSetSize(f, 12));
-        // Without a block shape: a single thread.
+        // Without a block shape a block has one thread.
         check(cuda.cuLaunch(f));
         assert_eq!(words.read()[..2], [7, 0]);
         check(cuda.cuFuncSetBlockShape(f, 16, 1, 1));
         expect(cuda.cuFuncSetSharedSize(f, (48 << 10) + 1), 1);
         check(cuda.cuFuncSetSharedSize(f, 0));
-        // The size says how much of what was written is handed over.
+        // Only parameters within the set size are passed.
         check(cuda.cuParamSetSize(f, 8));
         check(cuda.cuLaunch(f));
         assert_eq!(words.read(), [0; 64]);
@@ -71,7 +71,7 @@ fn the_functions_of_cuda_2() {
         check(cuda.cuCtxSynchronize());
         assert_eq!(words.read(), [1f32.to_bits(); 64]);
         if crate::common::software() {
-            // A real driver writes in front of its buffer.
+            // NVIDIA's driver writes before its buffer.
             expect(cuda.cuParamSeti(f, -4, 1), 1);
         }
         expect(cuda.cuParamSetv(f, 0, null_mut(), 8), 1);
@@ -234,7 +234,7 @@ fn many_small_launches_in_order() {
 }
 
 #[test]
-fn work_is_done_though_nobody_waits() {
+fn work_is_done_without_a_waiting_call() {
     let (cuda, _context) = (cuda(), Context::new());
     let (kernel, words) = (writer(), Words::new(32));
     let mut event = null_mut();
@@ -244,7 +244,7 @@ fn work_is_done_though_nobody_waits() {
         check(kernel.launch(1, 32, null_mut(), &mut [ptr(&mut p), ptr(&mut value)]));
         check(cuda.cuEventRecord(event, null_mut()));
         let began = std::time::Instant::now();
-        // Only queries: the driver's own threads do the work.
+        // The test only queries: the driver's own threads run the kernel.
         loop {
             match cuda.cuEventQuery(event).0 {
                 0 => break,
@@ -253,7 +253,7 @@ fn work_is_done_though_nobody_waits() {
             }
             assert!(
                 began.elapsed() < std::time::Duration::from_secs(60),
-                "nobody works"
+                "the kernel has not run"
             );
         }
     }

@@ -1,5 +1,5 @@
-//! What keeps the host safe from a program that asks for too much, or for what is not its own. The limits themselves are
-//! in the contract tests.
+//! Tests of protection against programs that request too much, or memory that is not theirs. The limits themselves are
+//! tested in the contract tests.
 
 use crate::common::{Context, Kernel, check, cuda, expect, in_child, ptr, software};
 use cuda_driver_sys::*;
@@ -12,7 +12,7 @@ fn alloc(bytes: usize) -> CUdeviceptr {
     address
 }
 
-/// PTX with this text behind its head.
+/// Returns PTX with this text behind its head.
 fn module(text: &str) -> CString {
     CString::new(format!(
         ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
@@ -20,7 +20,8 @@ fn module(text: &str) -> CString {
     .unwrap()
 }
 
-/// A kernel that writes thread numbers to an array of `bytes` bytes in `space`, and what it reads there to `p[0]`.
+/// A kernel that writes thread numbers to an array of `bytes` bytes in `space`, and stores the values read back in
+/// `p[0]`.
 fn with_array(space: &str, bytes: u64) -> CString {
     module(&format!(
         ".visible .entry k(.param .u64 p)\n{{\n.reg .b64 %rd<5>; .reg .b32 %r<4>;\n.{space} .align 8 .b8 s[{bytes}];\n\
@@ -37,7 +38,7 @@ fn attribute(kernel: &Kernel, attribute: CUfunction_attribute) -> i32 {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn allocations_take_no_room_before_they_are_touched() {
+fn allocations_use_no_memory_before_the_first_access() {
     fn resident_mib() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
@@ -45,7 +46,7 @@ fn allocations_take_no_room_before_they_are_touched() {
         kib / 1024
     }
     in_child(
-        "limits::allocations_take_no_room_before_they_are_touched",
+        "limits::allocations_use_no_memory_before_the_first_access",
         &[],
         || {
             let (cuda, _context) = (cuda(), Context::new());
@@ -55,12 +56,12 @@ fn allocations_take_no_room_before_they_are_touched() {
             unsafe {
                 check(cuda.cuMemAllocManaged(&mut managed, 256 << 20, 1));
                 if software() {
-                    // A real driver locks the pages.
+                    // NVIDIA's driver locks the pages.
                     check(cuda.cuMemHostAlloc(&mut pinned, 256 << 20, 0));
                 }
                 let after = resident_mib();
                 assert!(after < before + 100, "{before} MiB, then {after} MiB");
-                // Touched, it is there, and zero around.
+                // A filled part is resident, and the rest is zero.
                 check(cuda.cuMemsetD8(device + (512 << 20), 7, 1 << 20));
                 let mut words = [9u8; 4];
                 let at = device + (513 << 20) - 2;
@@ -104,7 +105,8 @@ fn variables_of_modules_are_device_memory() {
     );
 }
 
-/// A kernel that calls `malloc(p[1])` until it gets NULL, at most a million times, and says in `p[0]` how often it did not.
+/// A kernel that calls `malloc(p[1])` until it returns NULL, at most a million times, and stores the number of
+/// successful calls in `p[0]`.
 fn grabber() -> Kernel {
     let text = module(
         ".extern .func (.param .b64 r) malloc(.param .b64 s);\n.visible .entry k(.param .u64 p)\n{\n\
@@ -116,7 +118,7 @@ fn grabber() -> Kernel {
     Kernel::from_ptx(&text, "k")
 }
 
-/// How many blocks of `bytes` bytes a kernel gets.
+/// Returns the number of blocks of `bytes` bytes that a kernel can allocate.
 fn grab(kernel: &Kernel, bytes: u64) -> u64 {
     let place = alloc(16);
     let mut words = [0, bytes];
@@ -133,10 +135,10 @@ fn launch_with_one_thread(kernel: &Kernel, mut p: u64) -> CUresult {
 }
 
 #[test]
-fn malloc_of_kernels_ends_with_the_heap() {
+fn kernels_cannot_allocate_more_than_the_heap() {
     let cuda = cuda();
     let mut limit = 0;
-    // What kernels allocate belongs to their context: a full heap stays full.
+    // Memory that kernels allocate belongs to their context: a full heap stays full.
     {
         let _context = Context::new();
         let kernel = grabber();
@@ -146,12 +148,12 @@ fn malloc_of_kernels_ends_with_the_heap() {
         assert!((1..=most).contains(&got), "{got} MiB of {most}");
         assert_eq!(grab(&kernel, 1 << 20), 0);
         if software() {
-            // A real device rounds this up to nothing, and gives it.
+            // A GPU rounds this size up to 0, and the allocation succeeds.
             assert_eq!(grab(&kernel, u64::MAX), 0);
         }
     }
     {
-        // Nothing has an address, too, and takes some room.
+        // An allocation of 0 bytes returns an address, too, and uses some memory.
         let _context = Context::new();
         let got = grab(&grabber(), 0);
         assert!((10_000..1_000_000).contains(&got), "{got}");
@@ -162,7 +164,7 @@ fn malloc_of_kernels_ends_with_the_heap() {
         check(unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 64 << 20) });
         let got = grab(&kernel, 1 << 20);
         assert!((32..=64).contains(&got), "{got} MiB of 64");
-        // It is in use now.
+        // The heap is in use now.
         expect(
             unsafe { cuda.cuCtxSetLimit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20) },
             1,
@@ -178,7 +180,7 @@ fn malloc_of_kernels_ends_with_the_heap() {
 fn local_memory_of_calls_is_that_of_the_deepest_chain() {
     let _context = Context::new();
     let out = alloc(4);
-    // `k` calls f0 to f3; f3 calls f0. Each has 150 kB: no chain has all of them.
+    // `k` calls f0 to f3; f3 calls f0. Each has 150 kB; no chain of calls includes all of them.
     let function = |i: u32, calls: &str| {
         format!(
             ".func (.param .b32 r) f{i}(.param .b32 n)\n{{\n.reg .b32 %r<3>; .reg .b64 %rd<4>;\n.local .align 8 .b8 s[150000];\n\
@@ -214,19 +216,15 @@ fn local_memory_of_calls_is_that_of_the_deepest_chain() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_can_be_registered() {
-    // Alone in its process: another thread may map something into the hole.
-    in_child(
-        "limits::what_can_be_registered",
-        &[],
-        what_can_be_registered_alone,
-    );
+fn registration() {
+    // Alone in its process: another thread may map memory into the hole.
+    in_child("limits::registration", &[], registration_alone);
 }
 
 #[cfg(target_os = "linux")]
-fn what_can_be_registered_alone() {
+fn registration_alone() {
     const PAGE: usize = 4096;
-    /// Pages of the program, with these access rights.
+    /// Maps pages with these access rights.
     fn pages(count: usize, rights: i32) -> *mut c_void {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let at = unsafe { libc::mmap(null_mut(), count * PAGE, rights, flags, -1, 0) };
@@ -261,7 +259,7 @@ fn what_can_be_registered_alone() {
     let constant = pages(16, libc::PROT_READ);
     register(constant, 16 * PAGE, 0, 1);
     register(constant, 16 * PAGE, READ_ONLY, 0);
-    // What is for reading is not written.
+    // Read-only memory must not be written.
     let (device, mut back) = (alloc(PAGE), [1u8; 16]);
     unsafe {
         check(cuda.cuMemHostRegister(constant, PAGE, READ_ONLY));
@@ -277,10 +275,10 @@ fn what_can_be_registered_alone() {
 }
 
 #[test]
-fn a_kernel_that_writes_to_memory_for_reading_is_a_fault() {
+fn a_kernel_that_writes_to_read_only_memory_faults() {
     static CONSTANT: [u32; 4096] = [7; 4096];
     in_child(
-        "limits::a_kernel_that_writes_to_memory_for_reading_is_a_fault",
+        "limits::a_kernel_that_writes_to_read_only_memory_faults",
         &[],
         || {
             let (cuda, context) = (cuda(), Context::new());
@@ -299,7 +297,7 @@ fn a_kernel_that_writes_to_memory_for_reading_is_a_fault() {
 }
 
 #[cfg(target_os = "linux")]
-/// A registration that the program forgot ends where its memory is given out again: a kernel finds nothing there.
+/// A registration that the program forgot ends when its memory is allocated again: a kernel cannot access it.
 #[test]
 fn a_forgotten_registration_ends_with_its_memory() {
     in_child(
@@ -315,7 +313,7 @@ fn a_forgotten_registration_ends_with_its_memory() {
                 ld.param.u64 %rd2,[q];\nld.global.u32 %r1,[%rd1];\nst.global.u32 [%rd2],%r1;\nret;\n}\n",
             );
             let kernel = Kernel::from_ptx(&reader, "k");
-            // The allocator asks the system for what is as large as this, and gives it back at once.
+            // An allocator gets blocks of this size from the system, and returns them at once.
             const BYTES: usize = 40 << 20;
             const AGAIN: usize = 33 << 20;
             let layout = std::alloc::Layout::from_size_align(BYTES, 1 << 16).unwrap();
@@ -340,10 +338,10 @@ fn a_forgotten_registration_ends_with_its_memory() {
                     std::mem::forget(context);
                     return;
                 }
-                // There was another place for it, which it now keeps.
+                // The new memory is elsewhere. It stays allocated, so the next attempt gets another place.
                 check(unsafe { cuda.cuMemHostUnregister(own.cast()) });
             }
-            panic!("the allocator never gave the same memory again: the test has shown nothing");
+            panic!("the allocator never reused the memory, so nothing was tested");
         },
     );
 }
@@ -351,7 +349,7 @@ fn a_forgotten_registration_ends_with_its_memory() {
 #[test]
 fn sizes_that_wrap_around() {
     if !software() {
-        // The H200's driver takes them, and fails when it has begun.
+        // The H200's driver accepts these sizes, and fails later.
         return;
     }
     let (cuda, _context) = (cuda(), Context::new());
@@ -432,12 +430,12 @@ fn a_kernel_prints_from_an_address_that_wraps() {
     );
 }
 
-/// A host function may wait for a thread that asks about the primary context while another gives it back. The H200's driver
-/// makes that thread wait for the host function.
+/// The end of the primary context does not block queries by other threads, for which a host function may be waiting.
+/// The H200's driver makes such a thread wait for the host function.
 #[test]
-fn the_end_of_the_primary_context_keeps_nobody_waiting() {
+fn the_end_of_the_primary_context_does_not_block_queries() {
     in_child(
-        "limits::the_end_of_the_primary_context_keeps_nobody_waiting",
+        "limits::the_end_of_the_primary_context_does_not_block_queries",
         &[],
         || {
             use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -1,4 +1,4 @@
-//! Linking with files of the host's compiler: objects and libraries that carry fat binaries.
+//! Tests of linking with the host compiler's files: objects and libraries that contain fat binaries.
 
 use crate::common::{Context, check, cuda, expect};
 use crate::module::fat_binary;
@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 
 const HEAD: &str = ".version 6.4\n.target sm_52\n.address_size 64\n";
 
-/// An ELF object of the host's with a fat binary of this PTX.
+/// Returns a host ELF object with a fat binary of this PTX.
 fn object(ptx: &str, sm: u32) -> Vec<u8> {
     let content = fat_binary(ptx.as_bytes(), sm, false);
     let names = b"\0.nv_fatbin\0.shstrtab\0";
@@ -50,7 +50,7 @@ fn library(objects: &[Vec<u8>]) -> Vec<u8> {
 
 type Kind = CUjitInputType;
 
-/// Links these inputs: the image, or the code of the call that failed.
+/// Links these inputs; returns the image, or the code of the failed call.
 fn link(inputs: &[(Kind, &CStr, Vec<u8>)]) -> Result<Vec<u8>, CUresult> {
     let cuda = cuda();
     let mut state = null_mut();
@@ -80,7 +80,7 @@ fn link(inputs: &[(Kind, &CStr, Vec<u8>)]) -> Result<Vec<u8>, CUresult> {
     linked
 }
 
-/// Runs the kernel `k(p)` of an image on zeroed words, and gives them.
+/// Runs the kernel `k(p)` of an image on zeroed words, and returns the words.
 fn run(image: &[u8], words: usize, (grid, block): (u32, u32)) -> Vec<u32> {
     let cuda = cuda();
     let (mut module, mut function, mut memory) = (null_mut(), null_mut(), 0);
@@ -111,7 +111,7 @@ fn run(image: &[u8], words: usize, (grid, block): (u32, u32)) -> Vec<u32> {
     out
 }
 
-/// `.func (r) name(a)`: the argument plus `n`.
+/// `.func (r) name(a)`: returns the argument plus `n`.
 fn adds(name: &str, n: u32) -> String {
     format!(
         "{HEAD}.visible .func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<3>;\nld.param.b32 %r1,[a];\n\
@@ -119,7 +119,7 @@ fn adds(name: &str, n: u32) -> String {
     )
 }
 
-/// A kernel that stores what `name` gives for 5.
+/// A kernel that stores the result of `name` for 5.
 fn caller(name: &str) -> Vec<u8> {
     format!(
         "{HEAD}.extern .func (.param .b32 r) {name}(.param .b32 a);\n.visible .entry k(.param .u64 p)\n{{\n\
@@ -145,7 +145,7 @@ fn objects_and_libraries_are_linked() {
         let image = link(&[ptx.clone(), second]).unwrap();
         assert_eq!(run(&image, 1, (1, 1)), [7]);
     }
-    // Of a library only what is asked for is taken: what is defined already is no second definition.
+    // Only undefined functions are taken from a library, so a defined one is not a second definition.
     let defined = (
         Kind::CU_JIT_INPUT_PTX,
         c"two.ptx",
@@ -159,7 +159,7 @@ fn objects_and_libraries_are_linked() {
     assert_eq!(run(&image.unwrap(), 1, (1, 1)), [25]);
     expect(link(&[defined, as_object(&two)]).unwrap_err(), 300);
     expect(link(&[ptx.clone(), as_library(&[one])]).unwrap_err(), 300);
-    // An object of code for other devices alone has nothing to link.
+    // An object with code only for other devices has nothing to link.
     expect(link(&[as_object(&newer)]).unwrap_err(), 209);
     let text = (
         Kind::CU_JIT_INPUT_OBJECT,
@@ -170,9 +170,9 @@ fn objects_and_libraries_are_linked() {
 }
 
 #[test]
-fn the_device_runtime_lets_blocks_wait_for_one_another() {
+fn the_device_runtime_has_barriers_of_a_grid() {
     let _context = Context::new();
-    // Each block counts itself in; behind the barrier of the grid all are counted.
+    // Each block adds to a counter; after the barrier of the grid all blocks have done so.
     let kernel = format!(
         "{HEAD}.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n\
         .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);\n\
@@ -195,7 +195,7 @@ fn the_device_runtime_lets_blocks_wait_for_one_another() {
         c"main.ptx",
         kernel.as_bytes().to_vec(),
     );
-    // The library's own code is for other devices, as that of the toolkit is.
+    // The library's own code is for other devices, like that in the toolkit's library.
     let code = vec![object(&adds("unused", 1), 121)];
     let runtime = (
         Kind::CU_JIT_INPUT_LIBRARY,

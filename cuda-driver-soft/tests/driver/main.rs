@@ -1,7 +1,7 @@
-//! The driver, called as a C program calls it: through its symbols, right and wrong. What it must answer is what a real
-//! driver was seen to answer.
+//! Tests of the driver, called as a C program calls it: through its symbols, with valid and invalid arguments. The
+//! expected results are those observed on NVIDIA's driver.
 
-// Calls of a C API with arguments of these tests' own, or wrong on purpose where the software driver finds that out.
+// Calls of a C API with pointers to these tests' own variables, or with invalid ones that the software driver detects.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 mod common;

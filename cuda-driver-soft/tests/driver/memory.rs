@@ -1,4 +1,4 @@
-//! Memory: allocation, copies, fills, page-locked memory, and what is refused.
+//! Tests of memory: allocation, copies, fills, page-locked memory, and refused calls.
 
 use crate::common::{Context, check, cuda, expect, in_child, software};
 use cuda_driver_sys::*;
@@ -13,7 +13,7 @@ fn alloc(bytes: usize) -> CUdeviceptr {
 
 #[test]
 fn allocation() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     in_child("memory::allocation", &[], || {
         let (cuda, _context) = (cuda(), Context::new());
         let mut address = 0;
@@ -21,7 +21,7 @@ fn allocation() {
             expect(cuda.cuMemAlloc(&mut address, 0), 1);
             expect(cuda.cuMemAlloc(null_mut(), 4), 1);
             expect(cuda.cuMemAlloc(&mut address, 1 << 60), 2);
-            // Not sticky.
+            // The error is not sticky.
             let one = alloc(1);
             let two = alloc(1);
             assert!(one.abs_diff(two) >= 512 && one.is_multiple_of(512));
@@ -58,7 +58,7 @@ fn allocation() {
 
 #[test]
 fn copies_and_their_limits() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     in_child("memory::copies_and_their_limits", &[], || {
         let (cuda, _context) = (cuda(), Context::new());
         let (a, b) = (alloc(64), alloc(64));
@@ -72,18 +72,18 @@ fn copies_and_their_limits() {
             check(cuda.cuMemcpyDtoD(b + 32, a, 32));
             check(cuda.cuMemcpyDtoH(to, b, 64));
             assert!(back[..32] == bytes[32..] && back[32..] == bytes[..32]);
-            // Checked against the allocation.
+            // The size is checked against the allocation.
             expect(cuda.cuMemcpyHtoD(a, from, 65), 1);
             expect(cuda.cuMemcpyHtoD(a + 63, from, 2), 1);
             expect(cuda.cuMemcpyDtoH(to, a + 60, 5), 1);
             expect(cuda.cuMemcpyDtoD(b, a, 65), 1);
             expect(cuda.cuMemcpyHtoD(0, from, 4), 1);
-            // A host address is no device memory; NULL is no host memory.
+            // A host address is not device memory; NULL is not host memory.
             expect(cuda.cuMemcpyHtoD(to as u64, from, 4), 1);
             expect(cuda.cuMemcpyHtoD(a, null(), 4), 1);
             expect(cuda.cuMemcpyDtoH(null_mut(), a, 4), 1);
             check(cuda.cuMemcpyHtoD(a, null(), 0));
-            // cuMemcpy finds out what the addresses are.
+            // cuMemcpy finds out the kind of each address.
             check(cuda.cuMemcpy(to as u64, from as u64, 64));
             assert_eq!(back, bytes);
             check(cuda.cuMemcpy(a, from as u64, 64));
@@ -93,7 +93,7 @@ fn copies_and_their_limits() {
             assert_eq!(back, bytes);
             check(cuda.cuMemFree(a));
             if software() {
-                // Freed memory is no host memory either; a real driver crashes.
+                // Freed memory does not count as host memory; NVIDIA's driver crashes.
                 expect(cuda.cuMemcpy(a, b, 4), 1);
             }
             expect(cuda.cuMemcpyDtoD(b, a, 4), 1);
@@ -126,7 +126,7 @@ fn fills() {
         expect(cuda.cuMemsetD32(a + 2, 1, 1), 1);
         expect(cuda.cuMemsetD16(a + 1, 1, 1), 1);
         if software() {
-            // A real driver lets the number of bytes wrap around, and the device faults.
+            // NVIDIA's driver lets the number of bytes wrap around, and the device faults.
             expect(cuda.cuMemsetD32(a, 1, usize::MAX / 2), 1);
         }
         check(cuda.cuMemsetD8(a, 0, 64));
@@ -146,7 +146,7 @@ fn fills() {
 
 #[test]
 fn page_locked_memory() {
-    // Alone in its process: what was freed may be given to another thread at once.
+    // Alone in its process: another thread could be given freed memory at once.
     in_child("memory::page_locked_memory", &[], || {
         let (cuda, context) = (cuda(), Context::new());
         let mut pinned = null_mut();
@@ -175,7 +175,7 @@ fn page_locked_memory() {
             expect(cuda.cuMemFree(pinned as u64), 1);
             check(cuda.cuMemFreeHost(pinned));
             expect(cuda.cuMemFreeHost(pinned), 1);
-            // Memory of the program.
+            // Memory that the program allocated.
             let mut own = vec![0u8; 8192];
             let at: *mut c_void = own.as_mut_ptr().cast();
             check(cuda.cuMemHostRegister(at, 8192, 0));
@@ -188,7 +188,7 @@ fn page_locked_memory() {
             check(cuda.cuMemcpyAsync(address, device, 8192, null_mut()));
             check(cuda.cuCtxSynchronize());
             assert!(own.iter().all(|&b| b == 7));
-            // The device fills the host's memory, as far as it was registered.
+            // The device can fill registered host memory, up to its end.
             check(cuda.cuMemsetD8(address, 9, 8192));
             check(cuda.cuMemsetD32(address + 4, 0x0102_0304, 1));
             check(cuda.cuCtxSynchronize());
@@ -257,7 +257,7 @@ fn pointer_attributes() {
             ),
             1,
         );
-        // Plain memory of the host.
+        // Plain host memory.
         let address = (&raw const size) as u64;
         expect(
             ask(
@@ -267,7 +267,7 @@ fn pointer_attributes() {
             ),
             1,
         );
-        // Many at once: what has no value is 0 and no error.
+        // Several attributes at once: one without a value is set to 0, without an error.
         let mut names = [
             CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
             CUpointer_attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -281,7 +281,7 @@ fn pointer_attributes() {
         check(cuda.cuMemAllocManaged(&mut address, 64, 1));
         check(cuda.cuPointerGetAttributes(2, names.as_mut_ptr(), data.as_mut_ptr(), address));
         assert_eq!((kind, managed), (CUmemorytype::CU_MEMORYTYPE_DEVICE.0, 1));
-        // Managed memory is the host's as well.
+        // The host can access managed memory, too.
         check(cuda.cuMemsetD8(address, 3, 64));
         check(cuda.cuCtxSynchronize());
         assert_eq!(*(address as *const u8).add(63), 3);
@@ -321,7 +321,7 @@ fn without_a_current_context() {
             cuda.cuMemHostGetDevicePointer(&mut address, pointer, 0),
             201,
         );
-        // These need none.
+        // These calls need no context.
         let mut kind = 0u32;
         check(cuda.cuPointerGetAttribute(
             (&raw mut kind).cast(),

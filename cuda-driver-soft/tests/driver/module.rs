@@ -1,4 +1,4 @@
-//! Modules: images that load, images that do not and why, compiler options and logs, functions and variables.
+//! Tests of modules: valid and invalid images, compiler options and logs, functions and variables.
 
 use crate::common::{Context, Kernel, check, cuda, expect, ptx, same, software};
 use cuda_driver_sys::*;
@@ -20,7 +20,7 @@ fn load(image: &[u8]) -> u32 {
     code.0
 }
 
-/// Loads with options, each with a value; gives the code and the values afterwards.
+/// Loads with options, each with a value; returns the code and the values afterwards.
 fn load_ex(image: &CStr, options: &mut [(CUjit_option, usize)]) -> (u32, Vec<usize>) {
     let (cuda, mut module) = (cuda(), null_mut());
     let mut names: Vec<CUjit_option> = options.iter().map(|o| o.0).collect();
@@ -67,12 +67,13 @@ fn images_and_their_codes() {
     ] {
         same(load(image.as_bytes()), code, &image);
     }
-    // An ELF header of 64 bits, of no machine and of CUDA's.
+    // A 64-bit ELF header, first without a machine, then with CUDA's.
     let mut elf = [0u8; 64];
     elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     assert_eq!(load(&elf), 200);
     if software() {
-        // Machine code, which does not run here. A real driver looks for the architecture, and finds none in this.
+        // Machine code, which does not run here. NVIDIA's driver looks for the architecture, and finds none in this
+        // image.
         elf[18] = 190;
         assert_eq!(load(&elf), 209);
     }
@@ -95,7 +96,7 @@ fn images_and_their_codes() {
     }
 }
 
-/// A fat binary with one entry of PTX text, as a compiler writes it.
+/// Returns a fat binary with one entry of PTX text, as a compiler writes it.
 pub(crate) fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
     const HEADER: usize = 80;
     let padded = ptx.len().next_multiple_of(8);
@@ -103,7 +104,7 @@ pub(crate) fn fat_binary(ptx: &[u8], sm: u32, wrapper: bool) -> Vec<u8> {
     entry[..2].copy_from_slice(&1u16.to_le_bytes());
     entry[4..8].copy_from_slice(&(HEADER as u32).to_le_bytes());
     entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
-    // Where the compiler's options are, of which there are none.
+    // The offset of the compiler's options, of which there are none.
     entry[20..24].copy_from_slice(&64u32.to_le_bytes());
     entry[28..32].copy_from_slice(&sm.to_le_bytes());
     entry[40..48].copy_from_slice(&0x11u64.to_le_bytes());
@@ -126,7 +127,7 @@ fn fat_binaries() {
     let _context = Context::new();
     let ptx = format!("{HEAD}.visible .entry k() {{ ret; }}\n");
     assert_eq!(load(&fat_binary(ptx.as_bytes(), 52, false)), 0);
-    // What a compiler puts around a fat binary is for libraries, not for modules.
+    // The wrapper that a compiler puts around a fat binary is accepted for libraries, not for modules.
     let wrapper = fat_binary(ptx.as_bytes(), 52, true);
     assert_eq!(load(&wrapper), 200);
     let (mut library, mut kernel, none) = (null_mut(), null_mut(), null_mut());
@@ -145,11 +146,11 @@ fn fat_binaries() {
         check(cuda().cuLibraryGetKernel(&mut kernel, library, c"k".as_ptr()));
         check(cuda().cuLibraryUnload(library));
     }
-    // Longer than any memory: refused, not read.
+    // An entry longer than any memory is refused, not read.
     let mut endless = fat_binary(ptx.as_bytes(), 52, false);
     endless[8..16].copy_from_slice(&(1u64 << 40).to_le_bytes());
     assert_eq!(load(&endless), 209);
-    // For a newer device only.
+    // Code only for a newer device.
     assert_eq!(load(&fat_binary(ptx.as_bytes(), 100, false)), 209);
 }
 
@@ -181,9 +182,9 @@ fn logs() {
             .ends_with("ptxas fatal   : Ptx assembly aborted due to errors"),
         "{log}"
     );
-    // The size option gets the length, without the NUL.
+    // The size option is set to the length without the NUL byte.
     assert_eq!(values[1], log.len());
-    // A small buffer is cut and terminated.
+    // A log that does not fit is truncated and NUL-terminated.
     let whole = log.to_owned();
     buffer.fill(1);
     let (_, values) = load_ex(&bad, &mut [error_log, size(10)]);
@@ -191,9 +192,9 @@ fn logs() {
         (&buffer[..9], buffer[9], buffer[10]),
         (&whole.as_bytes()[..9], 0, 1)
     );
-    // Which then says the whole size.
+    // The size option is then set to the buffer's size.
     assert_eq!(values[1], 10);
-    // What is no PTX.
+    // Text that is not PTX.
     let (code, _) = load_ex(c"hello", &mut [error_log, size(4096)]);
     let log = CStr::from_bytes_until_nul(&buffer)
         .unwrap()
@@ -213,7 +214,7 @@ fn logs() {
 }
 
 #[test]
-fn compiler_options_alone_with_value_0() {
+fn single_compiler_options_with_value_0() {
     let _context = Context::new();
     let good = text(&format!("{HEAD}.visible .entry k() {{ ret; }}\n"));
     for option in 0..40 {
@@ -221,7 +222,7 @@ fn compiler_options_alone_with_value_0() {
             continue;
         }
         let code = match option {
-            // Option 1 kills the process of a real driver: it is not asked.
+            // Option 1 kills the process on NVIDIA's driver, so that driver is not tested with it.
             0 | 1 | 3..=6 | 17..=19 | 25 | 27 | 35.. => 1,
             9 => 200,
             15 => 218,
@@ -242,10 +243,10 @@ fn compiler_options_alone_with_value_0() {
         load_ex(&good, &mut [(CUjit_option::CU_JIT_OPTIMIZATION_LEVEL, 5)]).0,
         0
     );
-    // The time is written into the value itself, in milliseconds.
+    // The time in milliseconds is written into the value itself.
     let (_, values) = load_ex(&good, &mut [(CUjit_option::CU_JIT_WALL_TIME, 0)]);
     let ms = f32::from_bits(values[0] as u32);
-    // 0 for what a real driver has in its cache.
+    // The time is 0 if NVIDIA's driver has the result in its cache.
     assert!((0.0..10_000.0).contains(&ms), "{ms}");
     assert!(ms > 0.0 || !software());
 }
@@ -304,10 +305,10 @@ fn functions_and_variables() {
             500,
         );
         if software() {
-            // A real driver frees the variable, and the module goes on using it.
+            // NVIDIA's driver frees the variable, and the module continues to use it.
             expect(cuda.cuMemFree(address), 1);
         }
-        // What is known of a function.
+        // Attributes of a function.
         let ask = |attribute, function| {
             let mut value = -1;
             check(cuda.cuFuncGetAttribute(&mut value, attribute, function));
@@ -368,7 +369,7 @@ fn functions_and_variables() {
         let mut mode = CUmoduleLoadingMode(0);
         check(cuda.cuModuleGetLoadingMode(&mut mode));
         assert_eq!(mode, CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING);
-        // Module and function handles are checked after the module is gone.
+        // Module and function handles are checked after the module is unloaded.
         check(cuda.cuModuleUnload(module));
         expect(cuda.cuModuleUnload(module), 400);
         expect(cuda.cuFuncGetAttribute(&mut 0, shared, function), 400);
@@ -377,7 +378,7 @@ fn functions_and_variables() {
 }
 
 #[test]
-fn launches_that_are_refused() {
+fn refused_launches() {
     let (cuda, context) = (cuda(), Context::new());
     let ptx = text(&format!(
         "{HEAD}.visible .entry k(.param .u64 p) {{ ret; }}\n.visible .entry small() .maxntid 64 {{ ret; }}\n"
@@ -447,7 +448,7 @@ fn launches_that_are_refused() {
 }
 
 #[test]
-fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
+fn a_library_is_compiled_when_a_kernel_is_requested() {
     let (cuda, context) = (cuda(), Context::new());
     let load = |image: &CStr| {
         let mut library = null_mut();
@@ -484,7 +485,7 @@ fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
         );
         let library = load(&ptx("vector_add"));
         check(cuda.cuCtxPopCurrent(null_mut()));
-        // Without a context: the kernel and its attributes, but not a function.
+        // Without a context: the kernel and its attributes can be queried, but there is no function.
         check(cuda.cuLibraryGetKernel(&mut kernel, library, c"vector_add".as_ptr()));
         check(cuda.cuLibraryGetKernel(&mut again, library, c"vector_add".as_ptr()));
         assert_eq!(kernel, again);
@@ -511,7 +512,7 @@ fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
         assert_eq!(of, module);
         check(cuda.cuKernelGetName(&mut name, kernel));
         assert_eq!(CStr::from_ptr(name), c"vector_add");
-        // A kernel is a function for launches, and not for questions.
+        // A kernel handle is accepted for launches, but not for queries.
         expect(
             cuda.cuFuncGetAttribute(
                 &mut value,
@@ -520,9 +521,9 @@ fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
             ),
             400,
         );
-        // The library's module is not to be unloaded.
+        // The library's module cannot be unloaded.
         expect(cuda.cuModuleUnload(module), 800);
-        // What is set in a kernel is set in what it is in contexts, but not the other way round.
+        // An attribute set in a kernel applies to its functions in all contexts, but not the reverse.
         let shared = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         check(cuda.cuKernelSetAttribute(shared, 60_000, kernel, 0));
         check(cuda.cuFuncGetAttribute(&mut value, shared, function));
@@ -542,7 +543,7 @@ fn a_library_is_looked_at_when_a_kernel_is_asked_for() {
         check(cuda.cuCtxDestroy(other));
         check(cuda.cuLibraryUnload(library));
         if software() {
-            // A real driver crashes.
+            // NVIDIA's driver crashes.
             expect(cuda.cuLibraryUnload(library), 400);
             expect(cuda.cuKernelGetFunction(&mut function, kernel), 400);
         }
@@ -625,7 +626,7 @@ fn the_linker() {
         expect(linker.add(c"c.ptx", &with_head("")), 1);
         let file = std::env::temp_dir().join(format!("soft-cuda-linked-{}", std::process::id()));
         std::fs::write(&file, std::slice::from_raw_parts(image.cast::<u8>(), size)).unwrap();
-        // The image runs, from memory and from a file.
+        // The image runs, loaded from memory and from a file.
         for from_file in [false, true] {
             let (mut module, mut function) = (null_mut(), null_mut());
             if from_file {
@@ -645,10 +646,10 @@ fn the_linker() {
         }
         std::fs::remove_file(file).unwrap();
         if software() {
-            // A real driver crashes.
+            // NVIDIA's driver crashes.
             expect(cuda.cuLinkDestroy(linker.0), 400);
         }
-        // Nothing added.
+        // No inputs.
         let linker = Linker::new();
         let (code, image, _) = linker.complete();
         assert_eq!(code, 0);
@@ -656,7 +657,7 @@ fn the_linker() {
         check(cuda.cuModuleLoadData(&mut module, image));
         check(cuda.cuModuleGetFunctionCount(&mut count, module));
         assert_eq!(count, 0);
-        // For another architecture.
+        // Another architecture.
         let mut state = null_mut();
         let (mut target, mut sm_80) = (CUjit_option::CU_JIT_TARGET, 80 as *mut c_void);
         check(cuda.cuLinkCreate(1, &mut target, &mut sm_80, &mut state));
@@ -665,7 +666,7 @@ fn the_linker() {
         let (code, image, _) = linker.complete();
         assert_eq!(code, 0);
         expect(cuda.cuModuleLoadData(&mut module, image), 209);
-        // What is missing is named.
+        // The log names undefined functions.
         let mut log = [0u8; 512];
         let mut names = [
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
@@ -683,7 +684,7 @@ fn the_linker() {
             "error   : Undefined reference to 'square' in 'a.ptx'"
         );
         assert_eq!(values[1] as usize, log.len());
-        // The same function twice.
+        // A duplicate function.
         let linker = Linker::new();
         check(linker.add(c"a.ptx", &with_head(CALLEE)));
         expect(linker.add(c"b.ptx", &with_head(CALLEE)), 300);
@@ -691,7 +692,7 @@ fn the_linker() {
         let linker = Linker::new();
         expect(linker.add(c"a.ptx", "junk"), 200);
         expect(linker.add(c"a.ptx", &with_head("nonsense")), 218);
-        // What was refused is not there, and does no harm.
+        // A refused input does not become part of the image.
         check(linker.add(c"b.ptx", &with_head(CALLEE)));
         assert_eq!(linker.complete().0, 0);
         expect(cuda.cuLinkDestroy(null_mut()), 400);

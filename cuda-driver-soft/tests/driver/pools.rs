@@ -1,4 +1,4 @@
-//! Memory that a stream is to free: who still finds it, and what becomes of work that comes too late.
+//! Tests of memory that is freed in stream order: calls no longer accept it, and work that runs too late faults.
 
 use crate::common::{Context, check, cuda, expect, in_child};
 use crate::stream::{Door, NON_BLOCKING, hold, stream};
@@ -6,7 +6,7 @@ use cuda_driver_sys::*;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// An address in the order of a stream.
+/// Allocates memory in stream order.
 fn alloc(bytes: usize, stream: CUstream) -> CUdeviceptr {
     let mut address = 0;
     check(unsafe { cuda().cuMemAllocAsync(&mut address, bytes, stream) });
@@ -26,7 +26,7 @@ fn pinned(bytes: usize) -> *mut c_void {
 }
 
 #[test]
-fn what_a_stream_is_to_free_is_gone_for_calls() {
+fn memory_queued_for_freeing_is_invalid_for_calls() {
     let (cuda, _context) = (cuda(), Context::new());
     let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
     let host = pinned(64);
@@ -54,7 +54,7 @@ fn what_a_stream_is_to_free_is_gone_for_calls() {
             }
             expect(cuda.cuMemFree(address), 1);
         }
-        // Managed memory is freed in no stream's order, and stays.
+        // Managed memory cannot be freed in stream order, and stays allocated.
         let shared = managed(8192);
         expect(cuda.cuMemFreeAsync(shared, busy), 801);
         check(cuda.cuMemAdvise(shared, 8192, CUmem_advise(1), 0));
@@ -68,16 +68,16 @@ fn what_a_stream_is_to_free_is_gone_for_calls() {
 }
 
 #[test]
-fn a_pool_gives_back_when_somebody_synchronises() {
-    // Alone in its process: anybody who synchronises makes all pools give back.
+fn a_pool_releases_memory_at_a_synchronisation() {
+    // Alone in its process: a synchronisation by any thread makes all pools release memory.
     in_child(
-        "pools::a_pool_gives_back_when_somebody_synchronises",
+        "pools::a_pool_releases_memory_at_a_synchronisation",
         &[],
-        a_pool_gives_back_alone,
+        a_pool_releases_memory_alone,
     );
 }
 
-fn a_pool_gives_back_alone() {
+fn a_pool_releases_memory_alone() {
     let (cuda, _context) = (cuda(), Context::new());
     let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
     let mut pool = null_mut();
@@ -96,13 +96,13 @@ fn a_pool_gives_back_alone() {
         check(cuda.cuMemPoolCreate(&mut pool, &props));
         let mut address = 0;
         check(cuda.cuMemAllocFromPoolAsync(&mut address, 1000, pool, busy));
-        // Reserved; used, now and at most.
+        // Bytes reserved, bytes used, and the high-water mark of bytes used.
         let numbers = || [5, 7, 8].map(|attribute| of(pool, attribute));
         assert_eq!(numbers(), [32 << 20, 1000, 1000]);
         hold(busy, &door);
         check(cuda.cuMemFreeAsync(address, busy));
         assert_eq!(numbers(), [32 << 20, 0, 1000]);
-        // It is not free yet.
+        // The memory is not free yet.
         check(cuda.cuStreamSynchronize(other));
         check(cuda.cuMemPoolTrimTo(pool, 0));
         assert_eq!(numbers(), [32 << 20, 0, 1000]);
@@ -113,13 +113,13 @@ fn a_pool_gives_back_alone() {
         assert_eq!(numbers(), [32 << 20, 0, 1000]);
         check(cuda.cuStreamSynchronize(other));
         assert_eq!(numbers(), [0, 0, 1000]);
-        // What did not fit was never used.
+        // A failed allocation does not count as used.
         expect(
             cuda.cuMemAllocFromPoolAsync(&mut address, 1 << 50, pool, busy),
             2,
         );
         assert_eq!(numbers(), [0, 0, 1000]);
-        // A free that waits gives back at once.
+        // A free that waits releases memory at once.
         check(cuda.cuMemAllocFromPoolAsync(&mut address, 8, pool, busy));
         check(cuda.cuMemFree(address));
         assert_eq!(of(pool, 5), 0);
@@ -129,8 +129,8 @@ fn a_pool_gives_back_alone() {
     }
 }
 
-/// Runs `work` on memory of 1 MiB that is there when it is asked for, and gone when its turn comes. In a process of its own.
-fn too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
+/// Runs `work` in a process of its own on memory of 1 MiB that is freed after the work is queued and before it runs.
+fn run_too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
     let log = in_child(&format!("pools::{test}"), &[("CUDA_SOFT_LOG", "1")], || {
         let (cuda, _context) = (cuda(), Context::new());
         let (door, late, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
@@ -152,24 +152,24 @@ fn too_late(test: &str, work: impl FnOnce(CUdeviceptr, *mut c_void, CUstream)) {
 }
 
 #[test]
-fn a_copy_that_comes_too_late() {
-    too_late("a_copy_that_comes_too_late", |address, host, stream| {
+fn a_copy_that_runs_too_late() {
+    run_too_late("a_copy_that_runs_too_late", |address, host, stream| {
         check(unsafe { cuda().cuMemcpyHtoDAsync(address, host, 1 << 20, stream) });
     });
 }
 
 #[test]
-fn a_copy_to_the_host_that_comes_too_late() {
-    let name = "a_copy_to_the_host_that_comes_too_late";
-    too_late(name, |address, host, stream| {
+fn a_copy_to_the_host_that_runs_too_late() {
+    let name = "a_copy_to_the_host_that_runs_too_late";
+    run_too_late(name, |address, host, stream| {
         check(unsafe { cuda().cuMemcpyDtoHAsync(host, address + 8, 8, stream) });
     });
 }
 
 #[test]
-fn a_copy_of_pageable_memory_that_comes_too_late() {
-    let name = "a_copy_of_pageable_memory_that_comes_too_late";
-    too_late(name, |address, _, stream| {
+fn a_copy_of_pageable_memory_that_runs_too_late() {
+    let name = "a_copy_of_pageable_memory_that_runs_too_late";
+    run_too_late(name, |address, _, stream| {
         let bytes = [1u8; 64];
         let host = bytes.as_ptr().cast();
         check(unsafe { cuda().cuMemcpyHtoDAsync(address, host, 64, stream) });
@@ -177,43 +177,40 @@ fn a_copy_of_pageable_memory_that_comes_too_late() {
 }
 
 #[test]
-fn a_fill_that_comes_too_late() {
-    too_late("a_fill_that_comes_too_late", |address, _, stream| {
+fn a_fill_that_runs_too_late() {
+    run_too_late("a_fill_that_runs_too_late", |address, _, stream| {
         check(unsafe { cuda().cuMemsetD2D8Async(address, 16, 1, 8, 4, stream) });
     });
 }
 
 #[test]
-fn a_rectangle_that_comes_too_late() {
-    too_late(
-        "a_rectangle_that_comes_too_late",
-        |address, host, stream| {
-            let copy = CUDA_MEMCPY2D {
-                srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
-                srcHost: host,
-                srcPitch: 64,
-                dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
-                dstDevice: address,
-                dstPitch: 64,
-                WidthInBytes: 32,
-                Height: 4,
-                ..Default::default()
-            };
-            check(unsafe { cuda().cuMemcpy2DAsync(&copy, stream) });
-        },
-    );
+fn a_rectangle_that_runs_too_late() {
+    run_too_late("a_rectangle_that_runs_too_late", |address, host, stream| {
+        let copy = CUDA_MEMCPY2D {
+            srcMemoryType: CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: host,
+            srcPitch: 64,
+            dstMemoryType: CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstDevice: address,
+            dstPitch: 64,
+            WidthInBytes: 32,
+            Height: 4,
+            ..Default::default()
+        };
+        check(unsafe { cuda().cuMemcpy2DAsync(&copy, stream) });
+    });
 }
 
 #[test]
-fn the_next_one_at_the_same_address_is_left_alone() {
-    let name = "pools::the_next_one_at_the_same_address_is_left_alone";
+fn the_next_allocation_at_the_same_address_is_untouched() {
+    let name = "pools::the_next_allocation_at_the_same_address_is_untouched";
     in_child(name, &[], || {
-        // More than malloc keeps for itself: from the system, and back to it.
+        // More than the C library's allocator keeps: the memory comes from the system and is returned to it.
         const BYTES: usize = 40 << 20;
         let cuda = cuda();
         let working = Context::new();
         let (door, late, host) = (Door::default(), stream(NON_BLOCKING), pinned(BYTES));
-        // The owner of the memory: freeing waits for its work only.
+        // The owner of the memory: freeing it waits only for work in this context.
         let owner = Context::new();
         let address = managed(BYTES);
         unsafe {
@@ -235,8 +232,8 @@ fn the_next_one_at_the_same_address_is_left_alone() {
 }
 
 #[test]
-fn an_allocation_waits_for_no_host_function() {
-    let name = "pools::an_allocation_waits_for_no_host_function";
+fn an_allocation_does_not_wait_for_host_functions() {
+    let name = "pools::an_allocation_does_not_wait_for_host_functions";
     in_child(name, &[("CUDA_SOFT_MEMORY", "67108864")], || {
         let (cuda, _context) = (cuda(), Context::new());
         let (door, busy, other) = (Door::default(), stream(NON_BLOCKING), stream(NON_BLOCKING));
@@ -245,10 +242,10 @@ fn an_allocation_waits_for_no_host_function() {
         unsafe {
             hold(busy, &door);
             check(cuda.cuMemFreeAsync(first, busy));
-            // Not even if all were free.
+            // These do not fit even if all memory were free.
             expect(cuda.cuMemAllocAsync(&mut second, 1 << 50, other), 2);
             expect(cuda.cuMemAllocAsync(&mut second, 65 << 20, other), 2);
-            // In the order of streams there is room.
+            // In stream order there is room.
             for stream in [other, busy] {
                 let second = alloc(60 << 20, stream);
                 expect(cuda.cuMemAllocAsync(&mut 0, 8 << 20, other), 2);

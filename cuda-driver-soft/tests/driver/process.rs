@@ -1,4 +1,4 @@
-//! What belongs to the process: before initialisation, after a fork, at the end, and the settings of the environment. Each
+//! Tests of process-wide state: before initialisation, after a fork, at process exit, and environment variables. Each
 //! test runs its body in a process of its own.
 
 use crate::common::{check, expect, in_child, library, software};
@@ -10,7 +10,7 @@ fn fresh() -> &'static Library {
     library()
 }
 
-/// Codes of calls that every program makes.
+/// Returns the codes of calls that every program makes.
 fn codes() -> [u32; 4] {
     let cuda = fresh();
     let (mut count, mut version, mut address) = (0, 0, 0);
@@ -147,7 +147,7 @@ fn several_devices_and_an_older_version() {
                     ));
                     assert_eq!(number, sm / 10);
                 }
-                // Newer than 12.2: not there, as in a driver of that version.
+                // Functions newer than 12.2 are missing, as in a driver of that version.
                 assert!(!cuda.supports(Function::cuCtxCreate_v4));
                 assert!(cuda.missing(Function::cuCtxCreate_v4).is_some());
                 assert!(cuda.supports(Function::cuCtxCreate));
@@ -165,12 +165,12 @@ fn several_devices_and_an_older_version() {
 }
 
 #[test]
-fn settings_that_make_no_sense() {
+fn invalid_settings() {
     if !software() {
         return eprintln!("needs the software driver: its settings");
     }
     in_child(
-        "process::settings_that_make_no_sense",
+        "process::invalid_settings",
         &[("CUDA_SOFT_DEVICES", "sm_31")],
         || {
             assert_eq!(codes()[..2], [101, 3]);
@@ -183,7 +183,7 @@ fn settings_that_make_no_sense() {
 fn after_a_fork() {
     in_child("process::after_a_fork", &[], || {
         assert_eq!(codes(), [0, 0, 201, 0]);
-        // SAFETY: the child only calls the driver, which answers without locks there, and _exit.
+        // SAFETY: the child only calls `_exit` and the driver, which takes no locks after a fork.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let right = codes() == [3, 3, 3, 0];
@@ -195,22 +195,22 @@ fn after_a_fork() {
             (libc::WIFEXITED(status), libc::WEXITSTATUS(status)),
             (true, 42)
         );
-        // The parent is unharmed.
+        // The parent is not affected.
         assert_eq!(codes(), [0, 0, 201, 0]);
     });
 }
 
 #[cfg(unix)]
 #[test]
-fn at_the_end_of_the_process() {
+fn at_process_exit() {
     extern "C" fn registered_before_init() {
-        // Runs last.
+        // This handler runs last.
         eprintln!("registered before: {:?}", codes());
     }
     extern "C" fn registered_after_init() {
         eprintln!("registered after: {:?}", codes());
     }
-    let output = in_child("process::at_the_end_of_the_process", &[], || {
+    let output = in_child("process::at_process_exit", &[], || {
         unsafe { libc::atexit(registered_before_init) };
         assert_eq!(codes(), [0, 0, 201, 0]);
         unsafe { libc::atexit(registered_after_init) };

@@ -1,4 +1,4 @@
-//! Streams, events and host functions: what waits for what, and what returns at once.
+//! Tests of streams, events and host functions: calls and work that wait, and calls that return at once.
 
 use crate::common::{Context, check, cuda, expect, software};
 use cuda_driver_sys::*;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// A door that host functions wait at until the test opens it.
+/// A door at which host functions wait until the test opens it.
 #[derive(Default)]
 pub(crate) struct Door {
     open: Mutex<bool>,
@@ -21,7 +21,7 @@ impl Door {
         self.opened.notify_all();
     }
 
-    /// Makes a call that has to wait for what is held up: it returns when another thread has opened the door, not before.
+    /// Makes a call that must wait for the held stream: it must not return before another thread opens the door.
     fn open_soon(&self, call: impl FnOnce()) {
         std::thread::scope(|scope| {
             let opens = scope.spawn(|| {
@@ -35,7 +35,7 @@ impl Door {
     }
 }
 
-/// A host function: waits at the door that it is given.
+/// A host function that waits at its door.
 unsafe extern "system" fn wait(door: *mut c_void) {
     let door = unsafe { &*door.cast::<Door>() };
     let (open, timeout) = door
@@ -45,10 +45,10 @@ unsafe extern "system" fn wait(door: *mut c_void) {
         })
         .unwrap();
     drop(open);
-    assert!(!timeout.timed_out(), "nobody opened the door");
+    assert!(!timeout.timed_out(), "the door was not opened");
 }
 
-/// A host function: counts.
+/// A host function that counts its calls.
 unsafe extern "system" fn count(counter: *mut c_void) {
     unsafe { &*counter.cast::<AtomicU32>() }.fetch_add(1, SeqCst);
 }
@@ -65,7 +65,7 @@ fn event(flags: CUevent_flags) -> CUevent {
     event
 }
 
-/// Holds a stream up until the door is open.
+/// Holds a stream until the door is open.
 pub(crate) fn hold(stream: CUstream, door: &Door) {
     let data = (&raw const *door).cast_mut().cast();
     check(unsafe { cuda().cuLaunchHostFunc(stream, Some(wait), data) });
@@ -91,7 +91,8 @@ fn the_null_stream_waits_for_blocking_streams_only() {
         expect(cuda.cuStreamQuery(blocking), 600);
         expect(cuda.cuStreamQuery(NULL), 600);
         check(cuda.cuStreamQuery(free));
-        // Work on the null stream waits for the blocking stream, and later work on that waits for it.
+        // Work on the null stream waits for the blocking stream, and later work in the blocking stream waits for the
+        // null stream.
         let mut address = 0;
         check(cuda.cuMemAlloc(&mut address, 4));
         check(cuda.cuMemsetD32(address, 7, 1));
@@ -114,7 +115,7 @@ fn the_per_thread_stream() {
     unsafe {
         hold(CU_STREAM_PER_THREAD, &door);
         expect(cuda.cuStreamQuery(CU_STREAM_PER_THREAD), 600);
-        // It is a blocking stream.
+        // The per-thread stream is a blocking stream.
         expect(cuda.cuStreamQuery(NULL), 600);
         expect(cuda.cuStreamQuery_ptsz(NULL), 600);
         let context = {
@@ -122,7 +123,7 @@ fn the_per_thread_stream() {
             check(cuda.cuCtxGetCurrent(&mut context));
             context as usize
         };
-        // Another thread has its own.
+        // Another thread has its own per-thread stream.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 check(cuda.cuCtxPushCurrent(context as CUcontext));
@@ -143,7 +144,7 @@ fn a_stream_waits_for_an_event_of_another() {
     let counter = AtomicU32::new(0);
     let data = (&raw const counter).cast_mut().cast();
     unsafe {
-        // Never recorded: no wait, and it counts as done.
+        // An event that was never recorded counts as complete: no wait.
         check(cuda.cuStreamWaitEvent(second, recorded, 0));
         check(cuda.cuStreamQuery(second));
         check(cuda.cuEventQuery(recorded));
@@ -154,7 +155,7 @@ fn a_stream_waits_for_an_event_of_another() {
         expect(cuda.cuEventQuery(recorded), 600);
         expect(cuda.cuStreamQuery(second), 600);
         assert_eq!(counter.load(SeqCst), 0);
-        // The stream and the event may go while they are in use.
+        // The stream and the event may be destroyed while they are in use.
         check(cuda.cuStreamDestroy(first));
         check(cuda.cuEventDestroy(recorded));
         door.open();
@@ -165,7 +166,7 @@ fn a_stream_waits_for_an_event_of_another() {
 }
 
 #[test]
-fn what_returns_at_once_while_the_device_works() {
+fn calls_that_return_while_the_device_works() {
     let (cuda, _context) = (cuda(), Context::new());
     let (door, busy) = (Door::default(), stream(BLOCKING));
     let (mut a, mut b, mut pinned) = (0, 0, null_mut());
@@ -181,15 +182,15 @@ fn what_returns_at_once_while_the_device_works() {
         let other = stream(BLOCKING);
         check(cuda.cuStreamDestroy(other));
         check(cuda.cuEventDestroy(event(CUevent_flags::CU_EVENT_DEFAULT)));
-        // Whatever had waited would not have returned.
+        // The stream is still held, so none of the calls above waited.
         expect(cuda.cuStreamQuery(busy), 600);
-        // This waits: the copy is to pageable memory, on a stream that comes after the busy one.
+        // This copy waits: it goes to pageable memory, on the null stream, which waits for the held one.
         let mut word = 0u32;
         door.open_soon(|| check(cuda.cuMemcpyDtoH((&raw mut word).cast(), b, 4)));
         assert_eq!(word, 0x0101_0101);
         check(cuda.cuStreamSynchronize(busy));
         assert_eq!(*pinned.cast::<u32>().add(77), 0x0101_0101);
-        // Small pageable memory was taken when the call was made.
+        // The few bytes of pageable memory were read during the call.
         let mut low = 0u32;
         check(cuda.cuMemcpyDtoH((&raw mut low).cast(), a, 4));
         assert_eq!(low, b as u32);
@@ -212,7 +213,7 @@ fn freeing_waits_for_the_work() {
     }
 }
 
-/// Codes of calls that a host function makes.
+/// The codes of calls that a host function makes.
 #[derive(Default)]
 struct Inside {
     stream: usize,
@@ -254,7 +255,7 @@ fn calls_from_a_host_function() {
             (&raw const inside).cast_mut().cast(),
         ));
         check(cuda.cuStreamSynchronize(stream));
-        // What the host function itself submitted may come after that.
+        // Work that the host function itself submitted may finish after that.
         check(cuda.cuStreamSynchronize(stream));
     }
     assert_eq!(
@@ -309,7 +310,7 @@ fn times_of_events() {
         check(cuda.cuEventSynchronize(end));
         let most = began.elapsed();
         check(cuda.cuEventElapsedTime(&mut ms, start, end));
-        // A real device has a clock of its own.
+        // A GPU's clock differs from the host's.
         let (least, most) = (
             least.as_secs_f32() * 1e3 - 1.0,
             most.as_secs_f32() * 1e3 + 1.0,
@@ -321,7 +322,7 @@ fn times_of_events() {
 }
 
 #[test]
-fn handles_that_are_wrong_or_gone() {
+fn invalid_and_destroyed_handles() {
     let (cuda, _context) = (cuda(), Context::new());
     let (gone, dead) = (stream(BLOCKING), event(CUevent_flags::CU_EVENT_DEFAULT));
     let mut out = null_mut();
@@ -329,7 +330,7 @@ fn handles_that_are_wrong_or_gone() {
         check(cuda.cuStreamDestroy(gone));
         check(cuda.cuEventDestroy(dead));
         if software() {
-            // A real driver crashes with these.
+            // NVIDIA's driver crashes on these handles.
             expect(cuda.cuStreamQuery(gone), 400);
             expect(cuda.cuStreamDestroy(gone), 400);
             expect(cuda.cuEventQuery(dead), 400);
@@ -363,7 +364,8 @@ fn streams_and_events_of_a_destroyed_context() {
     unsafe {
         expect(cuda.cuEventQuery(event), 709);
         if software() {
-            // Once something else has its place, a real driver answers 201, or crashes; of a stream it always crashes.
+            // Once another object has its address, NVIDIA's driver returns 201 or crashes for an event; for a stream it
+            // always crashes.
             let _other = Context::new();
             expect(cuda.cuEventQuery(event), 709);
             expect(cuda.cuEventRecord(event, NULL), 709);

@@ -1,4 +1,4 @@
-//! The path of the classical first program, through the symbols as a loader finds them.
+//! Tests the calls of a typical first program, through the symbols as a loader finds them.
 
 use crate::common::{Kernel, check, cuda, ptr};
 use cuda_driver_sys::*;

@@ -1,4 +1,4 @@
-//! Kernels that wait for what is not done yet: by a later block, another kernel, the host.
+//! Tests of kernels that wait for other work: for a later block, another kernel, the host.
 
 use crate::common::{Context, Kernel, check, cuda, ptr};
 use cuda_driver_sys::*;
@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-/// A kernel `k(flags, n)` of this body.
+/// Returns the kernel `k(flags, n)` with this body.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
         ".version 6.4\n.target sm_52\n.address_size 64\n\
@@ -19,7 +19,7 @@ fn kernel(body: &str) -> Kernel {
     Kernel::from_ptx(&CString::new(text).unwrap(), "k")
 }
 
-/// Words that the host and the device both see.
+/// Words that host and device share.
 struct Words(*mut u32, usize);
 
 impl Words {
@@ -54,7 +54,7 @@ impl Drop for Words {
     }
 }
 
-/// Blocks below `n` wait for block `n`; each then counts itself.
+/// Blocks below `n` wait for block `n`; each then adds one to a counter.
 const FOR_A_LATER_BLOCK: &str = "
         setp.ge.u32 %p1, %r1, %r9;
         @%p1 bra SET;
@@ -91,7 +91,7 @@ fn blocks_with_a_barrier_in_the_loop_wait_for_a_later_one() {
 
 #[test]
 fn all_blocks_of_a_grid_meet() {
-    // A barrier of the whole grid, three times, as persistent kernels have it.
+    // A barrier of the whole grid, three times, as in persistent kernels.
     let _context = Context::new();
     let kernel = kernel(
         "mov.u32 %r8, 0;
@@ -153,7 +153,7 @@ fn kernels_in_two_streams_wait_for_each_other() {
     }
 }
 
-/// Waits for word 0, which the host sets, in a loop that splits the lanes.
+/// Waits in a divergent loop for word 0, which the host sets.
 const FOR_THE_HOST: &str = "
         and.b32 %r3, %r2, 1;
         setp.eq.u32 %p1, %r3, 0;
@@ -178,7 +178,7 @@ fn a_kernel_waits_for_the_host() {
     words.all()[0].store(1, SeqCst);
     check(unsafe { cuda().cuCtxSynchronize() });
     assert_eq!(words.get(), [1, 7, 7]);
-    // A thread sets it while this one waits.
+    // Another thread sets the flag while this one waits.
     let words = Words::new(3);
     words.launch(&kernel, 2, 64, null_mut(), 8);
     let flags = words.all();
@@ -197,7 +197,7 @@ fn a_kernel_waits_for_the_host() {
 }
 
 #[test]
-fn other_streams_go_on_beside_a_kernel_that_waits() {
+fn other_streams_continue_during_a_waiting_kernel() {
     let _context = Context::new();
     let (waits, writes) = (kernel(FOR_THE_HOST), kernel(FOR_A_LATER_BLOCK));
     let mut stream = null_mut();
@@ -215,15 +215,16 @@ fn other_streams_go_on_beside_a_kernel_that_waits() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_stream_that_waits_for_a_value_burns_no_processor() {
+fn a_stream_that_waits_for_a_value_uses_no_processor_time() {
     fn processor_ms() -> u64 {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-        // Behind the name, which may have anything in it: user and system time are fields 14 and 15, of 10 ms.
+        // The command's name may contain any character; after it, user and system time are fields 14 and 15, in units
+        // of 10 ms.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
         10 * (fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap())
     }
     crate::common::in_child(
-        "waiting::a_stream_that_waits_for_a_value_burns_no_processor",
+        "waiting::a_stream_that_waits_for_a_value_uses_no_processor_time",
         &[],
         || {
             let _context = Context::new();
@@ -237,7 +238,7 @@ fn a_stream_that_waits_for_a_value_burns_no_processor() {
             let used = processor_ms() - before;
             assert!(used < 150, "{used} ms of processor time in 600 ms");
             assert_eq!(unsafe { cuda().cuStreamQuery(stream) }.0, 600);
-            // A thread that waits does not burn it either.
+            // A waiting thread uses no processor time either.
             let waiting = stream as usize;
             let before = processor_ms();
             std::thread::scope(|scope| {

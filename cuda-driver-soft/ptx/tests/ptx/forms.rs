@@ -1,28 +1,30 @@
-//! Every opcode with every combination of modifiers and types that could be meant: which of them there are.
+//! Tests every opcode with every plausible combination of modifiers and types: exactly the existing forms must be
+//! accepted.
 //!
-//! A family is an opcode with a pool of modifiers and a list of types. Its instructions are put into one module, one a
-//! line, and the lines without an error counted and hashed. The counts and hashes in [`FAMILIES`] are those of ptxas
-//! 13.5; with `PTXAS` set they are made afresh, and the instructions that differ are listed.
+//! A family is an opcode with a pool of modifiers and a list of types. Its instructions are put into one module, one
+//! per line, and the lines without an error are counted and hashed. The counts and hashes in [`FAMILIES`] are those of
+//! ptxas 13.5; with `PTXAS` set they are recomputed, and differing instructions are listed.
 
 use super::referee;
 use std::fmt::Write;
 
-/// A family, and what ptxas accepts of it.
+/// A family, and the forms that ptxas accepts.
 struct Family {
-    /// Opcodes, each with the modifiers that it always has.
+    /// Opcodes, each with its fixed modifiers.
     opcodes: &'static [&'static str],
-    /// Modifiers, of which up to `most` are added, in this order.
+    /// Optional modifiers, of which up to `most` are added, in this order.
     pool: &'static str,
     most: usize,
-    /// How many types end the opcode.
+    /// The number of types that end the opcode.
     types: usize,
-    /// The operands: `1`, `2` are registers of the first or second type, `w` one of twice the last type's width.
+    /// The operands: `1`, `2` are registers of the first or second type, `w` is a register of twice the last type's
+    /// width.
     operands: &'static str,
     accepted: usize,
     hash: u64,
 }
 
-/// Types, each with a register that has it.
+/// Types, each with a register of that type.
 pub(crate) const TYPES: &[(&str, &str)] = &[
     ("pred", "pp"),
     ("b8", "rb8"),
@@ -223,7 +225,7 @@ const FAMILIES: &[Family] = &[
     family(&["red.async.relaxed.cluster.mbarrier::complete_tx::bytes"], "shared::cluster add and inc min exch", 2, 1, "[rb32],1,[rb32]", (16, 0x5030_d55c_6f85_b1d5)),
 ];
 
-/// All ways to choose up to `most` of the pool, in order.
+/// Returns all ways to choose up to `most` of the pool, in order.
 fn choices<'a>(pool: &[&'a str], most: usize) -> Vec<Vec<&'a str>> {
     let mut all = vec![Vec::new()];
     let mut last: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
@@ -275,7 +277,7 @@ fn instructions(family: &Family) -> Vec<String> {
                     let last = if family.types > 1 { b } else { a };
                     let mut previous = ' ';
                     for c in family.operands.chars() {
-                        // A digit inside a number or a name stands for itself.
+                        // Digits inside a number or a name are not placeholders.
                         let alone = !previous.is_ascii_alphanumeric();
                         match c {
                             '1' if alone && family.types > 0 => line.push_str(ra),
@@ -294,7 +296,7 @@ fn instructions(family: &Family) -> Vec<String> {
     all
 }
 
-/// Which of the instructions are accepted in a kernel that begins with `head`.
+/// Returns the indices of the instructions that are accepted in a kernel that begins with `head`.
 pub(crate) fn accepted_lines(
     head: &str,
     instructions: &[String],
@@ -303,7 +305,7 @@ pub(crate) fn accepted_lines(
     let before = head.matches('\n').count() as u32;
     let mut all = Vec::with_capacity(instructions.len());
     for part in instructions.chunks(20_000) {
-        // An error at the end: without any, ptxas would go on and compile.
+        // Ends with an error: otherwise ptxas would go on to compile the text.
         let text = format!("{head}{}\nno_such_instruction;\n}}\n", part.join("\n"));
         let verdict = judge(&text);
         all.extend((0..part.len() as u32).map(|i| !verdict.contains_key(&(i + before + 1))));
@@ -311,7 +313,7 @@ pub(crate) fn accepted_lines(
     all
 }
 
-/// Number and FNV-1a hash of the accepted instructions.
+/// Returns the number and the FNV-1a hash of the accepted instructions.
 pub(crate) fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64) {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut count = 0;
@@ -329,7 +331,7 @@ pub(crate) fn digest(instructions: &[String], accepted: &[bool]) -> (usize, u64)
 }
 
 #[test]
-fn what_there_is() {
+fn accepted_forms() {
     let ptxas = referee::ptxas("forms");
     let head =
         format!(".version 9.5\n.target sm_90\n.address_size 64\n.entry k() {{ {REGISTERS}\n");
@@ -354,7 +356,10 @@ fn what_there_is() {
             expected = fresh;
             for ((instruction, ours), theirs) in instructions.iter().zip(&ours).zip(&theirs) {
                 if ours != theirs {
-                    let _ = writeln!(wrong, "{instruction} ptxas accepts: {theirs}, we: {ours}");
+                    let _ = writeln!(
+                        wrong,
+                        "{instruction} accepted by ptxas: {theirs}, by the loader: {ours}"
+                    );
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What bodies become: spot checks of the intermediate representation.
+//! Tests of lowering: spot checks of the intermediate representation.
 
 use super::referee::LIMITS;
 
@@ -12,7 +12,7 @@ fn load(text: &str) -> Arc<Module> {
         .module
 }
 
-/// The instructions of the last function, one a line, without line numbers.
+/// Returns the instructions of the last function, one per line, without line numbers.
 fn body(text: &str) -> Vec<String> {
     let module = load(text);
     let body = module
@@ -27,7 +27,8 @@ fn body(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Of a kernel with some registers: `%p`, `%h`, `%r`, `%d` (b64), `%f`, four of each, numbered from 0 in this order.
+/// Returns the instructions of a kernel with some registers: `%p`, `%h`, `%r`, `%d` (b64), `%f`, four of each, numbered
+/// from 0 in this order.
 fn kernel(statements: &str) -> Vec<String> {
     body(&format!(
         ".entry k(.param .u32 a, .param .u64 b) {{ .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %d<4>; \
@@ -85,8 +86,8 @@ fn constants_have_the_bits_of_the_type() {
 }
 
 #[test]
-fn constant_expressions_are_as_ptxas_computes_them() {
-    // The values are those that ptxas 13.5 puts into a variable's initial value.
+fn constant_expressions_match_ptxas() {
+    // The values that ptxas 13.5 computes for a variable's initial value.
     let cases: &[(&str, u64)] = &[
         ("18446744073709551617", 1),
         ("0x10000000000000001", 1),
@@ -203,7 +204,7 @@ fn vectors_pack_and_unpack() {
         kernel(".reg .v4 .f32 v; mov.f32 %f0, v.w;"),
         ["r16 = Mov { ty: F32 } r23"]
     );
-    // Swapping needs what is there before.
+    // Swapping needs the old values.
     assert_eq!(
         kernel("mov.v2.u32 {%r0, %r1}, {%r1, %r0};"),
         [
@@ -298,7 +299,7 @@ fn calls_by_memory_and_by_register() {
     );
     let module = load(text);
     let caller = module.functions[1].body().expect("defined");
-    // The second block uses the place of the first again.
+    // The second block reuses the first block's memory.
     assert_eq!((caller.frame_size, caller.frame_align), (8, 8));
     let callee = module.functions[0].body().expect("defined");
     assert_eq!(
@@ -355,7 +356,7 @@ fn variables_of_a_function_get_its_name() {
 }
 
 #[test]
-fn what_is_not_run_yet_is_named() {
+fn unsupported_instructions_are_named() {
     let lines = kernel("txq.array_size.b32 %r0, [%d0];");
     assert_eq!(lines, ["Unsupported { opcode: \"txq.array_size.b32\" }"]);
 }

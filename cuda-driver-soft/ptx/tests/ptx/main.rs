@@ -1,7 +1,7 @@
-//! The PTX room against what NVIDIA's assembler accepts and refuses.
+//! Tests of the PTX loader against the verdicts of NVIDIA's assembler.
 //!
-//! The verdicts are stored here, so that no assembler is needed to run the tests. With `PTXAS=/path/to/ptxas` they are
-//! compared with a fresh run of it as well, and what differs is printed.
+//! The verdicts are stored here, so that the tests need no assembler. With `PTXAS=/path/to/ptxas` they are also
+//! compared with a fresh run of it, and differences are printed.
 
 extern crate cuda_driver_soft_ptx as ptx;
 

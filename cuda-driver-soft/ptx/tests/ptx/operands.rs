@@ -1,13 +1,13 @@
-//! Operands of every kind where the instructions of the table take registers, constants and addresses.
+//! Tests operands of every kind where instructions take registers, constants and addresses.
 //!
-//! Each instruction is tried with every operand replaced by every candidate. As in `forms`, number and hash of what is
-//! accepted are those of ptxas 13.5, and made afresh with `PTXAS` set.
+//! Each instruction is tried with every operand replaced by every candidate. As in `forms`, the number and hash of the
+//! accepted instructions are those of ptxas 13.5, and are recomputed with `PTXAS` set.
 
 use super::forms::{accepted_lines, digest};
 use super::referee;
 use std::fmt::Write;
 
-/// What stands where an operand should be.
+/// Candidates that replace an operand.
 #[rustfmt::skip] // a list of short words
 const CANDIDATES: &[&str] = &[
     "pp", "rb8", "rb16", "rb32", "rb64", "rb128", "ru16", "ru32", "ru64", "rs16", "rs32", "rs64",
@@ -60,7 +60,7 @@ const INSTRUCTIONS: &[&str] = &[
     "bmsk.clamp.b32 rb32,rb32,rb32", "pmevent 3", "ld.global.L2::cache_hint.u32 ru32,[rb64],rb64",
 ];
 
-/// Number and hash of the accepted ones.
+/// Number and hash of the accepted instructions.
 const ACCEPTED: (usize, u64) = (2810, 0xe1a3_487b_fa9f_2714);
 
 const HEAD: &str = ".version 9.5
@@ -72,7 +72,7 @@ const HEAD: &str = ".version 9.5
     .reg .f16 rf16; .reg .f32 rf32; .reg .f64 rf64; .reg .v2 .b32 vv; .reg .v4 .f32 vw; .local .u32 lv;
 ";
 
-/// The operands of an instruction: split at the commas outside brackets.
+/// Returns the operands of an instruction: the text is split at the commas outside brackets.
 fn operands(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let (mut depth, mut start) = (0, 0);
@@ -113,7 +113,7 @@ fn instructions() -> Vec<String> {
 }
 
 #[test]
-fn every_kind_everywhere() {
+fn operands_of_every_kind() {
     let instructions = instructions();
     assert!(instructions.len() > 10_000);
     let ours = accepted_lines(HEAD, &instructions, referee::ours);
@@ -132,7 +132,10 @@ fn every_kind_everywhere() {
         }
         for ((instruction, ours), theirs) in instructions.iter().zip(&ours).zip(&theirs) {
             if ours != theirs {
-                let _ = writeln!(wrong, "{instruction} ptxas accepts: {theirs}, we: {ours}");
+                let _ = writeln!(
+                    wrong,
+                    "{instruction} accepted by ptxas: {theirs}, by the loader: {ours}"
+                );
             }
         }
     }

@@ -1,26 +1,26 @@
-//! What is right: our loader, and `ptxas` where there is one.
+//! Verdicts on PTX text: the loader's, and those of `ptxas` if it is present.
 
 use ptx::{Limits, Severity};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Messages by line; line 0 is the module as a whole. Empty: accepted.
+/// Messages by line; line 0 is the module as a whole. Empty if the text is accepted.
 pub(crate) type Verdict = BTreeMap<u32, Vec<String>>;
 
-/// The limits that the stored verdicts were made with.
+/// The limits with which the stored verdicts were made.
 pub(crate) const LIMITS: Limits = Limits {
     max_version: (9, 5),
     sm: 90,
     unresolved: false,
 };
 
-/// What our loader says.
+/// Returns the loader's verdict.
 pub(crate) fn ours(text: &str) -> Verdict {
     judged(text, &LIMITS)
 }
 
-/// The same within other limits.
+/// Returns the loader's verdict within other limits.
 pub(crate) fn judged(text: &str, limits: &Limits) -> Verdict {
     let mut verdict = Verdict::new();
     if let Err(failure) = ptx::load(text.as_bytes(), limits) {
@@ -35,7 +35,7 @@ pub(crate) fn judged(text: &str, limits: &Limits) -> Verdict {
     verdict
 }
 
-/// The assembler to compare with, if the environment names one. Says so if not.
+/// Returns the assembler to compare with, if the environment names one; otherwise reports that there is none.
 pub(crate) fn ptxas(test: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PTXAS").map(PathBuf::from);
     if path.is_none() {
@@ -46,7 +46,7 @@ pub(crate) fn ptxas(test: &str) -> Option<PathBuf> {
     path
 }
 
-/// What ptxas says.
+/// Returns the verdict of ptxas.
 pub(crate) fn theirs(ptxas: &PathBuf, test: &str, text: &str) -> Verdict {
     let file = std::env::temp_dir().join(format!("{test}-{}.ptx", std::process::id()));
     std::fs::write(&file, text).expect("the temporary folder can be written");

@@ -1,8 +1,8 @@
-//! No input makes the loader panic, hang, or run out of memory.
+//! Tests that no input makes the loader panic, hang, or run out of memory.
 
 use super::referee::LIMITS;
 
-/// A small generator of numbers, the same on every run.
+/// A small generator of pseudo-random numbers, the same on every run.
 struct Random(u64);
 
 impl Random {
@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// Loads, and lowers what loads.
+/// Loads a text and lowers it if it is accepted.
 fn run(text: &[u8]) -> bool {
     match ptx::load(text, &LIMITS) {
         Ok(loaded) => {
@@ -36,7 +36,7 @@ fn run(text: &[u8]) -> bool {
     }
 }
 
-/// Modules of this repository (first, and how many), and the texts of the verdicts.
+/// Returns modules of this repository, then the texts of the verdicts, and the number of the former.
 fn seeds() -> (Vec<Vec<u8>>, usize) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/kernels/generated");
     let mut seeds: Vec<Vec<u8>> = Vec::new();
@@ -129,7 +129,7 @@ fn mutations() {
             seeds.len()
         };
         let mut text = seeds[random.below(some)].clone();
-        // Large modules are cut, to try more of them.
+        // Large modules are cut, so that more of them can be tried.
         if text.len() > 6000 && random.below(4) > 0 {
             let cut = 200 + random.below(5000);
             text.truncate(cut);
@@ -160,7 +160,7 @@ fn mutations() {
             }
         }
         accepted += usize::from(run(&text));
-        assert!(round < 1000 || accepted > 0, "nothing loads any more");
+        assert!(round < 1000 || accepted > 0, "no mutated module loads");
     }
 }
 
@@ -212,7 +212,7 @@ fn depth_and_size_are_limited() {
     );
     assert!(refused(".global .b64 x[9223372036854775807];".to_owned()).contains("too large"));
     assert!(refused(".global .b64 x[9223372036854775807] = {1};".to_owned()).contains("too large"));
-    // A long chain is no depth.
+    // A long chain is not deeply nested.
     assert!(run(format!(
         "{head}.global .u32 a = {}1;",
         "1+".repeat(100_000)
@@ -225,12 +225,12 @@ fn depth_and_size_are_limited() {
     .as_bytes()));
 }
 
-/// Nothing takes time with the square of the text: each of these would run for minutes.
+/// No input takes quadratic time: each of these texts would otherwise take minutes.
 #[test]
-fn large_and_wrong_is_still_quick() {
+fn large_texts_with_errors_are_fast() {
     let head = ".version 9.0\n.target sm_90\n.entry k() {";
     let start = std::time::Instant::now();
-    // One line, every word of it unknown; and as many labels.
+    // One line of only unknown words, and as many labels.
     run(format!("{head}{}}}", "add.s32 x,y,z;".repeat(100_000)).as_bytes());
     let labels: String = (0..100_000).map(|i| format!("L{i}:bra x;\n")).collect();
     run(format!("{head}{labels}}}").as_bytes());
@@ -244,7 +244,7 @@ fn large_and_wrong_is_still_quick() {
     assert!(run(
         format!(".version 9.0\n.target sm_90\n{functions}").as_bytes()
     ));
-    // A name that is long, and wrong often.
+    // A long name in many errors.
     let long = "n".repeat(100_000);
     run(format!(
         "{head} .reg .f32 {long}; {}}}",

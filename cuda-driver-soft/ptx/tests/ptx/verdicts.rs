@@ -1,11 +1,11 @@
-//! `verdicts.txt`: modules and snippets, each with the verdict.
+//! Tests of the verdicts in `verdicts.txt` on modules and snippets.
 //!
-//! A block is `#### kind`, the text, and lines that start with `= `: `= ok`, or the messages as `= line: message`, counted
-//! from the text's first line. `= ptxas accepts` (or `refuses`) marks the few where we differ on purpose.
+//! A block is `#### kind`, the text, and lines that start with `= `: `= ok`, or the messages as `= line: message`,
+//! counted from the text's first line. `= ptxas accepts` (or `refuses`) marks the few intended differences.
 
 use super::referee::{self, Verdict};
 
-/// The registers that the snippets use.
+/// The registers of the snippets.
 const REGISTERS: &str = "
 .reg .pred p, q;
 .reg .b16 h;
@@ -56,7 +56,7 @@ fn blocks() -> Vec<Block> {
         };
         match text.strip_prefix("= ") {
             Some(verdict) => block.verdict.push(verdict.to_owned()),
-            // A carriage return cannot be seen, so it is written out.
+            // Carriage returns are invisible, so the file writes them as an escape.
             None if block.verdict.is_empty() => {
                 block.text += &format!("{}\n", text.replace("\\r", "\r"))
             }
@@ -66,7 +66,7 @@ fn blocks() -> Vec<Block> {
     blocks
 }
 
-/// The module of a block, and how many lines of it come before its text.
+/// Returns the module of a block, and the number of lines before its text.
 fn module(block: &Block) -> (String, u32) {
     let head = ".version 9.0\n.target sm_90\n.address_size 64\n";
     let (before, after) = match block.kind.as_str() {
@@ -89,7 +89,7 @@ fn module(block: &Block) -> (String, u32) {
     (format!("{before}{}{after}", block.text), lines)
 }
 
-/// A verdict as the file writes it.
+/// Formats a verdict as in the file.
 fn written(verdict: &Verdict, before: u32) -> Vec<String> {
     if verdict.is_empty() {
         return vec!["ok".to_owned()];
@@ -154,7 +154,7 @@ fn stored() {
 #[test]
 fn columns_count_from_one() {
     let text = b".version 9.0\n.target sm_90\n.entry k() {\n  add.s32 %r1, 2, 3;\n}\n";
-    let failure = ptx::load(text, &referee::LIMITS).expect_err("there is no %r1");
+    let failure = ptx::load(text, &referee::LIMITS).expect_err("%r1 is undeclared");
     let positions: Vec<String> = failure
         .diagnostics
         .iter()
@@ -170,9 +170,9 @@ fn columns_count_from_one() {
 }
 
 #[test]
-fn the_log_is_as_a_driver_writes_it() {
+fn the_log_matches_a_drivers() {
     let text = b".version 9.0\n.target sm_90\n.entry k() {\nbra away;\n}\n";
-    let failure = ptx::load(text, &referee::LIMITS).expect_err("there is no such label");
+    let failure = ptx::load(text, &referee::LIMITS).expect_err("the label is undefined");
     assert_eq!(
         failure.log,
         "ptxas application ptx input, line 4; error   : Unknown symbol 'away'\n\
@@ -182,7 +182,7 @@ fn the_log_is_as_a_driver_writes_it() {
 
 #[test]
 fn logs_of_a_driver() {
-    // As driver 580 wrote them on an H200, but for its own version.
+    // The logs of driver 580 on an H200, except for its own version.
     let last = "\nptxas fatal   : Ptx assembly aborted due to errors";
     let line = |text: &str| format!("ptxas application ptx input, line {text}");
     let head = ".version 6.4\n.target sm_52\n.address_size 64\n";
@@ -288,7 +288,7 @@ fn kinds_of_failure() {
         kind(b".version 9.0\n.target sm_100\n"),
         FailureKind::Invalid
     );
-    // Limits decide.
+    // The limits decide.
     let older = Limits {
         max_version: (9, 0),
         ..referee::LIMITS
@@ -304,7 +304,7 @@ fn kinds_of_failure() {
         ..referee::LIMITS
     };
     assert!(load(b".version 9.0\n.target sm_100\n", &newer).is_ok());
-    // What comes after a NUL is nobody's business.
+    // Text after a NUL byte is ignored.
     assert!(load(b".version 9.0\n.target sm_90\n\0 garbage", &referee::LIMITS).is_ok());
     let calls = b".version 9.0\n.target sm_90\n.extern .func f();\n.entry k() {call f; ret;}\n";
     assert!(
