@@ -11,24 +11,24 @@ use crate::quiet::Quiet;
 const STREAM: sys::CUstream = ptr::without_provenance_mut(2);
 const FUNCTION: sys::CUfunction = ptr::without_provenance_mut(1);
 
-/// Makes the compiler believe that a value is used, in a register, and that memory may have changed: what the callers in C
-/// do with an empty `asm`.
+/// Makes the compiler assume that a value is used, in a register, and that memory may have changed: as an empty `asm`
+/// does in C.
 #[inline(always)]
 fn observe(value: u64) {
-    // SAFETY: no instruction.
+    // SAFETY: the text contains no instruction.
     unsafe { core::arch::asm!("/* {0} */", in(reg) value, options(nostack, preserves_flags)) };
 }
 
-/// The value of a call that cannot fail here.
+/// Returns the value of a call that cannot fail here.
 #[inline(always)]
-fn good<T>(result: cuda_driver::Result<T>) -> T {
+fn expect_ok<T>(result: cuda_driver::Result<T>) -> T {
     match result {
         Ok(value) => value,
         Err(error) => panic!("{error}"),
     }
 }
 
-/// Every variant, those that are compared with each other together.
+/// Returns every variant; those that are compared are next to each other.
 pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
     let mut all = Vec::new();
     pointers::all(quiet, &mut all);
@@ -36,7 +36,7 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
         let mut sum = 0;
         for _ in 0..rounds {
             let mut version = 0;
-            // SAFETY: the pointer is to an integer of our own.
+            // SAFETY: the pointer is to a local integer.
             sum += unsafe { sys::cuDriverGetVersion(&raw mut version) }.0;
             observe(version as u64);
         }
@@ -44,18 +44,18 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
     }));
     all.push(Variant::new("version: checked", |rounds| {
         for _ in 0..rounds {
-            // SAFETY: it takes nothing.
-            observe(good(unsafe { checked::driver_get_version() }) as u64);
+            // SAFETY: no preconditions.
+            observe(expect_ok(unsafe { checked::driver_get_version() }) as u64);
         }
     }));
     all.push(Variant::new("version: checked, out of line", |rounds| {
         #[inline(never)]
         fn version() -> cuda_driver::Result<i32> {
-            // SAFETY: it takes nothing.
+            // SAFETY: no preconditions.
             unsafe { checked::driver_get_version() }
         }
         for _ in 0..rounds {
-            observe(good(version()) as u64);
+            observe(expect_ok(version()) as u64);
         }
     }));
     all.push(Variant::new(
@@ -68,7 +68,7 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
             }
             #[inline(never)]
             fn synchronize(stream: sys::CUstream) -> bool {
-                // SAFETY: the function of `quiet.c` looks at nothing.
+                // SAFETY: the function of `quiet.c` reads no arguments.
                 let code = unsafe { sys::cuStreamSynchronize(stream) };
                 if code != sys::CUresult::CUDA_SUCCESS {
                     failed(code);
@@ -85,26 +85,28 @@ pub(crate) fn all(quiet: &Quiet) -> Vec<Variant> {
         |rounds| {
             #[inline(never)]
             fn synchronize(stream: sys::CUstream) -> cuda_driver::Result<()> {
-                // SAFETY: the function of `quiet.c` looks at nothing.
+                // SAFETY: the function of `quiet.c` reads no arguments.
                 unsafe { checked::stream_synchronize(stream) }
             }
             for _ in 0..rounds {
-                good(synchronize(STREAM));
+                expect_ok(synchronize(STREAM));
             }
         },
     ));
     all.push(Variant::new("alloc: checked", |rounds| {
         for round in 0..rounds {
             // SAFETY: nothing is allocated.
-            observe(good(unsafe { checked::mem_alloc(round) }));
+            observe(expect_ok(unsafe { checked::mem_alloc(round) }));
         }
     }));
     launches(&mut all);
     all
 }
 
-/// What a C program compiles to that found the functions by `dlsym`: a call through a pointer in a variable. Not compiled from
-/// C, because it has to lie where the other callers lie: how far a call goes makes a difference of three cycles.
+/// The calls of a C program that finds functions with `dlsym`: through a pointer in a variable.
+///
+/// They are not compiled from C, because they must be near the other callers: the distance of a call makes a difference
+/// of three cycles.
 mod pointers {
     use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -130,14 +132,14 @@ mod pointers {
     static ALLOC: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
     static LAUNCH: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-    /// Launches without asking whether there is a function.
+    /// Launches without checking that the function exists.
     ///
     /// # Safety
-    /// `LAUNCH` was set.
+    /// `LAUNCH` must be set.
     #[inline(always)]
     unsafe fn launch(array: *mut *mut c_void) -> u32 {
         let (function, stream) = (FUNCTION.cast(), STREAM.cast());
-        // SAFETY: a function of `quiet.c` has this type, and does nothing.
+        // SAFETY: the function of `quiet.c` has this type, and does nothing.
         unsafe {
             let launch =
                 core::mem::transmute::<*mut c_void, Launch>(LAUNCH.load(Ordering::Relaxed));
@@ -170,7 +172,7 @@ mod pointers {
             for _ in 0..rounds {
                 let mut version = 0;
                 let function = VERSION.load(Ordering::Relaxed);
-                // SAFETY: the function of `quiet.c` has this type, and the pointer is to an integer of our own.
+                // SAFETY: the function of `quiet.c` has this type, and the pointer is to a local integer.
                 sum += unsafe {
                     core::mem::transmute::<*mut c_void, Version>(function)(&raw mut version)
                 };
@@ -183,7 +185,7 @@ mod pointers {
             for round in 0..rounds {
                 let mut address = 0;
                 let function = ALLOC.load(Ordering::Relaxed);
-                // SAFETY: the function of `quiet.c` has this type, and the pointer is to an integer of our own.
+                // SAFETY: the function of `quiet.c` has this type, and the pointer is to a local integer.
                 sum += unsafe {
                     core::mem::transmute::<*mut c_void, Alloc>(function)(&raw mut address, round)
                 };
@@ -201,7 +203,7 @@ mod pointers {
             ];
             let mut sum = 0;
             for _ in 0..rounds {
-                // SAFETY: it was set above.
+                // SAFETY: `LAUNCH` was set above.
                 sum += unsafe { launch(params.as_mut_ptr()) };
             }
             observe(sum.into());
@@ -218,7 +220,7 @@ mod pointers {
                         (&raw mut c).cast(),
                         (&raw mut n).cast(),
                     ];
-                    // SAFETY: it was set above.
+                    // SAFETY: `LAUNCH` was set above.
                     sum += unsafe { launch(params.as_mut_ptr()) };
                 }
                 observe(sum.into());
@@ -228,12 +230,12 @@ mod pointers {
 }
 
 fn function() -> Function {
-    // SAFETY: nothing follows the handle.
+    // SAFETY: the driver does not dereference the handle.
     unsafe { Function::borrow_raw(FUNCTION) }
 }
 
 fn stream() -> Borrowed<'static, Stream> {
-    // SAFETY: nothing follows the handle.
+    // SAFETY: the driver does not dereference the handle.
     unsafe { Stream::borrow_raw(STREAM) }
 }
 
@@ -274,7 +276,7 @@ fn launches(all: &mut Vec<Variant>) {
         for round in 0..rounds {
             let arguments = (address(round as u64), address(2), address(3), 4u32);
             // SAFETY: nothing is launched.
-            good(unsafe { function.launch(&stream, config(), arguments) });
+            expect_ok(unsafe { function.launch(&stream, config(), arguments) });
         }
     }));
     all.push(Variant::new("launch: packed, filled once", move |rounds| {
@@ -287,7 +289,7 @@ fn launches(all: &mut Vec<Variant>) {
             .push(4u32);
         for _ in 0..rounds {
             // SAFETY: nothing is launched.
-            good(unsafe { function.launch(&stream, config(), &buffer) });
+            expect_ok(unsafe { function.launch(&stream, config(), &buffer) });
         }
     }));
     all.push(Variant::new(
@@ -303,7 +305,7 @@ fn launches(all: &mut Vec<Variant>) {
                     .push(address(3))
                     .push(4u32);
                 // SAFETY: nothing is launched.
-                good(unsafe { function.launch(&stream, config(), &buffer) });
+                expect_ok(unsafe { function.launch(&stream, config(), &buffer) });
             }
         },
     ));

@@ -1,4 +1,4 @@
-//! What finding the driver costs: a library made and its first call, beside `dlopen` of the same driver alone.
+//! Measures loading: a new library with its first call, against `dlopen` of the same driver alone.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -6,15 +6,16 @@ use std::time::Instant;
 use cuda_driver::sys::{self, CUresult};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-/// How often each is done. A file is loaded once only, so that each time has a copy of its own, in memory by then.
+/// The number of repetitions. The system loads a file only once, so each repetition has its own copy, in memory
+/// already.
 const TIMES: usize = 200;
 
-/// Microseconds for `dlopen` alone, and for a library with the first `cuInit`: of the fast tenth of all.
+/// Returns microseconds for `dlopen` alone, and for a library with the first `cuInit`: the tenth percentile of each.
 pub(crate) fn measure(driver: &Path) -> Result<(f64, f64), String> {
     let copies = driver.with_extension("copies");
     std::fs::create_dir_all(&copies).map_err(|error| error.to_string())?;
     let result = take_turns(driver, &copies);
-    // The files stay loaded.
+    // The libraries stay loaded; their files can go.
     let _ = std::fs::remove_dir_all(&copies);
     result
 }
@@ -32,11 +33,11 @@ fn take_turns(driver: &Path, folder: &Path) -> Result<(f64, f64), String> {
         // SAFETY: the library has no initialisers.
         let library = unsafe { Library::open(Some(&one), RTLD_NOW | RTLD_LOCAL) };
         alone.push(start.elapsed().as_secs_f64() * 1e6);
-        // Ours stays loaded too.
+        // The library must stay loaded, as the other one does.
         std::mem::forget(library.map_err(|error| error.to_string())?);
 
         let start = Instant::now();
-        // SAFETY: its functions have the types of the exports whose names they have, as far as they are called.
+        // SAFETY: the functions that are called have the types of the exports with their names.
         let library = unsafe { sys::Library::load_from(&other) };
         let library = library.map_err(|error| error.to_string())?;
         // SAFETY: cuInit takes no pointers.

@@ -1,8 +1,8 @@
-//! What a call costs through each layer, over a driver that does nothing, beside calls through plain pointers; and what
-//! loading that driver costs.
+//! Measures calls through each layer and through plain pointers, and loading, with a driver that does nothing.
 //!
-//! `cargo run --release -p cuda-driver-benches` prints nanoseconds a call, from many rounds in which all variants
-//! take turns. Limits are those of an idle machine: over one there is a warning, over twice as much it ends with status 1.
+//! `cargo run --release -p cuda-driver-benches` prints nanoseconds per call, from many rounds in which all variants
+//! take turns. Limits hold for an idle machine: a figure over its limit prints a warning, a figure over twice the limit
+//! makes the exit status 1.
 
 mod layers;
 mod loading;
@@ -11,7 +11,7 @@ mod quiet;
 
 use std::process::ExitCode;
 
-/// How many times as long as `dlopen` alone loading may take, with the first call.
+/// The limit for loading with the first call, as a multiple of `dlopen` alone.
 const LOADING: f64 = 1.3;
 
 fn main() -> ExitCode {
@@ -32,8 +32,8 @@ fn main() -> ExitCode {
             .find(|(name, _)| *name == wanted)
             .map_or(f64::NAN, |(_, time)| *time)
     };
-    // A raw call costs what a call through a pointer costs; half a nanosecond, two cycles, is noise. A checked one may cost a
-    // nanosecond more.
+    // A raw call costs as much as a call through a pointer; half a nanosecond, two cycles, is noise. A checked call may
+    // cost a nanosecond more.
     let limits = [
         (
             "raw call over a pointer",
@@ -57,8 +57,8 @@ fn main() -> ExitCode {
             "checked call out of line over raw",
             "version: checked, out of line",
             "version: raw",
-            // Any function that makes a call and looks at its code costs this: four to five cycles for a call and return
-            // of its own, which cannot be a jump. The next line compares with one that does no more.
+            // Any function that makes a call and checks its code costs this much: four to five cycles for a call and a
+            // return of its own, which cannot be a jump. The next line compares with a function that does only that.
             1.6,
         ),
         (
@@ -88,19 +88,19 @@ fn main() -> ExitCode {
     ];
     let mut ok = true;
     println!();
-    for (what, ours, other, limit) in limits {
+    for (comparison, ours, other, limit) in limits {
         let more = of(ours) - of(other);
-        let (passes, verdict) = judged(more, limit);
+        let (passes, note) = verdict(more, limit);
         ok &= passes;
-        println!("{what}: {more:+.2} ns, may be {limit:+.2}{verdict}");
+        println!("{comparison}: {more:+.2} ns, limit {limit:+.2}{note}");
     }
     match loading::measure(quiet.path()) {
         Ok((alone, ours)) => {
             let ratio = ours / alone;
-            let (passes, verdict) = judged(ratio - 1.0, LOADING - 1.0);
+            let (passes, note) = verdict(ratio - 1.0, LOADING - 1.0);
             ok &= passes;
             println!(
-                "load and first cuInit: {ours:.1} us, {ratio:.2} times dlopen alone, may be {LOADING}{verdict}"
+                "load and first cuInit: {ours:.1} us, {ratio:.2} times dlopen alone, limit {LOADING}{note}"
             );
         }
         Err(error) => {
@@ -120,13 +120,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether a figure passes, and what is said behind it. A variant that is missing is no number, and passes nothing.
-fn judged(figure: f64, limit: f64) -> (bool, &'static str) {
+/// Compares a figure with its limit; returns false and a text if it fails. A missing variant is NaN, which always
+/// fails.
+fn verdict(figure: f64, limit: f64) -> (bool, &'static str) {
     if figure <= limit {
         (true, "")
     } else if figure <= 2.0 * limit {
         (true, "  warning: over the limit")
     } else {
-        (false, "  TOO MUCH")
+        (false, "  FAILED: over twice the limit")
     }
 }

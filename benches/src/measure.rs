@@ -1,8 +1,8 @@
-//! Rounds in which all variants take turns, and a good one of each.
+//! Runs all variants in turns, and takes a fast round of each.
 
 use std::time::Instant;
 
-/// Something that makes so many calls.
+/// A named function that makes a given number of calls.
 pub(crate) struct Variant {
     name: &'static str,
     run: Box<dyn Fn(usize)>,
@@ -17,8 +17,8 @@ impl Variant {
     }
 }
 
-/// Nanoseconds a call, as the tenth part of the rounds needs at most. Other work on the machine only makes rounds slower, so
-/// the fast ones are the measure; the fastest itself would be luck.
+/// Returns nanoseconds per call: the tenth percentile of the rounds. Other work on the machine only slows rounds down,
+/// so a fast one is the measure; the fastest would be an outlier.
 pub(crate) fn all(variants: Vec<Variant>) -> Vec<(&'static str, f64)> {
     const CALLS: usize = 50_000;
     const ROUNDS: usize = 400;

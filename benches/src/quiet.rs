@@ -1,4 +1,4 @@
-//! The driver that does nothing: compiled from C when the program starts, and made the process's driver.
+//! A driver that does nothing: compiled from C when the program starts, and made the process's driver.
 
 use core::ffi::c_void;
 use std::path::{Path, PathBuf};
@@ -22,20 +22,20 @@ impl Drop for Quiet {
 }
 
 impl Quiet {
-    /// Its file.
+    /// Returns the library's file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// One of its functions, as a program finds it by `dlsym`.
+    /// Returns the address of a function, as a program finds it with `dlsym`.
     pub(crate) fn function(&self, name: &str) -> *mut c_void {
-        // SAFETY: the address is only taken here.
+        // SAFETY: only the address is taken.
         let symbol = unsafe { self.library.get::<*mut c_void>(name.as_bytes()) };
-        *symbol.expect("quiet.c has it")
+        *symbol.expect("defined in quiet.c")
     }
 }
 
-/// Compiles and loads it.
+/// Compiles and loads the library.
 pub(crate) fn build() -> Result<Quiet, String> {
     let folder = std::env::temp_dir().join(format!("cuda-driver-benches-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
@@ -48,7 +48,7 @@ fn load(folder: &Path) -> Result<Quiet, String> {
     let path = compile(folder)?;
     // SAFETY: the library has no initialisers.
     let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
-    // SAFETY: its functions have the types of the exports whose names they have, as far as they go.
+    // SAFETY: the library's functions have the types of the exports with their names.
     let source = unsafe { Source::path(&path) };
     sys::set_default(source).map_err(|error| error.to_string())?;
     match cuda_driver::load() {

@@ -1,9 +1,9 @@
-//! What the engine costs: nanoseconds of one core per thread of a kernel.
+//! Measures the engine: nanoseconds of one core per thread of a kernel.
 //!
-//! `cargo run --release --example engine_bench -p cuda-driver-soft [-- baseline] [plain] [short] [KERNEL]`
+//! `cargo run --release --example engine_bench -p cuda-driver-soft-engine [-- baseline] [plain] [short] [KERNEL]`
 //!
-//! `baseline`: with the instructions that every CPU has. `plain`: also without the code for converged warps, and how many
-//! times as long that takes. `short`: a fifth of a second each, not two.
+//! `baseline` uses only instructions that every CPU has. `plain` also runs without the code for converged warps, and
+//! prints how many times as long that takes. `short` measures for a fifth of a second each instead of two seconds.
 
 use cuda_driver_soft_engine::memory::{Kind, space};
 use cuda_driver_soft_engine::{Isa, Launch, Options, Program, Progress};
@@ -26,7 +26,7 @@ fn alloc(bytes: u64) -> u64 {
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What this thread has used of its core; the time of day where that is not known.
+/// Returns the processor time of this thread, or the time of day if the system does not report it.
 fn processor_time() -> Duration {
     #[cfg(unix)]
     {
@@ -34,7 +34,7 @@ fn processor_time() -> Duration {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: writes the time to `time`.
+        // SAFETY: the call writes only to `time`.
         unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     }
@@ -55,8 +55,8 @@ struct Case<'a> {
     args: &'a [&'a [u8]],
 }
 
-/// Runs launches in turn, with and without the code for converged warps, and prints the best times.
-fn time(asked: &Asked, case: &Case<'_>) {
+/// Runs launches alternately with and without the code for converged warps, and prints the best times.
+fn time(asked: &CommandLine, case: &Case<'_>) {
     let Case {
         module,
         kernel,
@@ -119,8 +119,8 @@ fn time(asked: &Asked, case: &Case<'_>) {
     println!();
 }
 
-/// What the command line asks for.
-struct Asked {
+/// The command line's options.
+struct CommandLine {
     isa: Isa,
     plain: bool,
     long: Duration,
@@ -128,7 +128,7 @@ struct Asked {
 }
 
 fn main() {
-    let mut asked = Asked {
+    let mut asked = CommandLine {
         isa: Isa::best(),
         plain: false,
         long: Duration::from_secs(2),
@@ -142,7 +142,7 @@ fn main() {
             _ => asked.kernels.push(argument),
         }
     }
-    println!("{:?}; nanoseconds a thread", asked.isa);
+    println!("{:?}; nanoseconds per thread", asked.isa);
     let n: u32 = 1 << 20;
     let [a, b, c] = [(); 3].map(|()| alloc(4 * u64::from(n)));
     let values: Vec<u8> = (0..n)

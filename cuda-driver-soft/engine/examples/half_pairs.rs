@@ -1,8 +1,8 @@
 //! Compares an operation on `.f16` or `.bf16` with `rustc_apfloat` for all 2^32 pairs of operands.
 //!
-//! `cargo run --release -p cuda-driver-soft --example half_pairs -- OPERATION [STEP]`, where OPERATION is `add.f16`,
-//! `mul.f16`, `fma.f16`, `add.bf16`, `mul.bf16` or `fma.bf16` (with the third operand made from the other two). STEP
-//! takes only every STEP-th first operand. All pairs take some minutes on a few cores.
+//! `cargo run --release -p cuda-driver-soft-engine --example half_pairs -- OPERATION [STEP]`, where OPERATION is
+//! `add.f16`, `mul.f16`, `fma.f16`, `add.bf16`, `mul.bf16` or `fma.bf16` (the third operand is computed from the other
+//! two). With STEP only every STEP-th first operand is used. All pairs take a few minutes on a few cores.
 
 use cuda_driver_soft_engine::semantics::half::*;
 use rustc_apfloat::ieee::{BFloat, Half};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const RN: Round = Round::NearestTiesToEven;
 
-/// Ours, and the referee's, for operands a, b, c.
+/// The engine's operation and the reference, for operands a, b, c.
 type Operation = (fn(u16, u16, u16) -> u16, fn(u16, u16, u16) -> u16);
 
 fn bits<F: Float>(value: F) -> u16 {
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         .max(1);
     let Some((ours, theirs)) = operation(&name) else {
         eprintln!(
-            "no operation {name:?}: add.f16, mul.f16, fma.f16, add.bf16, mul.bf16 or fma.bf16"
+            "unknown operation {name:?}; the operations are add.f16, mul.f16, fma.f16, add.bf16, mul.bf16 or fma.bf16"
         );
         return ExitCode::FAILURE;
     };
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
                     let a = next.fetch_add(step, Ordering::Relaxed);
                     let Ok(a) = u16::try_from(a) else { return };
                     for b in 0..=u16::MAX {
-                        // Beside the negated product, where the sum cancels, and far from it in turn.
+                        // Alternately near the negated product, where the sum cancels, and far from it.
                         let c =
                             mul_f16(a, b, false, false) ^ 0x8000 ^ (a.wrapping_mul(b) >> (b & 15));
                         let (x, y) = (ours(a, b, c), theirs(a, b, c));

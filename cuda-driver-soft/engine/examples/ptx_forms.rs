@@ -1,21 +1,22 @@
-//! Which PTX instructions run: each form of the instruction table is loaded and decoded. `cargo xtask ptx-md` makes PTX.md
-//! of what this prints: for each row its syntax, PTX version, architecture, number of forms, and those that do not run;
-//! then the instructions that are no rows, and the classes of modifiers.
+//! Lists the PTX instructions that run: each form of the instruction table is loaded and decoded.
+//!
+//! `cargo xtask ptx-md` makes PTX.md from the output: for each row its syntax, PTX version, architecture, number of
+//! forms, and the forms that do not run; then the instructions without a row, and the classes of modifiers.
 
 use cuda_driver_soft_engine::Program;
 use ptx::{Limits, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Kernels in one module.
+/// The number of kernels in one module.
 const CHUNK: usize = 2000;
 
 fn main() -> std::process::ExitCode {
     let samples = ptx::samples();
     let mut wrong = Vec::new();
-    // By row: forms, and those that do not run.
+    // By row: forms, and forms that do not run.
     let mut rows: BTreeMap<usize, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
-    // Without `.sync` these are not in any newer version.
+    // Without `.sync` these do not exist in newer versions.
     let old = |s: &Sample| {
         ["shfl.", "vote."]
             .iter()
@@ -59,7 +60,7 @@ fn main() -> std::process::ExitCode {
     std::process::ExitCode::from(u8::from(!wrong.is_empty()))
 }
 
-/// Which of the samples cannot be run. What is not even loaded is wrong.
+/// Returns the samples that cannot be run. Samples that do not even load are added to `wrong`.
 fn unsupported(
     version: &str,
     target: &str,

@@ -1,5 +1,7 @@
-//! Loads PTX files as the software driver does: `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors, or the time
-//! that it took and, with `--ir`, the intermediate representation; with `--run` it says which instructions cannot be run.
+//! Loads PTX files as the software driver does.
+//!
+//! `ptx_load [--ir] [--run] [--sm N] FILE…` prints the errors, or the time taken. With `--ir` it prints the
+//! intermediate representation, with `--run` the instructions that cannot be run.
 
 use cuda_driver_soft_engine::Program;
 use ptx::Limits;
@@ -72,7 +74,7 @@ fn load(file: &str, limits: &Limits, show: bool, run: bool) -> bool {
     }
 }
 
-/// Whether every instruction can be run. Says which cannot, and how often they are there.
+/// Returns true if every instruction can be run; prints the others and how often they occur.
 fn runs(file: &str, module: &Arc<Module>) -> bool {
     let bodies = module.functions.iter().filter_map(|f| f.body());
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
@@ -82,7 +84,7 @@ fn runs(file: &str, module: &Arc<Module>) -> bool {
         }
     }
     for (opcode, count) in &refused {
-        println!("{file}: not run: {opcode} ({count} times)");
+        println!("{file}: unsupported: {opcode} ({count} times)");
     }
     let program = match Program::load(module.clone(), 0) {
         Ok(program) => program,

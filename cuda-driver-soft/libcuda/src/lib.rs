@@ -1,15 +1,15 @@
-//! The software CUDA driver as a library of the system: the 685 symbols of `cuda.h`, those of the profiler and of
-//! graphics that every driver exports, and a marker, under their own names.
+//! The software CUDA driver as a system library: exports the 685 symbols of `cuda.h`, the profiler and graphics symbols
+//! that every driver has, and a marker.
 //!
-//! This is the only crate of the project that defines them, and nothing may depend on it: a program that did would take
-//! these symbols for its own. `soft-cuda run PROGRAM…` puts the library where the system's loader finds it.
+//! This is the only crate of the project that defines these symbols, and nothing may depend on it: the symbols would
+//! become the program's own. `soft-cuda run PROGRAM…` puts the library on the system loader's path.
 
 use std::ffi::*;
 
 use cuda_driver_soft::{Marker, Stubs as _, Table};
 use cuda_driver_sys::*;
 
-/// By this symbol a program, or another copy of this driver in the same process, knows that the driver runs on the CPU.
+/// This symbol tells programs, and other copies of this driver in the process, that the driver runs on the CPU.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static cuda_driver_soft_marker: Marker = Marker::new();
@@ -19,16 +19,16 @@ macro_rules! export {
         $(
             #[doc = concat!("`", stringify!($symbol), "`, as in [C](https://docs.nvidia.com/cuda/cuda-driver-api/index.html).\n\n")]
             /// # Safety
-            /// As in C: pointers and handles must be what the manual asks for.
+            /// As in C: pointers and handles must be valid as the manual requires.
             #[unsafe(no_mangle)]
             #[allow(non_snake_case, clippy::too_many_arguments)]
             pub unsafe extern "system" fn $symbol($($arg: $ty),*) -> CUresult {
-                // SAFETY: the caller keeps the contract of the call.
+                // SAFETY: upheld by the caller.
                 unsafe { (Table::$symbol)($($arg),*) }
             }
         )*
 
-        /// What this library exports, so that `cuGetProcAddress` answers the same addresses as the system's loader.
+        /// Returns the exports, so that `cuGetProcAddress` returns the same addresses as the system's loader.
         fn exported() -> Vec<(&'static str, usize)> {
             let mut all = vec![$((stringify!($symbol), $symbol as *const () as usize),)*];
             all.extend(exported_beside());
@@ -50,12 +50,12 @@ macro_rules! export_beside {
             #[unsafe(no_mangle)]
             #[allow(non_snake_case)]
             pub unsafe extern "system" fn $symbol() -> CUresult {
-                // SAFETY: it reads no arguments.
+                // SAFETY: the function reads no arguments.
                 unsafe { (Table::$symbol)() }
             }
         )*
 
-        /// The same for these.
+        /// Returns the exports that are not in `cuda.h`.
         fn exported_beside() -> Vec<(&'static str, usize)> {
             vec![$((stringify!($symbol), $symbol as *const () as usize),)*]
         }

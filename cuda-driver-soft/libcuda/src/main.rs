@@ -9,8 +9,8 @@ soft-cuda run PROGRAM [ARGUMENTS]   runs a program on the software CUDA driver
 soft-cuda path                      prints the folder that holds the driver, libcuda.so.1
 soft-cuda --version
 
-The program finds the driver through LD_LIBRARY_PATH, so nothing is installed and nothing of the system changes.
-CUDA_SOFT_LOG=1 makes the driver say why calls fail. CUDA_SOFT_SLACK=512 lets kernels touch up to 512 bytes past the end of an
+The program finds the driver through LD_LIBRARY_PATH; nothing is installed or changed on the system.
+CUDA_SOFT_LOG=1 makes the driver log why calls fail. CUDA_SOFT_SLACK=512 lets kernels touch up to 512 bytes past the end of an
 allocation, where a GPU does not fault either.";
 
 fn main() -> ExitCode {
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)
         }
-        _ => Err(format!("no such command\n{USAGE}")),
+        _ => Err(format!("unknown command\n{USAGE}")),
     };
     result.unwrap_or_else(|error| {
         eprintln!("soft-cuda: {error}");
@@ -38,20 +38,23 @@ fn main() -> ExitCode {
     })
 }
 
-/// What programs look for: the second name, which a GPU driver's installer makes too, is that of programs that load the
-/// driver themselves.
+/// The library names that programs look for. GPU driver installers make the second one, too; programs that load the
+/// driver themselves may use it.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-/// A folder that holds the driver under the names that programs look for, and nothing else.
+/// Returns a folder that holds the driver under the names that programs look for, and nothing else.
 fn folder() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find the path of soft-cuda: {error}"))?;
     let program = program.canonicalize().unwrap_or(program);
-    let beside = program.parent().ok_or("this program lies in no folder")?;
+    let beside = program
+        .parent()
+        .ok_or("the path of soft-cuda has no parent folder")?;
     let installed = beside.join("../lib/soft-cuda");
     if installed.join(NAMES[0]).is_file() {
         return Ok(installed);
     }
-    // Beside this program, as cargo leaves it; for tests it lies in `deps`.
+    // Cargo puts the library next to this program, or in `deps` for tests.
     let built = [beside.join("libcuda.so"), beside.join("deps/libcuda.so")];
     let newest = built
         .iter()
@@ -74,12 +77,12 @@ fn folder() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// Makes `link` point to `library` in one step, since others may be doing the same.
+/// Makes `link` point to `library` atomically, because other processes may do the same at the same time.
 #[cfg(unix)]
 fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
     let mut fresh = link.as_os_str().to_owned();
     fresh.push(format!(".{}", std::process::id()));
-    // An earlier process of this number may have come to a bad end here.
+    // Left behind if an earlier process with this id was killed here.
     _ = std::fs::remove_file(&fresh);
     std::os::unix::fs::symlink(library, &fresh)?;
     std::fs::rename(&fresh, link)
@@ -92,7 +95,7 @@ fn replace(library: &Path, link: &Path) -> std::io::Result<()> {
 
 fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
     if arguments.is_empty() {
-        return Err(format!("run what?\n{USAGE}"));
+        return Err(format!("the command `run` needs a program\n{USAGE}"));
     }
     let program = arguments.remove(0);
     let mut path = folder()?.into_os_string();
@@ -106,7 +109,7 @@ fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
     execute(command).map_err(failed)
 }
 
-/// Becomes the program: signals, exit status and terminal are its own.
+/// Replaces this process with the program, which keeps its own signals, exit status and terminal.
 #[cfg(unix)]
 fn execute(mut command: Command) -> std::io::Result<ExitCode> {
     Err(std::os::unix::process::CommandExt::exec(&mut command))

@@ -1,11 +1,11 @@
-//! A C program, compiled against NVIDIA's header and linked to `libcuda.so.1`, runs under `soft-cuda run`.
+//! Tests a C program that is compiled against NVIDIA's header and linked to `libcuda.so.1`, under `soft-cuda run`.
 
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Says in the test's output why it did nothing.
+/// Reports why the test did nothing, and returns.
 macro_rules! skip {
     ($($arg:tt)*) => {{
         eprintln!("needs {}", format_args!($($arg)*));
@@ -17,7 +17,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Folders that may hold `cuda.h`: a toolkit's, and where `cargo xtask headers` puts those that it fetches.
+/// Returns a folder with `cuda.h`: a toolkit's, or one that `cargo xtask headers` fetched.
 fn include_folder() -> Option<PathBuf> {
     let toolkits = ["CUDA_PATH", "CUDA_HOME"]
         .into_iter()
@@ -54,7 +54,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn a_c_program_uses_the_driver_without_knowing() {
+fn an_unmodified_c_program_runs() {
     let Some(include) = include_folder() else {
         skip!("cuda.h: fetch it with `cargo xtask headers`, or set CUDA_PATH");
     };
@@ -85,7 +85,7 @@ fn a_c_program_uses_the_driver_without_knowing() {
         .arg(&driver)
         .arg("-o")
         .arg(&program);
-    // The header calls some functions deprecated that the program uses on purpose.
+    // The program uses some functions on purpose that the header marks as deprecated.
     compile.arg("-Wno-deprecated-declarations");
     let compiled = compile.output().unwrap();
     assert!(compiled.status.success(), "{}", text(&compiled));
@@ -98,13 +98,16 @@ fn a_c_program_uses_the_driver_without_knowing() {
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap();
-    let said = text(&ran);
+    let printed = text(&ran);
     assert!(
-        ran.status.success() && said.contains("Result = PASS"),
-        "{said}"
+        ran.status.success() && printed.contains("Result = PASS"),
+        "{printed}"
     );
-    assert!(said.contains("Software CUDA device (sm_90)"), "{said}");
-    // Not linked by path but by name: without soft-cuda the program is not served by this driver.
+    assert!(
+        printed.contains("Software CUDA device (sm_90)"),
+        "{printed}"
+    );
+    // The program is linked by name, not by path: without soft-cuda it does not find this driver.
     let alone = Command::new(&program)
         .env_remove("LD_LIBRARY_PATH")
         .env("LD_BIND_NOW", "1")

@@ -1,7 +1,7 @@
-//! What `libcuda.so.1` exports, as the system's loader sees it.
+//! Tests of the exports of `libcuda.so.1`, as the system's loader sees them.
 
 #![cfg(target_os = "linux")]
-// Calls of a C API with arguments of this test's own.
+// Calls of a C API with pointers to this test's own variables.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ fn driver() -> PathBuf {
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()).join("libcuda.so.1")
 }
 
-/// What NVIDIA's drivers export beside `cuda.h`, and is documented.
-const BESIDE: [&str; 37] = [
+/// Documented exports of NVIDIA's drivers that are not in `cuda.h`.
+const UNDECLARED: [&str; 37] = [
     "cuEGLStreamConsumerAcquireFrame",
     "cuEGLStreamConsumerConnect",
     "cuEGLStreamConsumerConnectWithFlags",
@@ -60,13 +60,13 @@ const BESIDE: [&str; 37] = [
 ];
 
 #[test]
-fn the_685_symbols_and_what_is_beside_them_and_the_marker_and_nothing_else() {
+fn exactly_the_expected_symbols_are_exported() {
     let bytes = std::fs::read(driver()).unwrap();
     let mut exported = elf::defined_dynamic_symbols(&bytes);
     exported.sort();
     let mut expected: Vec<&str> = Function::ALL.iter().map(|f| f.name()).collect();
     expected.push("cuda_driver_soft_marker");
-    expected.extend(BESIDE);
+    expected.extend(UNDECLARED);
     expected.sort_unstable();
     assert_eq!(exported, expected);
     assert!(
@@ -78,9 +78,9 @@ fn the_685_symbols_and_what_is_beside_them_and_the_marker_and_nothing_else() {
 }
 
 #[test]
-fn loaded_as_a_library_it_is_a_driver_like_any_other() {
+fn the_library_loads_like_any_driver() {
     let path = driver();
-    // SAFETY: the driver of this project, which behaves as a CUDA driver.
+    // SAFETY: the library is this project's driver, which has the exports of a CUDA driver.
     let library = unsafe { Library::load_from(&path) }.unwrap();
     assert!(library.is_software());
     assert!(library.path().is_some());
@@ -92,7 +92,7 @@ fn loaded_as_a_library_it_is_a_driver_like_any_other() {
         CUresult::CUDA_SUCCESS
     );
     assert_eq!(count, 1);
-    // cuGetProcAddress gives the very symbols.
+    // cuGetProcAddress returns the addresses of the exported symbols.
     for &function in Function::ALL {
         let (mut found, mut status) = (std::ptr::null_mut(), Default::default());
         let name = std::ffi::CString::new(function.base()).unwrap();
@@ -115,7 +115,7 @@ fn loaded_as_a_library_it_is_a_driver_like_any_other() {
         let symbol = library.symbol(function.symbol()).map(|s| s.as_ptr());
         assert_eq!(Some(found), symbol, "{}", function.name());
     }
-    // The copy that is linked into this program refuses while the other is at work.
+    // The copy that is linked into this program refuses to start while the loaded one is in use.
     let linked = cuda_driver_soft::library();
     assert_eq!(
         unsafe { linked.cuInit(0) },
@@ -124,7 +124,7 @@ fn loaded_as_a_library_it_is_a_driver_like_any_other() {
     assert_eq!(unsafe { library.cuInit(0) }, CUresult::CUDA_SUCCESS);
 }
 
-/// As much of the ELF format as this test needs (64 bits, little-endian).
+/// Parses as much of the ELF format as this test needs (64 bits, little-endian).
 mod elf {
     fn number(bytes: &[u8], at: usize, length: usize) -> usize {
         bytes[at..at + length]
@@ -133,7 +133,7 @@ mod elf {
             .fold(0, |n, b| n << 8 | usize::from(*b))
     }
 
-    /// (type, offset, size, linked section) of each section.
+    /// Returns (type, offset, size, linked section) of each section.
     fn sections(bytes: &[u8]) -> Vec<(usize, usize, usize, usize)> {
         let (table, size, count) = (
             number(bytes, 40, 8),
@@ -173,7 +173,7 @@ mod elf {
             .collect()
     }
 
-    /// The strings that the dynamic section and its symbols use.
+    /// Returns the strings that the dynamic section and its symbols use.
     pub(super) fn dynamic_strings(bytes: &[u8]) -> Vec<String> {
         let sections = sections(bytes);
         let strings = sections.iter().find(|s| s.0 == DYNSYM).unwrap().3;

@@ -1,4 +1,4 @@
-/* A C program against cuda.h, in the order of calls of a classical driver-API program. It knows nothing of the software
+/* A C program against cuda.h, with the calls of a typical driver-API program. It does not depend on the software
    driver. Usage: program KERNELS.ptx; the file has the kernel vector_add(const float *a, const float *b, float *c, int n). */
 #include <cuda.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     CHECK(cuCtxCreate(&context, 0, device));
 #endif
 
-    /* Usage counts: this part of the program uses whatever context is current. */
+    /* Usage counts: this part of the program uses the current context. */
     CUcontext mine = NULL, current = NULL;
     CHECK(cuCtxAttach(&mine, 0));
     if (mine != context) return 1;
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     CHECK(cuMemcpyHtoD(da, a, sizeof a));
     CHECK(cuMemcpyHtoD(db, b, sizeof b));
 
-    /* The arguments by an array of pointers. */
+    /* The arguments as an array of pointers. */
     int n = N;
     unsigned blocks = (N + THREADS - 1) / THREADS;
     void *arguments[] = {&da, &db, &dc, &n};
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
         return 1;
     }
 
-    /* And packed, each at the next multiple of its alignment. */
+    /* The arguments packed, each at the next multiple of its alignment. */
     CHECK(cuMemsetD8(dc, 0, sizeof c));
     char packed[64];
     size_t used = 0;
@@ -125,13 +125,13 @@ int main(int argc, char **argv) {
         return 1;
     }
 
-    /* The functions that programs ask for by name are those that the linker found. */
+    /* Functions that are requested by name have the same addresses as those that the linker found. */
     void *found = NULL;
 #if CUDA_VERSION >= 12000
     CUdriverProcAddressQueryResult status;
     CHECK(cuGetProcAddress("cuLaunchKernel", &found, 4000, CU_GET_PROC_ADDRESS_DEFAULT, &status));
     if (found != (void *)&cuLaunchKernel) {
-        printf("cuGetProcAddress gives another cuLaunchKernel\n");
+        printf("cuGetProcAddress returns another cuLaunchKernel\n");
         return 1;
     }
 #endif

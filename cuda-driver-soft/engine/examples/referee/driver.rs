@@ -1,9 +1,9 @@
-//! The few driver calls that this program makes.
+//! The driver calls of this program.
 
 use cuda_driver_sys as cu;
 use std::ffi::{CString, c_void};
 
-/// A context on the first device, current.
+/// A context on the first device, current on this thread.
 pub(crate) struct Driver {}
 
 /// A loaded module.
@@ -22,10 +22,10 @@ fn check(code: cu::CUresult, call: &str) -> Result<(), String> {
 }
 
 impl Driver {
-    /// Initialises the driver and makes a context.
+    /// Initialises the driver and creates a context.
     pub(crate) fn start() -> Result<Self, String> {
         let (mut device, mut context) = (0, std::ptr::null_mut());
-        // SAFETY: every pointer is to a local of the right type.
+        // SAFETY: every pointer is to a local variable of the right type.
         unsafe {
             check(cu::cuInit(0), "cuInit")?;
             check(cu::cuDeviceGet(&raw mut device, 0), "cuDeviceGet")?;
@@ -34,20 +34,20 @@ impl Driver {
         Ok(Driver {})
     }
 
-    /// Loads PTX; modules are not unloaded.
+    /// Loads PTX; modules are never unloaded.
     pub(crate) fn load(&self, ptx: &str) -> Result<Module, String> {
         let ptx = CString::new(ptx).map_err(|e| e.to_string())?;
         let mut module = std::ptr::null_mut();
-        // SAFETY: the pointer is to a local of the right type, and the text ends with a NUL.
+        // SAFETY: the pointer is to a local variable of the right type, and the text ends with a NUL byte.
         let code = unsafe { cu::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) };
         check(code, "cuModuleLoadData")?;
         Ok(Module(module))
     }
 
-    /// Version and device.
+    /// Returns the CUDA version and the device's name.
     pub(crate) fn description(&self) -> Result<String, String> {
         let (mut version, mut name) = (0, [0u8; 100]);
-        // SAFETY: the pointers are to locals, and the name's buffer has the length that is passed.
+        // SAFETY: the pointers are to local variables, and the name's buffer has the given length.
         unsafe {
             check(
                 cu::cuDriverGetVersion(&raw mut version),
@@ -65,19 +65,19 @@ impl Driver {
         ))
     }
 
-    /// Device memory that lives as long as the process.
+    /// Allocates device memory that lives as long as the process.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<u64, String> {
         let mut address = 0;
-        // SAFETY: the pointer is to a local of the right type.
+        // SAFETY: the pointer is to a local variable of the right type.
         let code = unsafe { cu::cuMemAlloc(&raw mut address, bytes) };
         check(code, "cuMemAlloc")?;
         Ok(address)
     }
 
-    /// The operands, in device memory.
+    /// Copies the operands to device memory.
     pub(crate) fn upload(&self, operands: &[[u64; 3]]) -> Result<u64, String> {
         let address = self.allocate(size_of_val(operands))?;
-        // SAFETY: source and destination have this many bytes.
+        // SAFETY: source and destination both have this many bytes.
         let code =
             unsafe { cu::cuMemcpyHtoD(address, operands.as_ptr().cast(), size_of_val(operands)) };
         check(code, "cuMemcpyHtoD")?;

@@ -1,11 +1,13 @@
 //! Runs every instruction form on a driver and compares the results, bit by bit, with the scalar semantics.
 //!
-//! `cargo run --release --example referee -- [--ptx] [--record FILE] [FILTER]`, on the driver that the loader finds
-//! (`CUDA_DRIVER_LIBRARY` names another). `--ptx` prints the module instead, for `ptxas`. `--record` writes a fingerprint
-//! of the driver's results for each form, for `tests/recorded.rs`. A filter takes the forms whose text contains it.
+//! `cargo run --release --example referee -- [--ptx] [--record FILE] [FILTER]` uses the driver that the loader finds
+//! (`CUDA_DRIVER_LIBRARY` names another). `--ptx` prints the module instead, for `ptxas`. `--record` writes a
+//! fingerprint of the driver's results for each form, for `tests/recorded.rs`. A filter selects the forms whose text
+//! contains it.
 //!
-//! Each line is a form: how many results differ, the largest difference in units of the last place, and the first
-//! operands that show one. Exit code 1 if a form that should not differ does, or if the driver refuses one.
+//! Each output line is a form: the number of differing results, the largest difference in units of the last place, and
+//! the first operands with a difference. The exit code is 1 if a form differs that should not, or if the driver refuses
+//! one.
 
 mod driver;
 mod forms;
@@ -17,7 +19,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::process::ExitCode;
 
-/// What the command line asks for.
+/// The command line's options.
 #[derive(Default)]
 struct Options {
     filter: Option<String>,
@@ -52,8 +54,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// One entry function per form: it loads three operands, computes, and stores 64 bits. The narrow ones are loaded and not
-/// cut from the wide: `ptxas` 13.0 takes the wrong half of a cut operand of `atom.shared.add.noftz.f16x2`.
+/// Returns a module with one entry function per form, which loads three operands, computes, and stores 64 bits.
+///
+/// The narrow operands are loaded rather than cut from the wide ones, because `ptxas` 13.0 takes the wrong half of a
+/// cut operand of `atom.shared.add.noftz.f16x2`.
 fn module(forms: &[&Form]) -> String {
     let mut ptx = String::from(".version 8.4\n.target sm_90\n.address_size 64\n");
     for (i, form) in forms.iter().enumerate() {
@@ -86,7 +90,7 @@ fn module(forms: &[&Form]) -> String {
     ptx
 }
 
-/// Forms that went wrong.
+/// The number of forms that went wrong.
 struct Counts {
     differ: usize,
     refused: usize,
@@ -107,7 +111,7 @@ fn run(options: &Options) -> Result<Counts, String> {
         differ: 0,
         refused: 0,
     };
-    // One module for all, or, where the driver refuses that, one for each.
+    // One module for all forms, or one per form if the driver refuses that.
     let whole = driver.load(&module(&forms.iter().collect::<Vec<_>>()));
     for (i, form) in forms.iter().enumerate() {
         let (operands, address) = match inputs.entry(form.kind) {
@@ -144,7 +148,7 @@ fn run(options: &Options) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Prints the line of a form; true if nothing differs that should not.
+/// Prints the line of a form; returns true if it differs only where it may.
 fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
     let (mut count, mut worst, mut first) = (0, 0, Vec::new());
     for (&[a, b, c], &theirs) in operands.iter().zip(results) {
@@ -158,7 +162,7 @@ fn compare(form: &Form, operands: &[[u64; 3]], results: &[u64]) -> bool {
         let shown = first.len() < if exact { 10 } else { 3 };
         if shown || distance > worst {
             let line = format!(
-                "    {} -> {}, not {}",
+                "    {} -> {}, expected {}",
                 form.show(&[a, b, c]),
                 form.show_result(theirs),
                 form.show_result(ours)

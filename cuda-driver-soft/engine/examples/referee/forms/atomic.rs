@@ -1,11 +1,12 @@
-//! `atom`: each thread has a place of its own, in shared memory or in that of its result.
+//! Forms of `atom`. Each thread uses a memory cell of its own, in shared memory or in its result's place.
 
 use super::*;
 use cuda_driver_soft_engine::semantics::atomic::*;
 use cuda_driver_soft_engine::semantics::half::{pack, unpack};
 use cuda_driver_soft_engine::semantics::int;
 
-/// Text that stores the first operand, does `operation` with what follows, and loads the place; `register` is `w`, `d`, `h`.
+/// Returns text that stores the first operand, applies `operation` with the other operands, and loads the cell;
+/// `register` is `w`, `d` or `h`.
 fn place(space: &str, operation: &str, register: &str, operands: &str) -> String {
     let upper = register.to_uppercase();
     let bits = match register {

@@ -1,4 +1,4 @@
-//! `setp set slct testp`.
+//! Forms of `setp set slct testp`.
 
 use super::*;
 use cuda_driver_soft_engine::semantics::{compare::*, half::*, logic};

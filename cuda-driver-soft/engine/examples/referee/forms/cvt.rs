@@ -1,4 +1,4 @@
-//! `cvt` and `cvt.pack`.
+//! Forms of `cvt` and `cvt.pack`.
 
 use super::*;
 use cuda_driver_soft_engine::semantics::cvt::*;
@@ -81,7 +81,7 @@ pub(super) fn conversions(list: &mut List) {
     for from in CVT_INTS {
         for to in CVT_INTS {
             conversion(list, "", to, from, plain(to.ty, from.ty));
-            // ptxas refuses .sat where the destination holds every value of the source.
+            // ptxas refuses .sat if the destination can represent every value of the source.
             let signed = |t: CvtType| t.name.starts_with('s');
             let (wider, same) = (
                 to.ty.size() > from.ty.size(),

@@ -1,4 +1,4 @@
-//! Arithmetic of `.f32 .f64 .f16 .bf16`, and the approximate functions.
+//! Forms of arithmetic on `.f32 .f64 .f16 .bf16`, and of the approximate functions.
 
 use super::*;
 use cuda_driver_soft_engine::semantics::{approx::*, float::*, half::*};

@@ -1,9 +1,9 @@
-//! Integers, logic, bit fields, bytes and carries.
+//! Forms of integers, logic, bit fields, bytes and carries.
 
 use super::*;
 use cuda_driver_soft_engine::semantics::{bits::*, carry::*, int, logic};
 
-/// The forms that exist for all of u16 s16 u32 s32 u64 s64.
+/// Adds the forms that exist for all of u16 s16 u32 s32 u64 s64.
 macro_rules! for_int_types {
     ($list:ident, $($t:ident $name:literal $width:ident $d:literal $a:literal $b:literal $c:literal;)*) => {$({
         type T = $t;

@@ -1,7 +1,7 @@
-//! The forms: PTX text, operands, and the function that says what it computes.
+//! The forms: PTX text, operands, and the reference function.
 //!
-//! In the text `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits, `%q2` the low bit of the third as a predicate,
-//! and `%D %W %H %P` the result; `%V` and `%Q` are free.
+//! In the text, `%d0 %w0 %h0` are the first operand in 64, 32 and 16 bits, `%q2` is the low bit of the third as a
+//! predicate, and `%D %W %H %P` are the result; `%V` and `%Q` are scratch registers.
 
 mod atomic;
 mod compare;
@@ -13,7 +13,7 @@ mod video;
 use crate::random::Random;
 use ptx::ir::Rounding;
 
-/// What operands look like.
+/// The format of a form's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Int,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     F64,
 }
 
-/// Width of the result.
+/// The width of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
     Pred,
@@ -34,14 +34,14 @@ pub(crate) enum Width {
     B64,
 }
 
-/// How far results may be from those of a GPU.
+/// How far results may differ from a GPU's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// Not at all.
+    /// The results are the same.
     Same,
-    /// In the last places.
+    /// The last places may differ.
     Near,
-    /// Anything: the driver expands the instruction to code that departs from the manual.
+    /// Anything may differ: the driver expands the instruction to code that departs from the manual.
     Apart,
 }
 
@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// Values at the edges.
+    /// Returns edge cases.
     pub(crate) fn special(self) -> Vec<u64> {
         let (width, fraction) = self.layout();
         if self == Kind::Int {
@@ -89,7 +89,7 @@ impl Kind {
         let bias = exponents / 2;
         let infinity = exponents << fraction;
         let mut values = vec![0, 1, 2, one - 1, one, one + 1, infinity - 1, infinity];
-        // NaNs: signalling, quiet, with a payload low and high, and all ones.
+        // NaNs: signalling, quiet, with a low and a high payload, and all ones.
         values.extend([
             infinity + 1,
             infinity + one / 2,
@@ -97,7 +97,7 @@ impl Kind {
             infinity + one / 4,
             infinity + one - 1,
         ]);
-        // 1/4 … 4, and their neighbours; powers whose products and quotients lie at the edge of the range.
+        // 1/4 … 4 and their neighbours; powers whose products and quotients are at the edge of the range.
         for e in [bias - 2, bias - 1, bias, bias + 1, bias + 2] {
             values.extend([
                 e << fraction,
@@ -122,7 +122,7 @@ impl Kind {
         values
     }
 
-    /// Operands that look for trouble.
+    /// Returns random operands that often cause cancellation, overflow or underflow.
     pub(crate) fn random(self, random: &mut Random) -> [u64; 3] {
         let (width, fraction) = self.layout();
         match self {
@@ -139,7 +139,7 @@ impl Kind {
                 let exponent_of_a = (bias / 2 + random.next() % (bias + 1)).max(2);
                 let a = random.float(width, fraction, exponent_of_a << fraction);
                 let near = match random.next() % 4 {
-                    // b whose product or quotient with a lies at the least normal number.
+                    // b whose product or quotient with a is near the smallest normal number.
                     0 => (bias + 1).saturating_sub(exponent(a)),
                     1 => exponent(a) + bias,
                     _ => exponent(a),
@@ -154,7 +154,8 @@ impl Kind {
 }
 
 impl Form {
-    /// How far apart two results are as numbers of their format; 10^9 for a NaN or infinity against something else.
+    /// Returns the distance of two results as numbers of their format; 10^9 between a NaN or infinity and another
+    /// value.
     pub(crate) fn distance(&self, ours: u64, theirs: u64) -> u64 {
         let (sign, infinity) = match (self.width, self.kind) {
             (Width::B64, _) => (1u64 << 63, 0x7ff0 << 48),
@@ -180,14 +181,14 @@ impl Form {
         }
     }
 
-    /// The operands, in hexadecimal.
+    /// Formats the operands in hexadecimal.
     pub(crate) fn show(&self, operands: &[u64; 3]) -> String {
         operands
             .map(|v| format!("{v:0width$x}", width = self.digits()))
             .join(" ")
     }
 
-    /// A result, in hexadecimal.
+    /// Formats a result in hexadecimal.
     pub(crate) fn show_result(&self, bits: u64) -> String {
         match self.width {
             Width::Pred => bits.to_string(),
@@ -198,10 +199,10 @@ impl Form {
     }
 }
 
-/// Operand triples for each form.
+/// The number of operand triples for each form.
 pub(crate) const COUNT: usize = 1 << 19;
 
-/// Operands of a kind: all pairs and many triples of the special values, then random ones.
+/// Returns the operands of a kind: all pairs and many triples of the special values, then random ones.
 pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
     let mut random = Random::new();
     let special = kind.special();
@@ -218,7 +219,7 @@ pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
         all.push([0; 3].map(|_| special[random.next() as usize % n]));
     }
     if matches!(kind, Kind::F16 | Kind::BF16) {
-        // Every value in each place.
+        // Every value as each of the three operands.
         for value in 0..0x1_0000 {
             for place in 0..3 {
                 let mut operands = [0; 3].map(|_| special[random.next() as usize % n]);
@@ -233,15 +234,15 @@ pub(crate) fn operands(kind: Kind) -> Vec<[u64; 3]> {
     all
 }
 
-/// Of how many results the fingerprint takes one.
+/// The fingerprint includes one in this many results.
 pub(crate) const STRIDE: usize = 32;
 
-/// Of every [`STRIDE`]-th result.
+/// Returns the fingerprint: the hash of every [`STRIDE`]-th result.
 pub(crate) fn fingerprint(results: impl Iterator<Item = u64>) -> u64 {
     hash(results.step_by(STRIDE))
 }
 
-/// FNV-1a over the bytes of the results.
+/// Returns the FNV-1a hash of the results' bytes.
 pub(crate) fn hash(results: impl Iterator<Item = u64>) -> u64 {
     results.fold(0xcbf2_9ce4_8422_2325, |hash, result| {
         let bytes = result.to_le_bytes();
@@ -264,7 +265,7 @@ const INT_MODES: [(Rounding, &str); 4] = [
     (Rounding::Rp, ".rpi"),
 ];
 
-/// A modifier that is there or not.
+/// Returns the two choices for an optional modifier.
 fn flags(name: &'static str) -> [(bool, &'static str); 2] {
     [(false, ""), (true, name)]
 }
@@ -313,12 +314,12 @@ impl List {
         });
     }
 
-    /// Marks the last form.
+    /// Sets the expectation of the last form.
     fn expect(&mut self, expect: Expect) {
         self.0.last_mut().expect("a form was added").expect = expect;
     }
 
-    /// Takes away the operands that the last form does not have.
+    /// Removes the operands that the last form does not have.
     fn operands(&mut self, count: usize) {
         let text = &mut self.0.last_mut().expect("a form was added").text;
         for _ in count..3 {
@@ -359,7 +360,7 @@ impl List {
     }
 }
 
-/// Every form.
+/// Returns every form.
 pub(crate) fn all() -> Vec<Form> {
     let mut list = List::default();
     float::single(&mut list);

@@ -1,4 +1,4 @@
-//! The video instructions.
+//! Forms of the video instructions.
 
 use super::*;
 use cuda_driver_soft_engine::semantics::video::*;
@@ -15,7 +15,8 @@ const PARTS: [(Part, &str); 7] = [
     (Part::H1, ".h1"),
 ];
 
-/// The scalar video instructions: every pair of types, selectors that vary with the form, each secondary operation.
+/// Adds the scalar video instructions: every pair of types, selectors that vary with the form, each secondary
+/// operation.
 pub(super) fn video(list: &mut List) {
     type Eval = fn(Video, u32, u32, u32) -> u32;
     let scalar: [(&str, Eval); 5] = [
