@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The bindings against the C compiler's reading of every cuda.h since CUDA 11.7, in under a minute on an idle machine. Ends
-# with 75 if a download failed three times.
+# Compares the bindings with the C compiler's reading of every cuda.h since CUDA 11.7, in under a minute on an idle
+# machine. Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

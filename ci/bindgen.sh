@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The feature `bindgen` with the header of every CUDA release since 11.7, and with headers that it has to refuse or to take
-# something new from. With an argument, only with those headers whose path holds it (`ci/bindgen.sh cu12-12.9`). Ends with 75
-# if a download failed three times.
+# Tests the feature `bindgen` with the header of every CUDA release since 11.7, with headers that it must refuse, and
+# with headers that contain something new.
+#
+# With an argument, only headers whose path contains it are used (`ci/bindgen.sh cu12-12.9`). Exit code 75: a download
+# failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,14 +14,14 @@ eval "$variables"
 current=$CUDA_PATH
 headers=$(cargo xtask every-header)
 headers=$(grep -F -- "${1:-/}" <<<"$headers") || {
-    echo "no header's path holds $1" >&2
+    echo "no header's path contains $1" >&2
     exit 2
 }
 version=$(sed -n 's/^#define CUDA_VERSION //p' "$current/include/cuda.h")
 newer=$((version + 10))
 
-# build: both crates; prints the folder that the generator wrote to. Checking is enough: all that the generator writes is
-# seen by the compiler then, its assertions about layouts too.
+# build: checks both crates and prints the generator's output folder. Checking is enough, because it compiles everything
+# that the generator writes, including the assertions about layouts.
 build() {
     cargo check --quiet --package cuda-driver --features bindgen --message-format=json-render-diagnostics \
         >"$work/messages" 2>"$work/errors" || {
@@ -29,7 +31,7 @@ build() {
     sed -n 's|.*"out_dir":"\([^"]*/cuda-driver-sys-[^"]*\)".*|\1|p' "$work/messages" | tail -n 1
 }
 
-# refused WORDS…: the build fails, what it says contains each of the words, and nothing panicked.
+# refused WORDS…: the build must fail with a message that contains all of the words, and without a panic.
 refused() {
     local words
     if build >/dev/null; then
@@ -56,7 +58,7 @@ for header in $headers; do
         cat "$work/errors"
         exit 1
     }
-    # None of them is newer than the committed bindings, so none adds anything. The first line names the inputs.
+    # No header is newer than the committed bindings, so none adds anything. The first line names the inputs.
     for file in cuda-driver-sys/src/generated/*.rs; do
         diff <(tail -n +2 "$file") <(tail -n +2 "$out/$(basename "$file")")
     done
@@ -71,7 +73,7 @@ echo "--- no libclang"
 LIBCLANG_PATH=$work/nothing CUDA_PATH=$current refused "LIBCLANG_PATH ($work/nothing)" "Install it" "$off"
 
 echo "--- libclang without its own headers"
-# Nor the headers of a clang of this machine, which bindgen would ask for its folders.
+# Also without the headers of a clang on this machine, which bindgen would ask for its folders.
 CLANG_PATH=$(type -P true) BINDGEN_EXTRA_CLANG_ARGS="-resource-dir $work/nothing" CUDA_PATH=$current \
     refused "stddef.h" "libclang-common" "$off"
 
@@ -102,7 +104,8 @@ build >/dev/null || {
     cat "$work/errors"
     exit 1
 }
-# What the next build must notice: a value, a field's place, a parameter, what a parameter points to, a record's size.
+# Changes that the next build must notice: a value, a field's offset, a parameter, a parameter's pointee, a record's
+# size.
 sleep 1
 sed -i -e 's/^\( *CU_CTX_SCHED_YIELD *= *\)0x02/\10x03/' \
     -e 's/^\( *\)float hitRatio;/\1double hitRatio;/' \
@@ -119,7 +122,7 @@ cp "$current/include/cuda.h" "$toolkit/include/cuda.h"
 sed -i -e "s/^#define CUDA_VERSION $version/#define CUDA_VERSION $newer/" \
     -e 's/^CUresult CUDAAPI cuInit(unsigned int Flags);/typedef enum CUnovelty_enum { CU_NOVELTY_SMALL = 1, CU_NOVELTY_GREAT = 2 } CUnovelty;\ntypedef struct CUnoveltyParams_st { CUnovelty kind; unsigned int reserved[3]; } CUnoveltyParams;\nCUresult CUDAAPI cuNoveltyAdd(CUnovelty kind, const CUnoveltyParams *params);\nCUresult CUDAAPI cuNoveltyForget(CUnovelty kind);\n&/' \
     "$toolkit/include/cuda.h"
-# number VERSION: since when the new function is there; nobody says it of the one that is forgotten.
+# number VERSION: sets the version of the new function; no version is given for cuNoveltyForget.
 number() {
     sed -i '/PFN_cuNovelty/d' "$toolkit/include/cudaTypedefs.h"
     echo "typedef CUresult (CUDAAPI *PFN_cuNoveltyAdd_v$1)(CUnovelty kind, const CUnoveltyParams *params);" >"$work/typedef"

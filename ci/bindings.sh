@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Regenerates the registry and the raw bindings from the pinned header with the pinned libclang, and fails unless that
-# changes nothing. Then builds with the feature `bindgen`, which has to make the same of the same header.
-# Ends with 75 if a download failed three times.
+# Regenerates the registry and the raw bindings from the pinned header with the pinned libclang, and fails if anything
+# changes. Then builds with the feature `bindgen`, whose output for the same header must be the same.
+#
+# Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,7 @@ cargo xtask bindings
 if [ -n "$(git status --porcelain -- "${generated[@]}")" ]; then
     git --no-pager diff --stat -- "${generated[@]}"
     git status --short -- "${generated[@]}"
-    echo "The committed bindings are not what the generator makes of the header. Run this and commit:" >&2
+    echo "The committed bindings differ from the generator's output. Run this and commit:" >&2
     echo "    cargo xtask api && cargo xtask bindings" >&2
     exit 1
 fi
@@ -26,10 +27,10 @@ out=$(cargo build --package cuda-driver-sys --features bindgen --message-format=
 for file in cuda-driver-sys/src/generated/*.rs; do
     # The first line names the inputs.
     if ! diff <(tail -n +2 "$file") <(tail -n +2 "$out/$(basename "$file")"); then
-        echo "the feature bindgen makes another $(basename "$file") of the header than is committed" >&2
+        echo "the feature bindgen generates another $(basename "$file") than is committed" >&2
         exit 1
     fi
 done
-echo "the feature bindgen makes the same of the header"
+echo "the feature bindgen generates the committed bindings"
 
 cargo test --package xtask

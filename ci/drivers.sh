@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The loader and the registry over NVIDIA's drivers 450 to 555, on a machine without a GPU: Debian's packages, unpacked
-# into .cache/, nothing installed. The tests load them as an ordinary user, because as root cuInit makes a device node.
-# Ends with 75 if a download failed three times.
+# Tests the loader and the registry with NVIDIA's drivers 450 to 555 on a machine without a GPU. Debian's packages are
+# unpacked into .cache/; nothing is installed. The tests load the drivers as an ordinary user, because as root cuInit
+# creates a device node.
+#
+# Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 home=$PWD/.cache/drivers
 apt=$home/apt
-# Driver, Debian package. Which build of a driver Debian has changes with security updates, so none is named.
+# Driver and Debian package. No build is named, because Debian replaces builds in security updates.
 packages=(
     "450 libnvidia-tesla-450-cuda1"
     "470 libnvidia-tesla-470-cuda1"
@@ -21,7 +23,8 @@ options=(
     -o Dir::Etc::trustedparts=/etc/apt/trusted.gpg.d -o APT::Sandbox::User=root
 )
 
-# Package lists of their own, in the suites that have drivers; the system's apt configuration stays as it is.
+# Fetches package lists for the suites that have drivers. They are kept apart: the system's apt configuration stays as
+# it is.
 lists() {
     mkdir -p "$apt"/etc/{sources.list.d,apt.conf.d,preferences.d} "$apt"/{lists,cache/archives}/partial
     sed -e 's/^Suites: bookworm bookworm-updates$/Suites: bullseye bookworm trixie experimental/' \

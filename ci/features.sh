@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Any two dependents may choose any features: checks the binding crates with every set of them, and that programs which
-# ask for the linked driver start with it and others do not. Ends with 75 if a download failed three times.
+# Checks the binding crates with every set of features, because any two dependents may choose any features. Also checks
+# that programs that ask for the linked driver start with it, and that others do not.
+#
+# Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,15 +27,15 @@ PATH=$hack/bin:$PATH
 cargo hack check --package cuda-driver-sys --feature-powerset --exclude-features default
 cargo hack check --package cuda-driver --feature-powerset
 
-# No toolkit's libcuda.so here: the linker gets a stub that is made on the spot.
+# The linker must not use a toolkit's libcuda.so: it gets a stub that is made by the build.
 unset CUDA_PATH
 export CARGO_TARGET_DIR=$PWD/target/linked
 cargo test --manifest-path ci/linked/Cargo.toml
 cargo test --manifest-path ci/linked/Cargo.toml --features loader
 
-# The library that the linker was given may move: the next build is not left with a link that leads nowhere.
+# If the library that the linker was given moves, the next build must not keep a dangling link.
 toolkit=$CARGO_TARGET_DIR/toolkit
-# linked TOOLKIT: links the programs once more, and prints what the linker was given.
+# linked TOOLKIT: links the programs again and prints the library that the linker was given.
 linked() {
     cargo clean --quiet --manifest-path ci/linked/Cargo.toml --package linked
     CUDA_PATH=$1 cargo build --quiet --manifest-path ci/linked/Cargo.toml --message-format=json |

@@ -3,8 +3,8 @@
 #                          program that is linked against the driver into FOLDER (default target/gpu-pack; 56 MiB at most).
 # ci/gpu.sh run [FOLDER]   runs what is in FOLDER on the system's driver; needs a GPU, no Rust.
 #
-# The folder carries this script as `run`, so that it is all a GPU machine needs: copy it there, start FOLDER/run.
-# CUDA_DRIVER chooses another driver than the system's (`software`, a path).
+# The folder contains this script as `run` and is all that a GPU machine needs: copy it there and start FOLDER/run.
+# CUDA_DRIVER chooses a driver other than the system's (`software`, or a path).
 set -euo pipefail
 
 limit_mib=56
@@ -17,7 +17,7 @@ pack() {
     rm -rf "$folder"
     mkdir -p "$folder/tests" "$folder/examples"
     local built=$here/target/gpu-pack.json
-    # Most of each program is the software driver, which a GPU machine is not there for: small is better than fast.
+    # Most of each program is the software driver, which a GPU machine does not use: small is better than fast.
     local small=() crate
     for crate in "" -engine -image -ptx; do
         small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
@@ -25,7 +25,7 @@ pack() {
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers --test interposers >>"$built"
     cargo build "${small[@]}" --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"
-    # The linker gets a stub, not this machine's driver, if it has one.
+    # Without CUDA_PATH the linker gets a stub instead of this machine's driver.
     env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked
     cp target/linked/release/linked "$folder/examples/"
     strip "$folder/examples/linked"
@@ -72,11 +72,11 @@ run() {
         name=${program#"$folder"/}
         printf '\n--- %s\n' "$name"
         if [[ $name = examples/first_kernel && $CUDA_DRIVER != system && -z ${CUDA_DRIVER_LIBRARY:-} ]]; then
-            echo "needs the system's driver, or CUDA_DRIVER_LIBRARY: it makes raw calls and chooses no driver"
+            echo "needs the system's driver or CUDA_DRIVER_LIBRARY: this example makes raw calls and does not choose a driver"
             continue
         fi
         if [[ $name = examples/linked && $CUDA_DRIVER != system ]]; then
-            echo "needs the system's driver: it is linked against it"
+            echo "needs the system's driver, against which this example is linked"
             continue
         fi
         code=0
@@ -100,8 +100,8 @@ run() {
     [[ ${#broken[@]} = 0 && $passed -gt 0 ]]
 }
 
-# Runs each test of a program that did not pass in a process of its own: a fault sticks to the process, so the tests after
-# the one that caused it fail for nothing, and after a crash they did not run at all.
+# Runs each test of a failed program in a process of its own: a fault is sticky in its process, so the tests after it
+# fail too, and after a crash they do not run at all.
 alone() {
     local program=$1 name text
     for name in $("$program" --list 2>/dev/null | sed -n 's/: test$//p'); do

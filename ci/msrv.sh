@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Builds the binding crates with Rust 1.85, the `rust-version` that they declare: Debian's packaged compiler, unpacked
-# into .cache/, nothing installed. Exit code 75: a download failed three times.
+# Builds the binding crates with Rust 1.85, their declared `rust-version`, with Debian's packaged compiler, which is
+# unpacked into .cache/; nothing is installed.
+#
+# Exit code 75: a download failed three times.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The numbers that this project keeps to: `ci/numbers.sh [build] [calls] [abi]`; without arguments, the first two.
+# Measures this project's limits: `ci/numbers.sh [build] [calls] [abi]`; without arguments, the first two.
 #
-# build: third-party crates, size and time of a clean debug build. calls: what a call and a load cost, over a driver that
-# does nothing. abi: how long the check of every cuda.h takes (ends with 75 if a download failed).
+# build: third-party crates, size and time of a clean debug build. calls: the cost of calls and of loading, with a
+# driver that does nothing. abi: the duration of the check of every cuda.h (exit code 75: a download failed).
 #
-# Crates and bytes fail at their limit. Times are those of an idle machine, which one that tests is not: over the limit
-# there is a warning, over twice the limit it fails. A build has to be over it in seconds of CPU too: a machine that is
-# busy with other things takes longer for it, but not more CPU. Calls have to be over it in each of three runs.
+# Crates and bytes fail at their limit. Limits of times hold for an idle machine, and CI's machine is not idle: a time
+# over its limit prints a warning, a time over twice its limit fails. A build must also be over it in seconds of CPU,
+# because on a busy machine it takes longer, but not more CPU. Calls must be over it in each of three runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,17 +15,17 @@ limit_rlib=12000000
 limit_build_ms=2500
 failed=0
 
-# Whether a figure is within its limit.
+# check WHAT FIGURE LIMIT: prints a figure and its limit; over the limit the script fails.
 check() {
     local what=$1 figure=$2 limit=$3 verdict=
     if [ "$figure" -gt "$limit" ]; then
-        verdict='  TOO MUCH'
+        verdict='  FAILED: over the limit'
         failed=1
     fi
-    echo "$what: $figure, may be $limit$verdict"
+    echo "$what: $figure, limit $limit$verdict"
 }
 
-# time_ms FIGURE LIMIT WHAT: a time beside its limit; the status says whether it is over twice the limit.
+# time_ms FIGURE LIMIT WHAT: prints a time and its limit; returns success if the time is over twice the limit.
 time_ms() {
     local figure=$1 limit=$2 what=$3 verdict=
     if [ "$figure" -gt "$limit" ]; then
@@ -40,13 +40,13 @@ build() {
     echo "=== Clean debug build of cuda-driver and its dependencies, on $(nproc) cores (the best of three)"
     third=$(cargo tree --quiet --package cuda-driver --edges normal,build --prefix none | sed 's/ (\*)$//' | sort -u | grep -vc "($PWD")
     check "third-party crates" "$third" "$limit_crates"
-    # As a program gets it that depends on it: what does not change is not built incrementally.
+    # Without incremental compilation, as for a dependency.
     local -x CARGO_TARGET_DIR=$PWD/target/numbers CARGO_INCREMENTAL=0
     local TIMEFORMAT='%R %U %S'
     cargo fetch --quiet --locked
     for _ in 1 2 3; do
         rm -rf "$CARGO_TARGET_DIR"
-        # What the build says is seen; what `time` says is kept.
+        # Cargo's output goes to the terminal, that of `time` to the variable.
         exec 3>&2
         times=$({ time cargo build --quiet --locked --package cuda-driver >&3 2>&3; } 2>&1)
         exec 3>&-
@@ -55,7 +55,7 @@ build() {
         best_cpu=$((cpu < best_cpu ? cpu : best_cpu))
     done
     if time_ms "$best_wall" "$limit_build_ms" "time" && [ "$best_cpu" -gt $((2 * limit_build_ms)) ]; then
-        echo "TOO MUCH"
+        echo "FAILED: over twice the limit"
         failed=1
     fi
     echo "CPU: $best_cpu ms"

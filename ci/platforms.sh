@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# The binding crates on other platforms than this one: `ci/platforms.sh aarch64 | windows | nowhere`.
+# Tests the binding crates on other platforms: `ci/platforms.sh aarch64 | windows | nowhere`.
 #
 # aarch64: built for aarch64 Linux, tested under qemu. windows: built for x86_64-pc-windows-gnu, tested under wine.
-# nowhere: checked for a target where no library can be loaded. The first two also compare the layout of every header
-# package (`cargo xtask every-header`) as that platform's C compiler sees it.
+# nowhere: checked for a target that cannot load libraries. The first two also compare the layouts of every header
+# package (`cargo xtask every-header`) with that platform's C compiler.
 #
-# Debian's packages (its own Rust, cross compilers, qemu, wine) are installed where they are missing, which takes root.
-# What it builds is kept in target/platforms, or where PLATFORMS_WORK says. Ends with 75 if a download failed three
-# times, with 77 and a reason where this machine cannot run the step.
+# Missing packages of Debian (its own Rust, cross compilers, qemu, wine) are installed, which needs root. Builds are
+# kept in target/platforms, or in the folder that PLATFORMS_WORK names.
+#
+# Exit code 75: a download failed three times. Exit code 77: this machine cannot run the step, for the reason printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 work=${PLATFORMS_WORK:-$PWD/target/platforms}
 mkdir -p "$work"
-# Both in one command, so that what both depend on is built once. The software driver is no faster under qemu when it is
-# optimised well, but takes twice as long to build.
+# One command for both, so that common dependencies are built once. Under qemu a well-optimised software driver is not
+# faster, but it takes twice as long to build.
 test=(
     cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver
     --config profile.dev.package.cuda-driver-soft-engine.opt-level=1
@@ -32,11 +33,11 @@ need() {
         echo "ci/platforms.sh: needs the packages ${missing[*]}"
         exit 77
     fi
-    # One at a time, where several of these run.
+    # Only one at a time, because several of these scripts may run.
     (
         flock 9
         for try in 1 2 3; do
-            # A stale package list offers compilers that are too old, or gone.
+            # A stale package list names compilers that are too old or no longer available.
             apt-get -qq update || true
             apt-get -qq install --yes --no-install-recommends "${missing[@]}" >"$work/apt.log" 2>&1 && exit
             sleep $((try * 5))
@@ -48,22 +49,22 @@ need() {
     exit 75
 }
 
-# Debian's Rust: it has, or can build, the standard library of other targets.
+# Debian's Rust has, or can build, the standard library of other targets.
 debian_rust() {
     export PATH=/usr/bin:/bin CARGO_TARGET_DIR=$work/target CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
     unset RUSTUP_TOOLCHAIN RUSTC RUSTDOC CARGO
     rustc --version
 }
 
-# headers TARGET RUNNER: what that target's C compiler makes of every header, against the bindings. This runs on this
-# machine: the bindings' own layout is asserted where their tests are compiled, for that target too.
+# headers TARGET RUNNER: compares the bindings with that target's C compiler on every header. The comparison runs on
+# this machine; the bindings' own layouts are asserted wherever their tests are compiled, so also for that target.
 headers() {
     cargo xtask every-header >/dev/null
     CUDA_ABI_TARGET=$1 CUDA_ABI_RUNNER=$2 \
         cargo test --quiet --workspace --test abi_headers -- --include-ignored --nocapture
 }
 
-# Tests start programs of the target's, so the kernel has to know what runs them.
+# Tests start programs of the target, so the kernel must know the interpreter.
 binfmt() {
     local table=/proc/sys/fs/binfmt_misc
     [ -e "$table/register" ] || mount -t binfmt_misc none "$table" 2>/dev/null || true
@@ -85,7 +86,7 @@ aarch64() {
     aarch64-linux-gnu-gcc -std=c11 -O2 -fPIC -shared cuda-driver-sys/tests/abi_by_value/stub.c -o "$work/abi_stub.so"
     export CUDA_ABI_STUB=$work/abi_stub.so
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-    # qemu spends ten seconds on the terabyte of addresses that the software driver reserves where it can have it.
+    # Under qemu it takes ten seconds to reserve the terabyte of addresses that the software driver otherwise reserves.
     ulimit -v $((64 << 20))
     "${test[@]}" --target aarch64-unknown-linux-gnu
 }
@@ -96,7 +97,7 @@ windows() {
     export WINEPREFIX=$work/wine WINEDEBUG=-all
     system=$WINEPREFIX/drive_c/windows/system32
     [ -d "$system" ] || "$wine" wineboot --init >/dev/null 2>&1
-    # The standard library imports this from a library that wine 8 does not have.
+    # The standard library imports this function from a library that wine 8 does not have.
     cat >"$work/bcryptprimitives.c" <<'END'
 #include <windows.h>
 BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
@@ -114,10 +115,10 @@ END
     export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$wine
     local std=(-Zbuild-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
     "${test[@]}" "${std[@]}"
-    # Puts a driver into the system folder, and cannot delete it while it is loaded.
+    # This test puts a driver into the system folder, and cannot delete it while it is loaded.
     "${test[@]}" "${std[@]}" --test abi_system32 -- --include-ignored
     rm -f "$system/nvcuda.dll"
-    # A program that is linked against the driver starts with it, and without it not at all.
+    # A program that is linked against the driver starts only if the driver is present.
     local linked=$CARGO_TARGET_DIR/x86_64-pc-windows-gnu/debug/examples/linked.exe
     cargo build "${std[@]}" --package cuda-driver-sys --features link --example linked
     if "$wine" "$linked"; then

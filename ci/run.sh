@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# All of CI. Run it locally as `ci/run.sh`; `.ci/run` does nothing else.
+# All of CI: `.ci/run` only calls this script, which also runs locally.
 #
-# Every step runs, also after one that failed; the last lines say what failed, what was skipped and why, and which tests
-# asked for something that this machine does not have. With CI=true a skipped step is a failure, unless it was skipped
-# because a download failed three times (exit code 75).
+# A failed step does not stop the others. The last lines list the failed steps, the skipped steps with the reason, and
+# the tests that need something that this machine does not have. With CI=true a skipped step is a failure, unless it was
+# skipped because a download failed three times (exit code 75).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,12 +13,13 @@ clone=$root/target/clean-clone
 log=$root/target/ci.log
 mkdir -p "$cache" "$root/target"
 : >"$log"
-# A registry that does not answer at once fails nothing.
+# A slow registry must not fail a step.
 export CARGO_NET_RETRY=10
 
 failed=() skipped=() not_downloaded=() timed=()
 
-# step NAME COMMAND...: runs the command; 75 means that a download failed, 77 that the step does not apply here.
+# step NAME COMMAND...: runs the command. Exit code 75 means that a download failed, 77 that the step does not apply
+# here.
 step() {
     local name=$1 start=$SECONDS code=0
     shift
@@ -36,35 +37,36 @@ ended() {
     esac
 }
 
-# beside NAME COMMAND...: a step that runs beside others of its kind, for those that leave processors idle. `joined` waits
-# for them, and shows what they wrote one after the other.
-aside=$root/target/ci-aside
-besides=()
-rm -rf "$aside" && mkdir -p "$aside"
-beside() {
-    local name=$1 number=${#besides[@]}
+# parallel NAME COMMAND...: like step, but runs the command in the background, next to others that also leave processors
+# idle. `finish_parallel` waits for them and prints their output one after another.
+parallel_logs=$root/target/ci-parallel
+parallel_steps=()
+rm -rf "$parallel_logs" && mkdir -p "$parallel_logs"
+parallel() {
+    local name=$1 number=${#parallel_steps[@]}
     shift
-    besides+=("$name")
+    parallel_steps+=("$name")
     (
         start=$SECONDS code=0
-        "$@" >"$aside/$number.log" 2>&1 || code=$?
-        echo "$code $((SECONDS - start))" >"$aside/$number.end"
+        "$@" >"$parallel_logs/$number.log" 2>&1 || code=$?
+        echo "$code $((SECONDS - start))" >"$parallel_logs/$number.end"
     ) &
 }
-joined() {
+finish_parallel() {
     local number code seconds
     wait
-    for number in "${!besides[@]}"; do
-        printf '\n=== %s\n' "${besides[number]}"
-        tee -a "$log" <"$aside/$number.log"
+    for number in "${!parallel_steps[@]}"; do
+        printf '\n=== %s\n' "${parallel_steps[number]}"
+        tee -a "$log" <"$parallel_logs/$number.log"
         code=1 seconds=0
-        read -r code seconds <"$aside/$number.end"
-        ended "${besides[number]}" "$code" "$seconds"
+        read -r code seconds <"$parallel_logs/$number.end"
+        ended "${parallel_steps[number]}" "$code" "$seconds"
     done
-    besides=()
+    parallel_steps=()
 }
 
-# What a `git clone` of this working tree holds: tracked files and new ones that git does not ignore, nothing built.
+# Copies the files of a `git clone` of this working tree: tracked files and new files that git does not ignore, without
+# build outputs.
 clean_clone() {
     rm -rf "$clone" && mkdir -p "$clone"
     git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null | tar -cf - -T - | tar -xf - -C "$clone"
@@ -78,7 +80,7 @@ clean_clone() {
     done
 }
 
-# A command exactly as the README gives it, in the clean clone, with nothing in the environment to help it.
+# Runs a command of the README in the clean clone, without environment variables that could help it.
 readme_command() {
     grep -qxF "$1" "$clone/README.md" || { echo "README.md has no line \`$1\`"; return 1; }
     local start=$SECONDS code=0
@@ -87,27 +89,28 @@ readme_command() {
     return "$code"
 }
 
-# The tests that compile C against the fetched cuda.h, among them the C program that uses the software libcuda.so.1. All
-# of the workspace is named, as in the README's command: with other packages other features would be built once more.
+# Runs the tests that compile C against the fetched cuda.h, including the C program that uses the software libcuda.so.1.
+# The command names the whole workspace like the README's, because other packages would mean other features and another
+# build.
 with_header() {
     ls -d "$cache"/nvidia-cuda-runtime-13* >/dev/null || return 75
     ln -sfn "$cache" "$clone/.cache"
     (cd "$clone" && cargo test --workspace --test c_program --test param_layout -- --nocapture)
 }
 
-# A script that uses what the clone's tests have built; other platforms' builds are kept outside of it.
+# Runs a script that uses the clone's test builds; builds for other platforms are kept outside of the clone.
 proof() {
     ln -sfn "$cache" "$clone/.cache"
     PLATFORMS_WORK=$root/target/platforms "$clone/ci/$1" "${@:2}"
 }
 
-# In the clean clone, where the software driver is built.
+# Runs in the clean clone, where the software driver is built.
 ptx_md() {
     (cd "$clone" && cargo xtask ptx-md) || return
     cmp "$clone/PTX.md" PTX.md || { echo "PTX.md is stale; run: cargo xtask ptx-md"; return 1; }
 }
 
-# Committed generated files are what their generators write.
+# Checks that committed generated files match their generator's output.
 generated() {
     local before after
     before=$(generated_sum)
@@ -130,8 +133,8 @@ few_packages() {
     [ "$(echo "$tree" | wc -l)" -le 4 ]
 }
 
-# The folder for a GPU machine is built, is small enough, and runs here on the software driver without Rust. The README's
-# example has built half of it.
+# Builds the folder for a GPU machine, checks its size, and runs it here on the software driver without Rust. Half of it
+# was already built for the README's example.
 gpu_pack() {
     "$clone/ci/gpu.sh" pack "$root/target/gpu-pack" || return
     (cd / && env -i PATH=/usr/bin:/bin CUDA_DRIVER=software "$root/target/gpu-pack/run")
@@ -144,44 +147,44 @@ step "default dependencies" few_packages
 step "licences and sources of dependencies" ci/dependencies.sh
 step "numbers: a clean build" ci/numbers.sh build
 step "rustc 1.85" ci/msrv.sh
-step "kernels are what NVRTC makes" cargo xtask kernels --check
+step "kernels match NVRTC's output" cargo xtask kernels --check
 step "CUDA header" cargo xtask headers
 step "annotations are complete and fit the types" cargo xtask api --check
 step "directions agree with NVIDIA's Python bindings" cargo xtask directions
-step "result codes are the manual's" cargo xtask results
-step "API.md is what the registry and the sources give" generated cargo xtask api-md
-step "bindings are what bindgen makes, and the build with the feature bindgen" ci/bindings.sh
-step "checked calls are what the registry gives" generated cargo xtask checked
+step "result codes match the manual" cargo xtask results
+step "API.md is up to date" generated cargo xtask api-md
+step "bindings are up to date, and the feature bindgen builds" ci/bindings.sh
+step "checked calls are up to date" generated cargo xtask checked
 step "clean clone" clean_clone
 step "README: the example" readme_command "cargo run --release --example vector_add"
 step "README: the tests" readme_command "cargo test --workspace"
 step "C program over libcuda.so.1" with_header
-step "PTX.md is what the instruction table gives" ptx_md
+step "PTX.md is up to date" ptx_md
 step "GPU pack" gpu_pack
 step "numbers: calls and loading" proof numbers.sh calls
 step "ABI: every cuda.h since 11.7" proof abi.sh
 step "ABI: NVIDIA's drivers 450 to 555" proof drivers.sh
-beside "feature bindgen with every cuda.h" ci/bindgen.sh
-beside "every set of features, and a program that is linked" ci/features.sh
-beside "a target where nothing can be loaded" proof platforms.sh nowhere
-beside "aarch64 Linux" proof platforms.sh aarch64
-beside "Windows" proof platforms.sh windows
-joined
+parallel "feature bindgen with every cuda.h" ci/bindgen.sh
+parallel "every set of features, and a linked program" ci/features.sh
+parallel "a target without dynamic libraries" proof platforms.sh nowhere
+parallel "aarch64 Linux" proof platforms.sh aarch64
+parallel "Windows" proof platforms.sh windows
+finish_parallel
 
 printf '\n=== Summary\n'
 printf '%s\n' "${timed[@]}"
 awk '/^test result:/ { for (i = 2; i <= NF; i++) { if ($i ~ /^passed/) p += $(i-1); if ($i ~ /^failed/) f += $(i-1); if ($i ~ /^ignored/) g += $(i-1) } }
      END { printf "tests: %d passed, %d failed, %d ignored\n", p, f, g }' "$log"
 if grep -q '^test .* \.\.\. ignored' "$log"; then
-    echo "ignored where they were met; steps of their own may run them:"
+    echo "ignored tests, which other steps may run:"
     grep '^test .* \.\.\. ignored' "$log" | sort | uniq -c
 fi
 if grep -q '^needs ' "$log"; then
-    echo "asked for what this machine lacks:"
+    echo "skipped because this machine lacks something:"
     grep '^needs ' "$log" | sort | uniq -c
 fi
 if grep -q 'warning: over the limit' "$log"; then
-    echo "times over the limits of an idle machine:"
+    echo "times over the limit for an idle machine:"
     grep 'warning: over the limit' "$log"
 fi
 status=0

@@ -1,4 +1,4 @@
-//! A program that has the feature `link` and does not ask for the linked driver.
+//! A program with the feature `link` that does not ask for the linked driver.
 
 use cuda_driver_sys::DEFAULT;
 

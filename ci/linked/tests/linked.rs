@@ -1,4 +1,4 @@
-//! The feature `link`: a program that starts with the driver, and one that does not ask for that.
+//! Tests of the feature `link`: a program that is linked against the driver, and one that is not.
 #![cfg(target_os = "linux")]
 
 #[path = "../../../cuda-driver-sys/tests/fakes/mod.rs"]
@@ -64,14 +64,14 @@ fn program_does_not_start_without_a_driver() {
 
 /// It starts where the other does not, and finds its driver as without the feature.
 #[test]
-fn who_does_not_ask_does_not_start_with_the_driver() {
+fn program_that_does_not_ask_is_not_linked() {
     let output = run(DOES_NOT_ASK, fakes::folder(), None);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = text(&output.stdout);
+    let printed = text(&output.stdout);
     if !cfg!(feature = "loader") {
         let why = "nobody said where the CUDA driver is, and the feature `loader`, which would look for it, is off";
-        assert!(said.contains(why), "{said}");
-    } else if !said.starts_with("CUDA_SUCCESS") {
-        assert!(said.contains("no CUDA driver could be loaded: libcuda.so.1"), "{said}");
+        assert!(printed.contains(why), "{printed}");
+    } else if !printed.starts_with("CUDA_SUCCESS") {
+        assert!(printed.contains("no CUDA driver could be loaded: libcuda.so.1"), "{printed}");
     }
 }
