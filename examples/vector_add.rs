@@ -156,10 +156,10 @@ fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
 /// Returns the path of the kernel's PTX: next to this program, so that both can be copied to another machine, else in
 /// the source tree.
 fn default_ptx() -> PathBuf {
-    let beside = std::env::current_exe()
+    let packed = std::env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.join("vector_add.ptx")));
-    match beside {
+    match packed {
         Some(path) if path.is_file() => path,
         _ => concat!(
             env!("CARGO_MANIFEST_DIR"),

@@ -221,10 +221,10 @@ fn saxpy_is_the_readmes_program() {
 }
 
 fn ptx(name: &str) -> PathBuf {
-    let beside = std::env::current_exe()
+    let packed = std::env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.join(name)));
-    match beside {
+    match packed {
         Some(path) if path.is_file() => path,
         _ => Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/kernels/generated")

@@ -218,8 +218,8 @@ fn graphs_built_with_the_older_exports() {
             assert!(report.result.0 > 1, "{:?}", report.result);
             assert!([std::ptr::null_mut(), node, second].contains(&report.errorNode));
         }
-        checked::graph_exec_destroy(exec).expect("it is gone");
-        checked::graph_destroy(graph).expect("it is gone");
+        checked::graph_exec_destroy(exec).expect("destroyed");
+        checked::graph_destroy(graph).expect("destroyed");
     }
 }
 

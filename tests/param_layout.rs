@@ -301,11 +301,11 @@ fn compare(name: &str, vectors_in_c: &str, arguments: &[String]) {
         Ok(facts) => facts,
         Err(why) => {
             // On other systems a compiler for the host may be missing.
-            let what = format!("a C compiler: {why}");
+            let missing = format!("a C compiler: {why}");
             return if cfg!(target_os = "linux") {
-                needs::needs_but_not_in_ci(&what)
+                needs::needs_but_not_in_ci(&missing)
             } else {
-                needs::needs(&what)
+                needs::needs(&missing)
             };
         }
     };

@@ -83,12 +83,12 @@ pub(crate) fn is_software() -> bool {
 
 /// Returns the path of a kernel's PTX: next to this program in a packed folder, else in the source tree.
 pub(crate) fn ptx_path(name: &str) -> PathBuf {
-    let beside = env::current_exe()
+    let packed = env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.join(name)));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels");
     let candidates = [
-        beside.unwrap_or_default(),
+        packed.unwrap_or_default(),
         folder.join("generated").join(name),
         folder.join(name),
     ];

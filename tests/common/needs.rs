@@ -3,22 +3,22 @@
 
 use std::io::Write as _;
 
-/// Prints to the real standard output, because the test harness hides the output of passing tests.
+/// Prints directly to the standard error stream: the test harness would hide the output of a passing test.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Reports that a test was skipped because this machine lacks `what`; CI lists these lines.
-pub(crate) fn needs(what: &str) {
-    say(&format!("needs {what}"));
+/// Reports that a test was skipped because this machine lacks `missing`; CI lists these lines.
+pub(crate) fn needs(missing: &str) {
+    say(&format!("needs {missing}"));
 }
 
 /// Like [`needs`], for requirements that CI's machine meets: a failure there.
 #[track_caller]
-pub(crate) fn needs_but_not_in_ci(what: &str) {
+pub(crate) fn needs_but_not_in_ci(missing: &str) {
     assert!(
         std::env::var("CI").as_deref() != Ok("true"),
-        "CI needs {what}"
+        "CI needs {missing}"
     );
-    needs(what);
+    needs(missing);
 }

@@ -96,11 +96,11 @@ fn calls_that_wait_alone() {
     let mut e = ptr::null_mut();
     ok!(cuEventCreate(&raw mut e, 0));
 
-    let mut check = |what: &str, call: &mut dyn FnMut() -> CUresult| {
+    let mut check = |label: &str, call: &mut dyn FnMut() -> CUresult| {
         let mut code = CUresult(9999);
         let waited = waits(s, SHORT, || code = call());
-        c.is(0, what, code.0);
-        c.that(waited, || format!("{what} did not wait"));
+        c.is(0, label, code.0);
+        c.that(waited, || format!("{label} did not wait"));
     };
     check("cuStreamSynchronize", &mut || call!(cuStreamSynchronize(s)));
     check("cuCtxSynchronize", &mut || call!(cuCtxSynchronize()));
@@ -143,11 +143,11 @@ fn calls_that_return_at_once_alone() {
     let (mut other, mut e) = (ptr::null_mut(), ptr::null_mut());
     ok!(cuEventCreate(&raw mut e, 0));
 
-    let mut check = |what: &str, expected: u32, call: &mut dyn FnMut() -> CUresult| {
+    let mut check = |label: &str, expected: u32, call: &mut dyn FnMut() -> CUresult| {
         let mut code = CUresult(9999);
         let waited = waits(s, LONG, || code = call());
-        c.is(expected, what, code.0);
-        c.that(!waited, || format!("{what} waited"));
+        c.is(expected, label, code.0);
+        c.that(!waited, || format!("{label} waited"));
     };
     check("cuStreamQuery", 600, &mut || call!(cuStreamQuery(s)));
     check("cuStreamQuery of the null stream", 600, &mut || {
@@ -209,13 +209,13 @@ fn the_null_stream_and_the_others() {
 fn the_null_stream_and_the_others_alone() {
     let _gpu = Gpu::new();
     let mut c = Codes::new();
-    let (blocking, beside) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+    let (blocking, non_blocking) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
     // The null stream and a non-blocking stream do not wait for each other.
-    let waited = waits(beside, LONG, || {
+    let waited = waits(non_blocking, LONG, || {
         is!(c, 0, cuStreamQuery(ptr::null_mut()));
         is!(c, 0, cuStreamSynchronize(ptr::null_mut()));
         is!(c, 0, cuStreamSynchronize(blocking));
-        is!(c, 600, cuStreamQuery(beside));
+        is!(c, 600, cuStreamQuery(non_blocking));
     });
     c.that(!waited, || {
         "the null stream waited for a non-blocking one".to_owned()
@@ -237,7 +237,7 @@ fn the_null_stream_and_the_others_alone() {
         "a blocking stream did not wait for the null stream".to_owned()
     });
     let waited = waits(ptr::null_mut(), LONG, || {
-        is!(c, 0, cuStreamSynchronize(beside))
+        is!(c, 0, cuStreamSynchronize(non_blocking))
     });
     c.that(!waited, || {
         "a non-blocking stream waited for the null stream".to_owned()

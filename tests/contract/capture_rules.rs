@@ -256,15 +256,15 @@ fn captures_that_fail() {
     is!(c, 1, cuStreamWaitEvent(a, join, 0));
     assert_eq!(end_code(a), 901);
     // A stream is destroyed: one on which a capture began, and one that joined a capture.
-    let gone = stream(1);
-    begin(gone);
-    is!(c, 0, cuStreamDestroy(gone));
-    let gone = stream(1);
+    let destroyed = stream(1);
+    begin(destroyed);
+    is!(c, 0, cuStreamDestroy(destroyed));
+    let destroyed = stream(1);
     begin(a);
     is!(c, 0, cuEventRecord(fork, a));
-    is!(c, 0, cuStreamWaitEvent(gone, fork, 0));
-    s.step(gone, 1);
-    is!(c, 0, cuStreamDestroy(gone));
+    is!(c, 0, cuStreamWaitEvent(destroyed, fork, 0));
+    s.step(destroyed, 1);
+    is!(c, 0, cuStreamDestroy(destroyed));
     assert_eq!(end_code(a), 904);
     // An invalid launch.
     begin(a);

@@ -7,7 +7,7 @@ use crate::common::Codes;
 use crate::common::gpu::{Gpu, Plain};
 use crate::common::values::{Random, fma32};
 
-fn compare<T: PartialEq + Debug>(what: &str, seen: &[T], expected: &[T]) {
+fn compare<T: PartialEq + Debug>(label: &str, seen: &[T], expected: &[T]) {
     let mut c = Codes::new();
     let wrong = seen.iter().zip(expected).filter(|(a, b)| a != b).count();
     c.that(seen.len() == expected.len() && wrong == 0, || {
@@ -17,7 +17,7 @@ fn compare<T: PartialEq + Debug>(what: &str, seen: &[T], expected: &[T]) {
             .position(|(a, b)| a != b)
             .unwrap_or(0);
         format!(
-            "{what}: {wrong} of {} differ; element {i} is {:?}, expected {:?}",
+            "{label}: {wrong} of {} differ; element {i} is {:?}, expected {:?}",
             seen.len(),
             seen[i],
             expected[i]

@@ -55,9 +55,9 @@ fn all_integers() -> Vec<u64> {
     values
 }
 
-fn show_digest(what: &str, values: impl IntoIterator<Item = u64>) {
+fn show_digest(label: &str, values: impl IntoIterator<Item = u64>) {
     if std::env::var_os("CONTRACT_DIGESTS").is_some() {
-        say(&format!("digest {what} {:016x}", digest(values)));
+        say(&format!("digest {label} {:016x}", digest(values)));
     }
 }
 
@@ -81,7 +81,7 @@ fn to_integer(x: f64, target: usize, mode: usize) -> i64 {
     }
 }
 
-fn check_to_integer(what: &str, values: &[f64], seen: &[i64], recorded_nan: [Option<i64>; 4]) {
+fn check_to_integer(label: &str, values: &[f64], seen: &[i64], recorded_nan: [Option<i64>; 4]) {
     let mut c = Codes::new();
     for (i, results) in seen.chunks(16).enumerate() {
         for (k, result) in results.iter().enumerate() {
@@ -93,7 +93,7 @@ fn check_to_integer(what: &str, values: &[f64], seen: &[i64], recorded_nan: [Opt
             };
             c.that(right, || {
                 format!(
-                    "{what} to {}, {} of {:e}: {result:#x}, expected {:#x}",
+                    "{label} to {}, {} of {:e}: {result:#x}, expected {:#x}",
                     TARGETS[target],
                     NAMES[mode],
                     values[i],
@@ -102,7 +102,7 @@ fn check_to_integer(what: &str, values: &[f64], seen: &[i64], recorded_nan: [Opt
             });
         }
     }
-    show_digest(what, seen.iter().map(|x| x.cast_unsigned()));
+    show_digest(label, seen.iter().map(|x| x.cast_unsigned()));
 }
 
 #[test]

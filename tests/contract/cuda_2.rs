@@ -25,11 +25,11 @@ fn parameters_and_shapes() {
         is!(c, 0, cuParamSetSize(f, 16));
     };
     let ones = || vec![1.0_f32; 64];
-    let seen = |c: &mut Codes, what: &str, written: usize| {
+    let seen = |c: &mut Codes, label: &str, written: usize| {
         let mut expected = ones();
         expected[..written].fill(3.0);
         let values = gpu.read::<f32>(data, 64);
-        c.that(values == expected, || format!("{what}: {values:?}"));
+        c.that(values == expected, || format!("{label}: {values:?}"));
         gpu.write(data, &ones());
     };
     set(&mut c, 64);

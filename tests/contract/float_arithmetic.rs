@@ -126,7 +126,7 @@ fn adjust(nearest_against_exact: std::cmp::Ordering, mode: usize, root: u64) -> 
 
 /// Compares a table of results with the reference; prints a digest of the results if CONTRACT_DIGESTS is set.
 fn compare<W: Width>(
-    what: &str,
+    label: &str,
     names: &[String],
     seen: &[W],
     reference: impl Fn(usize, usize) -> (W, String),
@@ -156,7 +156,7 @@ fn compare<W: Width>(
     }
     if std::env::var_os("CONTRACT_DIGESTS").is_some() {
         say(&format!(
-            "digest {what} {} {:016x}",
+            "digest {label} {} {:016x}",
             W::NAME,
             digest(seen.iter().map(|x| (*x).into()))
         ));

@@ -42,9 +42,9 @@ fn memory_that_outlives_the_launch() {
     let mut c = Codes::new();
     let g = graph();
     let (node, memory) = alloc(g, 1000);
-    let mut said = CUDA_MEM_ALLOC_NODE_PARAMS::default();
-    is!(c, 0, cuGraphMemAllocNodeGetParams(node, &raw mut said));
-    assert_eq!((said.dptr, said.bytesize), (memory, 1000));
+    let mut reported = CUDA_MEM_ALLOC_NODE_PARAMS::default();
+    is!(c, 0, cuGraphMemAllocNodeGetParams(node, &raw mut reported));
+    assert_eq!((reported.dptr, reported.bytesize), (memory, 1000));
     is!(
         c,
         1,

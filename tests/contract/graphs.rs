@@ -234,9 +234,9 @@ fn host_functions_and_events_in_a_graph() {
         0,
         cuGraphAddEventRecordNode(&raw mut record, g, &raw const host, 1, made)
     );
-    let mut said = CUDA_HOST_NODE_PARAMS::default();
-    is!(c, 0, cuGraphHostNodeGetParams(host, &raw mut said));
-    assert_eq!(said.userData, params.userData);
+    let mut reported = CUDA_HOST_NODE_PARAMS::default();
+    is!(c, 0, cuGraphHostNodeGetParams(host, &raw mut reported));
+    assert_eq!(reported.userData, params.userData);
     let exec = instantiate(g);
     // A host function waits for the other stream's work through an event.
     let other = stream(1);
@@ -307,7 +307,7 @@ fn ways_to_instantiate() {
     let g = graph();
     s.digit(g, &[], 3);
     let mut exec = ptr::null_mut();
-    for (flags, code, said) in [(0, 0, 0), (1, 0, 1), (2, 1, 0), (8, 0, 0), (16, 1, 0)] {
+    for (flags, code, reported) in [(0, 0, 0), (1, 0, 1), (2, 1, 0), (8, 0, 0), (16, 1, 0)] {
         is!(
             c,
             code,
@@ -316,7 +316,7 @@ fn ways_to_instantiate() {
         if code == 0 {
             let mut got = 99;
             is!(c, 0, cuGraphExecGetFlags(exec, &raw mut got));
-            assert_eq!(got, said, "flags {flags}");
+            assert_eq!(got, reported, "flags {flags}");
             is!(c, 0, cuGraphExecDestroy(exec));
         }
     }
@@ -354,9 +354,9 @@ fn ways_to_instantiate() {
     is!(c, 1, cuGraphLaunch(ptr::null_mut(), s.stream));
     is!(c, 1, cuGraphExecDestroy(ptr::null_mut()));
     // A fill of memory that is freed before the instantiation.
-    let gone = s.gpu.alloc(64);
+    let freed = s.gpu.alloc(64);
     let mut node = ptr::null_mut();
-    let fill = fill_params(gone, 1, 4);
+    let fill = fill_params(freed, 1, 4);
     is!(
         c,
         0,
@@ -369,7 +369,7 @@ fn ways_to_instantiate() {
             s.gpu.context
         )
     );
-    ok!(cuMemFree(gone));
+    ok!(cuMemFree(freed));
     is!(c, 1, cuGraphInstantiateWithFlags(&raw mut exec, g, 0));
     is!(c, 0, cuGraphDestroy(g));
 }

@@ -52,8 +52,8 @@ fn data_that_is_not_an_image() {
         ("an ELF magic alone", b"\x7fELF"),
         ("C", b"__global__ void k() {}"),
     ];
-    for (what, image) in cases {
-        c.is(200, what, load(image));
+    for (label, image) in cases {
+        c.is(200, label, load(image));
     }
 }
 
@@ -142,8 +142,8 @@ fn accepted() {
             kernel(".shared .align 4 .b8 s[61440];"),
         ),
     ];
-    for (what, text) in cases {
-        c.is(0, what, load(text.as_bytes()));
+    for (label, text) in cases {
+        c.is(0, label, load(text.as_bytes()));
     }
 }
 
@@ -300,8 +300,8 @@ fn errors_in_the_text() {
     if architecture() < 100 {
         cases.push(("a target above the device", module("8.7", "sm_100", entry)));
     }
-    for (what, text) in cases {
-        c.is(218, what, load(text.as_bytes()));
+    for (label, text) in cases {
+        c.is(218, label, load(text.as_bytes()));
     }
 }
 

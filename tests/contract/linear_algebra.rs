@@ -13,16 +13,16 @@ fn floats(count: usize, seed: u64) -> Vec<f32> {
         .collect()
 }
 
-fn same32(what: &str, seen: &[f32], expected: &[f32]) {
+fn same32(label: &str, seen: &[f32], expected: &[f32]) {
     let mut c = Codes::new();
     c.that(seen.len() == expected.len(), || {
-        format!("{what}: {} of {}", seen.len(), expected.len())
+        format!("{label}: {} of {}", seen.len(), expected.len())
     });
     for (i, (a, b)) in seen.iter().zip(expected).enumerate() {
         // All NaNs compare equal: the device has one NaN, while the host's keeps a sign and a payload.
         c.that(
             a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
-            || format!("{what} {i}: {a}, expected {b}"),
+            || format!("{label} {i}: {a}, expected {b}"),
         );
     }
 }

@@ -103,10 +103,10 @@ fn owned_buffers_through_a_stream() {
 fn streams_and_events() {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
-    let beside =
+    let non_blocking =
         Stream::with_flags(&context, CUstream_flags::CU_STREAM_NON_BLOCKING).expect("a stream");
     assert_eq!(
-        beside.flags().expect("flags"),
+        non_blocking.flags().expect("flags"),
         CUstream_flags::CU_STREAM_NON_BLOCKING
     );
     assert!(stream.query().expect("an answer"));
@@ -129,8 +129,8 @@ fn streams_and_events() {
             .expect("a host function");
     }
     end.record(&stream).expect("a record");
-    beside.wait_event(&end).expect("a wait");
-    beside.synchronize().expect("the end of the work");
+    non_blocking.wait_event(&end).expect("a wait");
+    non_blocking.synchronize().expect("the end of the work");
     assert_eq!(sum.load(Ordering::SeqCst), 10);
     assert!(end.query().expect("an answer"));
     assert!(start.elapsed_ms(&end).expect("a time") >= 0.0);

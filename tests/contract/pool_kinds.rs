@@ -76,7 +76,7 @@ fn locations_and_types_of_pools() {
         let (mut pool, mut first) = (ptr::null_mut(), ptr::null_mut());
         let props = props(Location(place), memory);
         let mut at = location(Location(place));
-        let what = format!("place {place} {memory:?}");
+        let label = format!("place {place} {memory:?}");
         // SAFETY: the pointers are to this test's variables.
         let codes = unsafe {
             (
@@ -86,7 +86,7 @@ fn locations_and_types_of_pools() {
             )
         };
         c.that(codes == (made, asked, asked), || {
-            format!("{what}: {codes:?}")
+            format!("{label}: {codes:?}")
         });
         if made == 0 {
             is!(c, 0, cuMemPoolDestroy(pool));

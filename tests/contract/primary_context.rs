@@ -37,7 +37,7 @@ fn retain_and_release() {
         ok!(cuCtxGetCurrent(&raw mut current));
         c.that(current.is_null(), || "retain made it current".to_owned());
         c.that(retain() == a, || {
-            "the second retain gives another handle".to_owned()
+            "the second retain returned another handle".to_owned()
         });
         is!(c, 0, cuDevicePrimaryCtxRelease(0));
         c.that(state().1 == 1, || "inactive while retained once".to_owned());
@@ -56,7 +56,7 @@ fn retain_and_release() {
         is!(c, 201, cuDevicePrimaryCtxRelease(0));
 
         c.that(retain() == a, || {
-            "a new retain gives another handle".to_owned()
+            "a new retain returned another handle".to_owned()
         });
         is!(c, 0, cuMemAlloc(&raw mut address, 4));
         is!(c, 0, cuMemFree(address));

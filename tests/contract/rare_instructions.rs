@@ -84,7 +84,7 @@ fn video() {
     memory[..3].copy_from_slice(&[A, B, C]);
     if let Some(got) = run((7, 3, 52), &text, 1, &memory) {
         for ((text, want), got) in cases.iter().zip(got) {
-            assert_eq!(got, *want, "{text} gives {got:#x}, not {want:#x}");
+            assert_eq!(got, *want, "{text} returned {got:#x}, expected {want:#x}");
         }
     }
 }

@@ -23,11 +23,11 @@ fn creation() {
     let mut s = ptr::null_mut();
     is!(c, 1, cuStreamCreate(ptr::null_mut(), 0));
     is!(c, 1, cuStreamCreate(&raw mut s, 99));
-    let (plain, beside) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
+    let (plain, non_blocking) = (stream(0), stream(CUstream_flags::CU_STREAM_NON_BLOCKING.0));
     let mut flags = 99;
     is!(c, 0, cuStreamGetFlags(plain, &raw mut flags));
     c.that(flags == 0, || format!("flags {flags}"));
-    is!(c, 0, cuStreamGetFlags(beside, &raw mut flags));
+    is!(c, 0, cuStreamGetFlags(non_blocking, &raw mut flags));
     c.that(flags == 1, || format!("flags {flags}"));
     is!(c, 1, cuStreamGetFlags(plain, ptr::null_mut()));
 
@@ -59,12 +59,12 @@ fn creation() {
     c.that(context == gpu.context, || "the stream's context".to_owned());
     let (mut one, mut two) = (0, 0);
     is!(c, 0, cuStreamGetId(plain, &raw mut one));
-    is!(c, 0, cuStreamGetId(beside, &raw mut two));
+    is!(c, 0, cuStreamGetId(non_blocking, &raw mut two));
     c.that(one != two, || format!("two streams have the id {one}"));
     is!(c, 0, cuStreamQuery(plain));
     is!(c, 0, cuStreamSynchronize(plain));
     is!(c, 0, cuStreamDestroy(plain));
-    is!(c, 0, cuStreamDestroy(beside));
+    is!(c, 0, cuStreamDestroy(non_blocking));
 }
 
 #[test]

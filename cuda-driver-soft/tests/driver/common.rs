@@ -46,12 +46,16 @@ pub(crate) fn expect(code: CUresult, number: u32) {
 /// Fails the test at the caller's line unless the code is this number. With `COLLECT` set it only prints the
 /// difference, so that one run shows all differences of another driver.
 #[track_caller]
-pub(crate) fn same(code: u32, number: u32, what: &str) {
+pub(crate) fn same(code: u32, number: u32, label: &str) {
     if code != number && std::env::var_os("COLLECT").is_some() {
         let place = std::panic::Location::caller();
-        return eprintln!("DIFFERS {place}: {code}, expected {number} {what:?}");
+        return eprintln!("DIFFERS {place}: {code}, expected {number} {label:?}");
     }
-    assert_eq!((code, CUresult(code)), (number, CUresult(number)), "{what}");
+    assert_eq!(
+        (code, CUresult(code)),
+        (number, CUresult(number)),
+        "{label}"
+    );
 }
 
 /// Returns an argument's address for the pointer array of a launch.
@@ -61,13 +65,13 @@ pub(crate) fn ptr<T>(value: &mut T) -> *mut c_void {
 
 /// Returns the text of a PTX file of this repository's kernels: next to the test program, else in the source tree.
 pub(crate) fn ptx(file: &str) -> CString {
-    let beside = std::env::current_exe()
+    let packed = std::env::current_exe()
         .unwrap()
         .with_file_name(file)
         .with_extension("ptx");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/kernels/generated");
     let source = source.join(file).with_extension("ptx");
-    let path = if beside.is_file() { beside } else { source };
+    let path = if packed.is_file() { packed } else { source };
     let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     CString::new(text).unwrap()
 }

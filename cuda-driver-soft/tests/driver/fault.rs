@@ -107,7 +107,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
         &[],
         || {
             use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-            unsafe extern "system" fn told(
+            unsafe extern "system" fn store_status(
                 _: CUstream,
                 status: CUresult,
                 data: *mut std::ffi::c_void,
@@ -129,7 +129,7 @@ fn work_behind_a_fault_is_dropped_and_callbacks_get_the_code() {
                 check(cuda.cuMemcpyAsync(pinned as u64, device, 4, null_mut()));
                 check(cuda.cuStreamAddCallback(
                     null_mut(),
-                    Some(told),
+                    Some(store_status),
                     (&raw const status).cast_mut().cast(),
                     0,
                 ));

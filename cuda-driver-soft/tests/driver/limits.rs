@@ -331,8 +331,8 @@ fn a_forgotten_registration_ends_with_its_memory() {
                 let first = pinned as u64;
                 let beyond = first + AGAIN as u64;
                 if first < end && beyond > start {
-                    let mut gone = if first > start { start } else { beyond };
-                    let params = &mut [ptr(&mut gone), ptr(&mut out)];
+                    let mut freed = if first > start { start } else { beyond };
+                    let params = &mut [ptr(&mut freed), ptr(&mut out)];
                     check(kernel.launch(1, 1, null_mut(), params));
                     expect(unsafe { cuda.cuCtxSynchronize() }, 700);
                     std::mem::forget(context);

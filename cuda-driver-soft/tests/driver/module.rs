@@ -393,7 +393,7 @@ fn refused_launches() {
     };
     let one = [1, 1, 1];
     let null = null_mut();
-    for (what, grid, block, shared) in [
+    for (label, grid, block, shared) in [
         ("no block", [0, 1, 1], one, 0),
         ("no thread", one, [1, 0, 1], 0),
         ("too many threads", one, [1025, 1, 1], 0),
@@ -406,7 +406,7 @@ fn refused_launches() {
         same(
             launch(takes.function, grid, block, shared, params, null).0,
             1,
-            what,
+            label,
         );
     }
     expect(launch(small.function, one, [65, 1, 1], 0, null, null), 1);

@@ -324,15 +324,15 @@ fn times_of_events() {
 #[test]
 fn invalid_and_destroyed_handles() {
     let (cuda, _context) = (cuda(), Context::new());
-    let (gone, dead) = (stream(BLOCKING), event(CUevent_flags::CU_EVENT_DEFAULT));
+    let (destroyed, dead) = (stream(BLOCKING), event(CUevent_flags::CU_EVENT_DEFAULT));
     let mut out = null_mut();
     unsafe {
-        check(cuda.cuStreamDestroy(gone));
+        check(cuda.cuStreamDestroy(destroyed));
         check(cuda.cuEventDestroy(dead));
         if software() {
             // NVIDIA's driver crashes on these handles.
-            expect(cuda.cuStreamQuery(gone), 400);
-            expect(cuda.cuStreamDestroy(gone), 400);
+            expect(cuda.cuStreamQuery(destroyed), 400);
+            expect(cuda.cuStreamDestroy(destroyed), 400);
             expect(cuda.cuEventQuery(dead), 400);
             expect(cuda.cuEventDestroy(dead), 400);
             expect(cuda.cuStreamSynchronize(dead.cast()), 400);
