@@ -55,7 +55,7 @@ fn reserve(bytes: usize) -> CUdeviceptr {
     base
 }
 
-/// Gives all devices of this test this access.
+/// Sets the access of device 0 to a range.
 fn set_access(base: CUdeviceptr, bytes: usize, flags: u32) {
     let wish = access(flags);
     ok!(cuMemSetAccess(base, bytes, &raw const wish, 1));
