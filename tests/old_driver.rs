@@ -147,7 +147,7 @@ fn graphs_built_with_the_older_exports() {
     let graph = unsafe { checked::graph_create(0) }.expect("a graph");
     assert!(!has_newer(), "the newer exports are hidden");
     // NVIDIA's driver crashes if a kernel node is added and no context is current.
-    let _current = context.push().expect("it is current");
+    let _current = context.push().expect("a push");
     let ptx = std::fs::read_to_string(common::ptx_path("saxpy.ptx")).expect("the kernel's PTX");
     let module = Module::from_ptx(&context, &ptx).expect("PTX 7.7");
     let saxpy = module.function("saxpy").expect("it is in the module");
@@ -189,12 +189,12 @@ fn graphs_built_with_the_older_exports() {
         assert_eq!(summary(&got), (saxpy.as_raw(), [1, 1, 1, 32, 1, 1], 10.0));
         assert!(got.kern.is_null() && got.ctx.is_null());
         assert_eq!(newer(node), summary(&got));
-        let exec = checked::graph_instantiate_with_flags(graph, 0).expect("it can run");
+        let exec = checked::graph_instantiate_with_flags(graph, 0).expect("an executable graph");
         assert_eq!(run(exec), [10.5, 20.5, 30.5, 40.5]);
 
         // Changed in the graph; an update takes the change to the executable graph.
         let params = with(&mut arguments, &mut places, -10.0);
-        checked::graph_kernel_node_set_params(node, &params).expect("other parameters");
+        checked::graph_kernel_node_set_params(node, &params).expect("a change");
         assert_eq!(newer(node).2, -10.0);
         let mut info = CUgraphExecUpdateResultInfo::default();
         checked::graph_exec_update(exec, graph, &mut info).expect("an update");
@@ -203,7 +203,7 @@ fn graphs_built_with_the_older_exports() {
 
         // Changed in the executable graph only.
         let params = with(&mut arguments, &mut places, 1.0);
-        checked::graph_exec_kernel_node_set_params(exec, node, &params).expect("others again");
+        checked::graph_exec_kernel_node_set_params(exec, node, &params).expect("a change");
         assert_eq!(run(exec), [1.5, 2.5, 3.5, 4.5]);
         assert_eq!(newer(node).2, -10.0);
 

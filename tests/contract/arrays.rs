@@ -199,7 +199,7 @@ fn levels_of_mipmapped_arrays() {
             0,
             cuMipmappedArrayGetLevel(&raw mut again, mipmap, levels.len() as u32 - 1)
         );
-        c.that(again == level, || "two handles of one level".to_owned());
+        c.that(again == level, || "the level's handle changed".to_owned());
         is!(
             c,
             1,

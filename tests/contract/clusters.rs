@@ -344,8 +344,8 @@ fn beyond_a_blocks_shared_memory() {
 }
 
 #[test]
-fn another_blocks_address_used_as_the_own_blocks() {
-    child!("another_blocks_address_used_as_the_own_blocks", {
+fn another_blocks_address_in_a_load_for_the_own_block() {
+    child!("another_blocks_address_in_a_load_for_the_own_block", {
         fault(
             "mapa.shared::cluster.u32 %r2, %r1, 1; ld.shared::cta.u32 %r3, [%r2];",
             715,

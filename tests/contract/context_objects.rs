@@ -164,7 +164,7 @@ fn everything_may_be_dropped_in_any_order() {
 }
 
 #[test]
-fn contexts_cross_threads() {
+fn contexts_on_several_threads() {
     let context = context();
     let buffer = DeviceBuffer::from_slice(&context, &[7_u32; 16]).expect("memory");
     let threads: Vec<_> = (0..4)

@@ -103,8 +103,8 @@ fn null_write() {
 }
 
 #[test]
-fn wild_read() {
-    child!("wild_read", {
+fn read_of_an_invalid_address() {
+    child!("read_of_an_invalid_address", {
         fault("fault_read", 1, 700, |_, out| {
             arguments![0x7777_0000_0000_u64, out]
         })

@@ -13,7 +13,7 @@ use crate::graph_tools::{
 use crate::{is, ok};
 
 #[test]
-fn nodes_run_after_those_that_they_depend_on() {
+fn nodes_run_after_their_dependencies() {
     let s = Steps::new();
     let mut c = Codes::new();
     let g = graph();

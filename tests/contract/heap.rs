@@ -84,7 +84,7 @@ fn virtual_functions() {
 }
 
 #[test]
-fn a_list_of_all_threads() {
+fn a_list_built_by_all_threads() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("heap.ptx", "linked_list");
     let input: Vec<u32> = numbers(256, 2).iter().map(|x| x.cast_unsigned()).collect();

@@ -15,7 +15,7 @@ fn load(text: &str) -> (u32, CUfunction) {
     let text = CString::new(format!(
         ".version 7.7\n.target sm_52\n.address_size 64\n{text}"
     ))
-    .expect("no zero in PTX");
+    .expect("no NUL byte in PTX");
     let (mut module, mut function) = (ptr::null_mut(), ptr::null_mut());
     let code = call!(cuModuleLoadData(&raw mut module, text.as_ptr().cast())).0;
     if code == 0 {

@@ -30,7 +30,7 @@ fn attribute(which: u32, address: CUdeviceptr, bytes: usize) -> c_int {
 }
 
 #[test]
-fn prefetched_memory_is_the_same_memory() {
+fn prefetches_keep_the_contents() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("saxpy.ptx", "saxpy");
     let (x, y) = (managed(4000), managed(4000));

@@ -121,7 +121,7 @@ fn copies() {
     is!(c, 0, cuMemcpy(b, host(data.as_ptr()), 1000));
     is!(c, 0, cuMemcpy(a, b, 1000));
     is!(c, 0, cuMemcpy(host(back.as_mut_ptr()), a, 1000));
-    c.that(back == data, || "by cuMemcpy".to_owned());
+    c.that(back == data, || "wrong data after cuMemcpy".to_owned());
     let mut other = vec![0_u8; 1000];
     is!(
         c,

@@ -72,7 +72,9 @@ fn calls_with_a_handle() {
         0,
         cuModuleGetFunction(&raw mut function, module, c"vector_add".as_ptr())
     );
-    c.that(function == kernel, || "another function handle".to_owned());
+    c.that(function == kernel, || {
+        "the function's handle changed".to_owned()
+    });
     let (mut address, mut bytes) = (0, 0);
     is!(
         c,

@@ -71,7 +71,7 @@ fn barriers_of_half_a_block() {
 }
 
 #[test]
-fn the_last_block_adds_up() {
+fn the_last_block_sums_up() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "last_block");
     let input = words(5000, 4);
@@ -87,7 +87,7 @@ fn the_last_block_adds_up() {
 }
 
 #[test]
-fn two_warps_pass_a_number_to_and_fro() {
+fn two_warps_pass_a_number_back_and_forth() {
     let mut gpu = Gpu::new();
     let kernel = gpu.kernel("order.ptx", "warps_talk");
     let out = gpu.alloc(256);

@@ -95,7 +95,7 @@ fn locations_and_types_of_pools() {
 }
 
 /// Allocates from a pool of host memory or managed memory: a kernel writes the memory, and the host reads it.
-fn host_sees(kind: Location, memory: Type, memory_type: u64) {
+fn check_host_access(kind: Location, memory: Type, memory_type: u64) {
     let mut gpu = Gpu::new();
     let mut c = Codes::new();
     let write = gpu.kernel("faults.ptx", "fault_write");
@@ -152,7 +152,7 @@ fn host_sees(kind: Location, memory: Type, memory_type: u64) {
 #[test]
 fn pools_of_the_host() {
     if has_kinds() {
-        host_sees(
+        check_host_access(
             Location::CU_MEM_LOCATION_TYPE_HOST,
             Type::CU_MEM_ALLOCATION_TYPE_PINNED,
             1,
@@ -163,7 +163,7 @@ fn pools_of_the_host() {
 #[test]
 fn pools_of_managed_memory() {
     if has_kinds() {
-        host_sees(
+        check_host_access(
             Location::CU_MEM_LOCATION_TYPE_HOST,
             Type::CU_MEM_ALLOCATION_TYPE_MANAGED,
             2,

@@ -65,8 +65,8 @@ fn retain_and_release() {
 }
 
 #[test]
-fn it_cannot_be_destroyed() {
-    child!("it_cannot_be_destroyed", {
+fn primary_contexts_cannot_be_destroyed() {
+    child!("primary_contexts_cannot_be_destroyed", {
         driver();
         let mut c = Codes::new();
         let a = retain();
@@ -157,7 +157,7 @@ fn each_retained_context_has_a_new_id() {
         is!(c, 0, cuCtxGetId(a, &raw mut first));
         is!(c, 0, cuDevicePrimaryCtxReset(0));
         is!(c, 709, cuCtxGetId(a, &raw mut second));
-        c.that(retain() == a, || "another handle".to_owned());
+        c.that(retain() == a, || "the handle changed".to_owned());
         is!(c, 0, cuCtxGetId(a, &raw mut second));
         c.that(first != second, || format!("the id is {first} both times"));
         is!(c, 0, cuDevicePrimaryCtxRelease(0));

@@ -50,7 +50,7 @@ fn every_function_at_its_own_version() {
         });
         asked += 1;
     }
-    c.that(asked > 300, || format!("only {asked} functions asked"));
+    c.that(asked > 300, || format!("only {asked} functions requested"));
 }
 
 #[test]

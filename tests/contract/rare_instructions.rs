@@ -291,7 +291,7 @@ fn small_elements(k: usize, bits: usize, types: &str, times: fn(i32, i32) -> i32
 }
 
 #[test]
-fn matrices_of_four_bits_and_of_one() {
+fn matrices_of_4_bit_and_1_bit_elements() {
     small_elements(64, 4, "s32.s4.u4.s32", |a, b| (a << 28 >> 28) * b);
     small_elements(64, 4, "s32.u4.u4.s32", |a, b| a * b);
     small_elements(256, 1, "s32.b1.b1.s32.xor.popc", |a, b| a ^ b);

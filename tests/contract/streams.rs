@@ -50,7 +50,7 @@ fn creation() {
     );
     is!(c, 0, cuStreamGetPriority(s, &raw mut priority));
     c.that(priority == greatest, || {
-        format!("priority {priority}, asked beyond {greatest}")
+        format!("priority {priority}, requested beyond {greatest}")
     });
     is!(c, 0, cuStreamDestroy(s));
 

@@ -177,7 +177,7 @@ fn kernels_cannot_allocate_more_than_the_heap() {
 }
 
 #[test]
-fn local_memory_of_calls_is_that_of_the_deepest_chain() {
+fn calls_need_the_local_memory_of_the_deepest_chain() {
     let _context = Context::new();
     let out = alloc(4);
     // `k` calls f0 to f3; f3 calls f0. Each has 150 kB; no chain of calls includes all of them.
