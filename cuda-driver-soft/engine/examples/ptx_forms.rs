@@ -48,8 +48,9 @@ fn main() -> std::process::ExitCode {
             missing.join(" ")
         );
     }
-    for (root, ptx, sm) in ptx::later_roots() {
-        println!("later\t{root}\t{}.{}\t{sm}", ptx.0, ptx.1);
+    for opcode in ptx::unimplemented_opcodes() {
+        let (major, minor) = opcode.ptx;
+        println!("later\t{}\t{major}.{minor}\t{}", opcode.root, opcode.sm);
     }
     for (class, members) in ptx::modifier_classes() {
         println!("class\t{class}\t{members}");

@@ -1,53 +1,78 @@
-//! The module as it is written: flat vectors, nothing resolved.
+//! The abstract syntax tree: the module as written, with no name resolved. Lists are ranges of flat vectors.
 
-use super::names::{Name, Names};
-use crate::ir::{Directives, Linkage, Opaque, Target, Type};
 use std::ops::Range;
+
+use crate::ir::{Directives, Linkage, Opaque, Target, Type};
+use crate::names::{Name, Names};
 
 /// A range of [`Ast::operands`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: u32,
-    pub(super) len: u32,
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
 }
 
-impl Span {
-    pub(super) fn range(self) -> Range<usize> {
-        self.start as usize..self.start as usize + self.len as usize
-    }
-}
-
-/// Where something stands in the text: byte offset (for the column) and line, from 1.
+/// A place in the text: byte offset (for the column) and line, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pos {
-    pub(super) offset: u32,
-    pub(super) line: u32,
+pub(crate) struct Pos {
+    pub(crate) offset: u32,
+    pub(crate) line: u32,
 }
 
 /// A parsed module.
 #[derive(Debug)]
-pub(super) struct Ast {
-    pub(super) version: (u32, u32),
-    pub(super) target: Target,
-    pub(super) address_size: u32,
+pub(crate) struct Ast {
+    pub(crate) version: (u32, u32),
+    pub(crate) target: Target,
+    pub(crate) address_size: u32,
     /// `texmode_independent` of `.target`.
-    pub(super) independent_textures: bool,
-    /// There is a `.section`.
-    pub(super) sections: bool,
-    pub(super) names: Names,
-    /// The opcode lexemes, by their number in [`Inst::opcode`].
-    pub(super) opcodes: Names,
-    pub(super) items: Vec<Item>,
-    pub(super) statements: Vec<Statement>,
-    pub(super) operands: Vec<Operand>,
-    pub(super) vars: Vec<Var>,
-    pub(super) inits: Vec<Init>,
-    pub(super) prototypes: Vec<Prototype>,
+    pub(crate) independent_textures: bool,
+    /// True if the module has a `.section`.
+    pub(crate) sections: bool,
+    pub(crate) names: Names,
+    /// The opcodes with their modifiers; [`Inst::opcode`] is an index.
+    pub(crate) opcodes: Names,
+    pub(crate) items: Vec<Item>,
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) operands: Vec<Operand>,
+    pub(crate) vars: Vec<Var>,
+    pub(crate) inits: Vec<Init>,
+    pub(crate) prototypes: Vec<Prototype>,
 }
 
-/// Something at module scope.
+impl Ast {
+    /// Returns the declarations of a range.
+    pub(crate) fn vars(&self, range: &Range<u32>) -> &[Var] {
+        slice(&self.vars, range)
+    }
+
+    /// Returns the statements of a range.
+    pub(crate) fn statements(&self, range: &Range<u32>) -> &[Statement] {
+        slice(&self.statements, range)
+    }
+
+    /// Returns the initial values of a range.
+    pub(crate) fn inits(&self, range: &Range<u32>) -> &[Init] {
+        slice(&self.inits, range)
+    }
+
+    /// Returns the operands of a span.
+    pub(crate) fn operands(&self, span: Span) -> &[Operand] {
+        let start = span.start as usize;
+        let end = start + span.len as usize;
+        self.operands.get(start..end).unwrap_or(&[])
+    }
+}
+
+/// Returns the elements of a range; none if the range does not exist.
+fn slice<'a, T>(all: &'a [T], range: &Range<u32>) -> &'a [T] {
+    all.get(range.start as usize..range.end as usize)
+        .unwrap_or(&[])
+}
+
+/// A declaration at module scope.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// Index into [`Ast::vars`].
     Var(u32),
     Function(Box<Function>),
@@ -60,23 +85,23 @@ pub(super) enum Item {
 
 /// `.entry` or `.func`, defined or declared.
 #[derive(Debug)]
-pub(super) struct Function {
-    pub(super) entry: bool,
-    pub(super) linkage: Linkage,
-    pub(super) name: Name,
-    pub(super) pos: Pos,
+pub(crate) struct Function {
+    pub(crate) entry: bool,
+    pub(crate) linkage: Linkage,
+    pub(crate) name: Name,
+    pub(crate) pos: Pos,
     /// Range of [`Ast::vars`].
-    pub(super) returns: Range<u32>,
+    pub(crate) returns: Range<u32>,
     /// Range of [`Ast::vars`].
-    pub(super) params: Range<u32>,
-    pub(super) directives: Directives,
+    pub(crate) params: Range<u32>,
+    pub(crate) directives: Directives,
     /// Range of [`Ast::statements`]; `None` for a declaration.
-    pub(super) body: Option<Range<u32>>,
+    pub(crate) body: Option<Range<u32>>,
 }
 
-/// State space of a declaration.
+/// The state space of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DeclSpace {
+pub(crate) enum DeclSpace {
     Reg,
     Global,
     Const,
@@ -86,17 +111,17 @@ pub(super) enum DeclSpace {
     Tex,
 }
 
-/// Type of a declaration.
+/// The type of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DeclType {
+pub(crate) enum DeclType {
     Scalar(Type),
     /// `.texref`, `.surfref`, `.samplerref`
     Opaque(Opaque),
 }
 
 impl DeclType {
-    /// Size in bytes of one element. An opaque handle is 64 bits.
-    pub(super) fn size(self) -> u32 {
+    /// Returns the size in bytes. An opaque handle has 64 bits.
+    pub(crate) fn size(self) -> u32 {
         match self {
             DeclType::Scalar(ty) => ty.size(),
             DeclType::Opaque(_) => 8,
@@ -106,31 +131,31 @@ impl DeclType {
 
 /// A declared variable, register (or range of registers), or parameter.
 #[derive(Clone, Debug)]
-pub(super) struct Var {
-    pub(super) space: DeclSpace,
-    pub(super) linkage: Linkage,
-    pub(super) align: Option<u64>,
-    pub(super) vec: u32,
-    pub(super) ty: DeclType,
-    pub(super) name: Name,
-    /// `%r<12>`: twelve of them.
-    pub(super) count: Option<u32>,
-    /// Array dimensions; `None` for an empty pair of brackets.
-    pub(super) dims: Vec<Option<u64>>,
+pub(crate) struct Var {
+    pub(crate) space: DeclSpace,
+    pub(crate) linkage: Linkage,
+    pub(crate) align: Option<u64>,
+    pub(crate) vec: u32,
+    pub(crate) ty: DeclType,
+    pub(crate) name: Name,
+    /// Number of registers or variables: 12 for `%r<12>`.
+    pub(crate) count: Option<u32>,
+    /// Array dimensions; `None` for `[]`.
+    pub(crate) dims: Vec<Option<u64>>,
     /// Range of [`Ast::inits`].
-    pub(super) init: Option<Range<u32>>,
-    pub(super) managed: bool,
-    pub(super) pos: Pos,
+    pub(crate) init: Option<Range<u32>>,
+    pub(crate) managed: bool,
+    pub(crate) pos: Pos,
 }
 
 impl Var {
-    /// Bytes of one element, vector included.
-    pub(super) fn element(&self) -> u64 {
+    /// Returns the size of one element in bytes. A vector is one element.
+    pub(crate) fn element(&self) -> u64 {
         u64::from(self.ty.size()) * u64::from(self.vec)
     }
 
-    /// Bytes of the whole variable; `None` when it is more than 2^63.
-    pub(super) fn size(&self) -> Option<u64> {
+    /// Returns the size of the variable in bytes; `None` if it is more than 2^63.
+    pub(crate) fn size(&self) -> Option<u64> {
         let mut size = self.element();
         for dim in &self.dims {
             size = size.checked_mul(dim.unwrap_or(0))?;
@@ -141,31 +166,32 @@ impl Var {
 
 /// A lexeme of an initial value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Init {
-    pub(super) kind: InitKind,
-    pub(super) pos: Pos,
+pub(crate) struct Init {
+    pub(crate) kind: InitKind,
+    pub(crate) pos: Pos,
 }
 
-/// See [`Init`].
+/// The kind of an [`Init`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum InitKind {
+pub(crate) enum InitKind {
     Open,
     Close,
     Int(u64),
     F32(u32),
     F64(u64),
-    /// The address of a symbol. `mask` is `0xFF…`'s shift in bits: one byte of the address.
+    /// The address of a symbol.
     Address {
         name: Name,
         offset: i64,
         generic: bool,
+        /// For one byte of the address, its position in bits: 8 for `0xFF00(symbol)`.
         mask: Option<u8>,
     },
 }
 
 /// A statement of a function's body.
 #[derive(Clone, Debug)]
-pub(super) enum Statement {
+pub(crate) enum Statement {
     Open,
     Close,
     Label(Name, Pos),
@@ -185,62 +211,57 @@ pub(super) enum Statement {
         list: Span,
         pos: Pos,
     },
-    Loc {
-        file: u32,
-        line: u32,
-        column: u32,
-    },
 }
 
 /// An instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inst {
+pub(crate) struct Inst {
     /// Index into [`Ast::opcodes`].
-    pub(super) opcode: u32,
-    pub(super) operands: Span,
-    /// The predicate, and whether it is negated.
-    pub(super) guard: Option<(Name, bool)>,
-    pub(super) pos: Pos,
+    pub(crate) opcode: u32,
+    pub(crate) operands: Span,
+    /// The predicate, and true if it is negated.
+    pub(crate) guard: Option<(Name, bool)>,
+    pub(crate) pos: Pos,
 }
 
 /// `.callprototype`
 #[derive(Clone, Debug)]
-pub(super) struct Prototype {
+pub(crate) struct Prototype {
     /// Ranges of [`Ast::vars`].
-    pub(super) returns: Range<u32>,
-    pub(super) params: Range<u32>,
+    pub(crate) returns: Range<u32>,
+    pub(crate) params: Range<u32>,
 }
 
-/// An operand, or a part of one.
+/// An operand, or an element of one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operand {
-    pub(super) kind: OperandKind,
-    pub(super) pos: Pos,
+pub(crate) struct Operand {
+    pub(crate) kind: OperandKind,
+    pub(crate) pos: Pos,
 }
 
-/// What follows a name: `.x` of a vector or special register, `.b0`, `.h1` of the video instructions.
+/// A selector after a name: `.x` of a vector or special register, `.b0`, `.h1` of a video instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Selector {
+pub(crate) enum Selector {
     None,
-    /// `.x` or `.r` is 0, … `.w` or `.a` 3
+    /// 0 for `.x` or `.r`, to 3 for `.w` or `.a`.
     Element(u8),
-    /// `.b0` to `.b3`, `.h0`, `.h1`, `.b7654` … `.h32`: of the video instructions
+    /// The selector of a video instruction, such as `.b0`, `.h1`, `.b7654` and `.h32`.
     Part(Digits),
 }
 
 /// The selector of a video instruction: `b` or `h`, then up to four digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Digits {
-    pub(super) halves: bool,
-    pub(super) count: u8,
-    /// As written; zeros behind.
-    pub(super) digits: [u8; 4],
+pub(crate) struct Digits {
+    pub(crate) halves: bool,
+    pub(crate) count: u8,
+    /// The digits as written, followed by zeros.
+    pub(crate) digits: [u8; 4],
 }
 
-/// See [`Operand`].
+/// The kind of an [`Operand`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum OperandKind {
-    /// `%r1`, `%tid.x`, a label, a variable.
+pub(crate) enum OperandKind {
+    /// `%r1`, `%tid.x`, a label, a variable
     Name(Name, Selector),
     /// `!p`
     Not(Name),
@@ -248,13 +269,14 @@ pub(super) enum OperandKind {
     Neg(Name, Selector),
     /// `_`
     Sink,
-    /// `variable+offset`, or `variable[index]` (`index` scaled by the element).
+    /// `variable+offset` or `variable[offset]`
     Offset {
         name: Name,
         offset: i64,
+        /// True for brackets, where the offset is in elements.
         index: bool,
     },
-    /// `variable[register+offset]`, in elements.
+    /// `variable[register+offset]`, in elements
     Subscript {
         name: Name,
         index: Name,
@@ -262,19 +284,18 @@ pub(super) enum OperandKind {
     },
     Int(u64),
     F32(u32),
-    /// `hex`: written as `0d…`.
     F64(u64),
     /// `{a, b, …}`
     Vector(Span),
-    /// `[base+offset]`; without a base an immediate address.
+    /// `[base+offset]`; an immediate address if there is no base
     Address {
         base: Option<Name>,
         offset: i64,
     },
-    /// `[a, {b, c}]`: of textures and tensors.
+    /// `[a, {b, c}]`, the address operand of textures
     Multi(Span),
-    /// `p|q`: two operands.
+    /// `p|q`: two operands
     Pair(Span),
-    /// `(a, b)` of a call.
+    /// `(a, b)` of a call
     List(Span),
 }

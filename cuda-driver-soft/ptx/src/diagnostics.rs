@@ -1,28 +1,45 @@
-//! What is wrong with a module, in ptxas's words.
+//! Errors and warnings about a module, in ptxas's words where it has some, and the JIT logs made of them.
 
 use std::fmt;
 
-/// How bad it is.
+use crate::ast::Pos;
+
+/// Severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// The module loads all the same.
+    /// The module loads nevertheless.
     Warning,
-    /// The module is refused; checking went on.
+    /// The module is refused, and checking continued.
     Error,
-    /// The module is refused; checking stopped here.
+    /// The module is refused, and checking stopped here.
     Fatal,
 }
 
-/// One message about a module.
+/// The cause of a [`Diagnostic`]. Causes that decide the driver's result or the form of its log have a variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// The `.version` does not exist or is newer than the driver.
+    UnsupportedVersion,
+    /// The `.target` is newer than the device.
+    TargetTooNew,
+    /// The text contains a byte that is not ASCII.
+    NotAscii,
+    /// Any other cause.
+    Invalid,
+}
+
+/// An error or warning about a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Line in the PTX text, from 1; 0 where it is not about a line.
+    /// The cause.
+    pub code: Code,
+    /// Line in the PTX text, from 1; 0 if the diagnostic is about the module as a whole.
     pub line: u32,
-    /// Column in bytes, from 1; 0 where it is not about a line.
+    /// Column in bytes, from 1; 0 if the diagnostic is about the module as a whole.
     pub column: u32,
-    /// What is wrong, in ptxas's words where it has some.
+    /// The message, in ptxas's words where it has some.
     pub message: String,
 }
 
@@ -41,20 +58,21 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// The name of the text in ptxas's messages. Drivers call it `'application ptx input'`.
+const INPUT: &str = "'ptx input'";
+
 impl Diagnostic {
-    /// The line that a driver writes to a JIT log.
-    pub(super) fn log_line(&self) -> String {
+    /// Returns the line that a driver writes to a JIT log.
+    fn log_line(&self) -> String {
         let severity = match self.severity {
             Severity::Warning => "warning",
             Severity::Error => "error  ",
             Severity::Fatal => "fatal  ",
         };
-        if self.message == NOT_ASCII {
+        if self.code == Code::NotAscii {
             format!("ptxas {severity} : {} on line {}", self.message, self.line)
         } else if self.line > 0 {
-            let message = self
-                .message
-                .replace("'ptx input'", "'application ptx input'");
+            let message = self.message.replace(INPUT, "'application ptx input'");
             format!(
                 "ptxas application ptx input, line {}; {severity} : {message}",
                 self.line
@@ -63,69 +81,103 @@ impl Diagnostic {
             format!("ptxas {severity} : {}", self.message)
         }
     }
+
+    fn is_warning(&self) -> bool {
+        self.severity == Severity::Warning
+    }
 }
 
-/// The messages about a module, in the order in which they were found.
+/// The diagnostics of a module, in the order in which they were found.
 #[derive(Debug, Default)]
-pub(super) struct Diagnostics {
+pub(crate) struct Diagnostics {
     all: Vec<Diagnostic>,
     errors: usize,
-    /// Messages left out because there were too many.
+    /// Number of diagnostics that were not kept because there were too many.
     left_out: usize,
-    /// Where the lines of the text start, once a column was asked for.
-    lines: Vec<u32>,
+    /// Byte offsets of the lines of the text; filled when a column is first needed.
+    line_starts: Vec<u32>,
 }
 
-/// Said of the line where it is, in words of its own.
-pub(super) const NOT_ASCII: &str = "Unexpected non-ASCII character encountered";
+/// Diagnostics after this many are counted, but not kept.
+const MAX_DIAGNOSTICS: usize = 100_000;
 
-/// More messages than this are counted only.
-const MOST: usize = 100_000;
-
-/// A message is cut after this many bytes: a name can be as long as the text.
-const LONGEST: usize = 1000;
+/// A message is cut after this many bytes, because a name can be as long as the text.
+const MAX_MESSAGE_BYTES: usize = 1000;
 
 impl Diagnostics {
-    pub(super) fn push(&mut self, severity: Severity, line: u32, column: u32, message: String) {
-        self.errors += usize::from(severity != Severity::Warning);
-        let mut message = message;
-        message.truncate(message.floor_char_boundary(LONGEST));
-        if self.all.len() < MOST || severity == Severity::Fatal {
-            self.all.push(Diagnostic {
-                severity,
-                line,
-                column,
-                message,
-            });
+    fn push(&mut self, mut diagnostic: Diagnostic) {
+        self.errors += usize::from(!diagnostic.is_warning());
+        let message = &mut diagnostic.message;
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        if self.all.len() < MAX_DIAGNOSTICS || diagnostic.severity == Severity::Fatal {
+            self.all.push(diagnostic);
         } else {
             self.left_out += 1;
         }
     }
 
-    /// Column, from 1, of a byte of the text that is being loaded.
-    pub(super) fn column(&mut self, text: &[u8], offset: u32) -> u32 {
-        if self.lines.is_empty() {
-            let ends = text.iter().enumerate().filter(|(_, b)| **b == b'\n');
-            self.lines.push(0);
-            self.lines.extend(ends.map(|(at, _)| at as u32 + 1));
-        }
-        let line = self.lines.partition_point(|start| *start <= offset);
-        1 + offset - self.lines.get(line.wrapping_sub(1)).copied().unwrap_or(0)
+    /// Adds a diagnostic about a place in the text.
+    pub(crate) fn push_at(
+        &mut self,
+        text: &[u8],
+        pos: Pos,
+        severity: Severity,
+        code: Code,
+        message: String,
+    ) {
+        let column = self.column(text, pos.offset);
+        self.push(Diagnostic {
+            severity,
+            code,
+            line: pos.line,
+            column,
+            message,
+        });
     }
 
-    pub(super) fn has_errors(&self) -> bool {
+    /// Adds a diagnostic about the module as a whole.
+    pub(crate) fn push_of_module(&mut self, severity: Severity, code: Code, message: String) {
+        self.push(Diagnostic {
+            severity,
+            code,
+            line: 0,
+            column: 0,
+            message,
+        });
+    }
+
+    /// Returns the column, from 1, of a byte of the text.
+    fn column(&mut self, text: &[u8], offset: u32) -> u32 {
+        if self.line_starts.is_empty() {
+            let ends = text.iter().enumerate().filter(|(_, b)| **b == b'\n');
+            self.line_starts.push(0);
+            self.line_starts.extend(ends.map(|(at, _)| at as u32 + 1));
+        }
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let start = self.line_starts.get(line.wrapping_sub(1));
+        1 + offset - start.copied().unwrap_or(0)
+    }
+
+    /// Returns true if there are errors, not only warnings.
+    pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    pub(super) fn into_vec(self) -> Vec<Diagnostic> {
+    /// Returns true if one of the diagnostics has this code.
+    pub(crate) fn contains(&self, code: Code) -> bool {
+        self.all.iter().any(|d| d.code == code)
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Diagnostic> {
         self.all
     }
 
-    /// The text for the error log: one line per error, then ptxas's last words.
-    pub(super) fn error_log(&self) -> String {
+    /// Returns the text for the error log: one line per error, then ptxas's closing line.
+    pub(crate) fn error_log(&self) -> String {
         let mut log = String::new();
-        for diagnostic in self.all.iter().filter(|d| d.severity != Severity::Warning) {
-            log.push_str(&diagnostic.log_line());
+        let errors = || self.all.iter().filter(|d| !d.is_warning());
+        for error in errors() {
+            log.push_str(&error.log_line());
             log.push('\n');
         }
         if self.left_out > 0 {
@@ -134,15 +186,9 @@ impl Diagnostics {
                 self.left_out
             ));
         }
-        // A driver has no last words where the text as such is right.
-        let of_a_line = |d: &Diagnostic| {
-            d.severity != Severity::Warning
-                && d.line > 0
-                && !d.message.starts_with("Unsupported .version")
-        };
-        let prefix = "SM version specified by .target";
-        if self.all.iter().any(of_a_line) && !self.all.iter().any(|d| d.message.starts_with(prefix))
-        {
+        // Driver 580 has no closing line if the text itself is well formed but does not fit the driver.
+        let malformed = errors().any(|d| d.line > 0 && d.code != Code::UnsupportedVersion);
+        if malformed && !self.contains(Code::TargetTooNew) {
             log.push_str("ptxas fatal   : Ptx assembly aborted due to errors");
         } else if log.ends_with('\n') {
             log.pop();
@@ -150,9 +196,9 @@ impl Diagnostics {
         log
     }
 
-    /// The text for the info log: the warnings.
-    pub(super) fn info_log(&self) -> String {
-        let warnings = self.all.iter().filter(|d| d.severity == Severity::Warning);
+    /// Returns the text for the info log: the warnings.
+    pub(crate) fn info_log(&self) -> String {
+        let warnings = self.all.iter().filter(|d| d.is_warning());
         warnings
             .map(Diagnostic::log_line)
             .collect::<Vec<_>>()

@@ -1,62 +1,71 @@
 //! Text to lexemes.
 //!
-//! The lexer holds one current token and no look-ahead, so that the parser can ask for an opcode with all its modifiers
-//! as *one* lexeme ([`Lexer::extend_opcode`]): in `ld.global.nc.v4.f32` nothing is gained by five tokens.
+//! The lexer holds one current token and no look-ahead. The parser can therefore extend a word to an opcode with all its
+//! modifiers ([`Lexer::extend_opcode`]): `ld.global.nc.v4.f32` is one lexeme instead of five tokens.
 
-/// What a token is. Its text is `text[start..end]`.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum TokenKind {
+    /// The end of the text.
     End,
-    /// Identifier: of a symbol, register, label or opcode.
+    /// An identifier: the name of a symbol, register or label, or an opcode.
     Word,
-    /// `.name`: a directive, type, or modifier.
+    /// `.name`: a directive, type or modifier.
     Dot,
-    /// An integer literal: its bits, and whether it is of type `.u64` (suffix `U`, or too large for `.s64`).
+    /// An integer literal.
     Int {
         bits: u64,
+        /// True if the type is `.u64`: by the suffix `U`, or because the value is too large for `.s64`.
         unsigned: bool,
     },
-    /// `0f…`: bits of an f32.
+    /// `0f…`: the bits of an f32.
     F32(u32),
-    /// `0d…`, or a decimal literal: bits of an f64.
+    /// `0d…`, or a decimal literal: the bits of an f64.
     F64 {
         bits: u64,
+        /// True for `0d…`.
         hex: bool,
     },
-    /// `"…"`, the quotes included.
+    /// `"…"`, including the quotes.
     Str,
     /// An operator or bracket of one byte.
     Punct(u8),
-    /// `<<` `>>` `<=` `>=` `==` `!=` `&&` `||`, by their first byte and their second.
+    /// `<<` `>>` `<=` `>=` `==` `!=` `&&` `||`: the first byte and the second.
     Punct2(u8, u8),
-    /// A byte that starts nothing.
+    /// A byte with which no token begins.
     Bad,
 }
 
-/// The current token and where it stands.
+/// A token: its text is `text[start..end]`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) start: u32,
-    pub(super) end: u32,
-    pub(super) line: u32,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Line of the text, from 1.
+    pub(crate) line: u32,
 }
 
-pub(super) struct Lexer<'a> {
+/// A lexer with its current token.
+pub(crate) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
     line: u32,
     /// The current token.
-    pub(super) token: Token,
+    pub(crate) token: Token,
 }
 
-/// Byte classes.
+// Classes of bytes, as bits.
 const SPACE: u8 = 1;
+/// Bytes of an identifier after the first.
 const IDENT: u8 = 2;
 const DIGIT: u8 = 4;
+/// Bytes of an opcode with its modifiers.
 const OPCODE: u8 = 8;
+/// First bytes of an identifier.
 const START: u8 = 16;
 
+/// The classes of each byte.
 const CLASS: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut i = 0;
@@ -89,10 +98,10 @@ fn is(b: u8, class: u8) -> bool {
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the first token of `text`, which is shorter than 4 GiB.
-    pub(super) fn new(text: &'a [u8]) -> Self {
+    /// Returns a lexer at the first token of `text`, which must be shorter than 4 GiB.
+    pub(crate) fn new(text: &'a [u8]) -> Self {
         let token = Token {
-            kind: Kind::End,
+            kind: TokenKind::End,
             start: 0,
             end: 0,
             line: 1,
@@ -107,18 +116,19 @@ impl<'a> Lexer<'a> {
         lexer
     }
 
+    /// Returns a byte of the text, and 0 after its end.
     fn byte(&self, i: usize) -> u8 {
         self.text.get(i).copied().unwrap_or(0)
     }
 
-    /// The text of a token.
-    pub(super) fn text(&self, token: Token) -> &'a [u8] {
+    /// Returns the text of a token.
+    pub(crate) fn text(&self, token: Token) -> &'a [u8] {
         self.text
             .get(token.start as usize..token.end as usize)
             .unwrap_or(&[])
     }
 
-    /// Skips blanks, comments and `#` lines.
+    /// Skips white space, comments and line markers.
     fn skip(&mut self) {
         loop {
             let b = self.byte(self.at);
@@ -144,7 +154,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `# 12 "file"`: what a preprocessor leaves.
+    /// Returns true at a line marker of a preprocessor: `# 12 "file"`.
     fn line_marker(&self) -> bool {
         let rest = self.text.get(self.at + 1..).unwrap_or(&[]);
         let next = rest.iter().find(|&&b| b != b' ' && b != b'\t');
@@ -157,37 +167,37 @@ impl<'a> Lexer<'a> {
     }
 
     /// Goes to the next token.
-    pub(super) fn bump(&mut self) {
+    pub(crate) fn bump(&mut self) {
         self.skip();
         let start = self.at;
         let line = self.line;
         let b = self.byte(start);
         let kind = if start >= self.text.len() {
-            Kind::End
+            TokenKind::End
         } else if is(b, START) && (b != b'%' || is(self.byte(start + 1), IDENT)) {
             self.at += 1;
             self.run(IDENT);
-            Kind::Word
+            TokenKind::Word
         } else if is(b, DIGIT) || (b == b'.' && is(self.byte(start + 1), DIGIT)) {
             self.number()
         } else if b == b'.' {
             self.at += 1;
             self.run(IDENT);
             if self.at == start + 1 {
-                Kind::Punct(b'.')
+                TokenKind::Punct(b'.')
             } else {
-                Kind::Dot
+                TokenKind::Dot
             }
         } else if b == b'"' {
             let rest = &self.text[start + 1..];
             match rest.iter().position(|&b| b == b'"' || b == b'\n') {
                 Some(n) if rest[n] == b'"' => {
                     self.at = start + n + 2;
-                    Kind::Str
+                    TokenKind::Str
                 }
                 _ => {
                     self.at += 1;
-                    Kind::Bad
+                    TokenKind::Bad
                 }
             }
         } else {
@@ -196,8 +206,8 @@ impl<'a> Lexer<'a> {
             match (b, next) {
                 (b'<', b'<') | (b'>', b'>') | (b'&', b'&') | (b'|', b'|') => self.pair(b, next),
                 (b'<' | b'>' | b'=' | b'!', b'=') => self.pair(b, next),
-                _ if b.is_ascii_punctuation() => Kind::Punct(b),
-                _ => Kind::Bad,
+                _ if b.is_ascii_punctuation() => TokenKind::Punct(b),
+                _ => TokenKind::Bad,
             }
         };
         self.token = Token {
@@ -208,9 +218,9 @@ impl<'a> Lexer<'a> {
         };
     }
 
-    fn pair(&mut self, b: u8, next: u8) -> Kind {
+    fn pair(&mut self, b: u8, next: u8) -> TokenKind {
         self.at += 1;
-        Kind::Punct2(b, next)
+        TokenKind::Punct2(b, next)
     }
 
     fn run(&mut self, class: u8) {
@@ -219,16 +229,16 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Makes the current word, which the caller knows to be an opcode, reach over all its modifiers.
-    pub(super) fn extend_opcode(&mut self) {
+    /// Extends the current word, which must be an opcode, by all its modifiers.
+    pub(crate) fn extend_opcode(&mut self) {
         if self.byte(self.at) == b'.' && is(self.byte(self.at + 1), IDENT) {
             self.run(OPCODE);
             self.token.end = self.at as u32;
         }
     }
 
-    /// Skips the rest of the line that the current token is on: debug directives end with the line.
-    pub(super) fn skip_line(&mut self) {
+    /// Skips the rest of the current token's line. Debug directives end with the line.
+    pub(crate) fn skip_line(&mut self) {
         if self.token.line == self.line {
             self.at = self.token.end as usize;
             self.skip_to_line_end();
@@ -236,19 +246,19 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self) -> Kind {
+    fn number(&mut self) -> TokenKind {
         let start = self.at;
         let (b, next) = (self.byte(start), self.byte(start + 1) | 0x20);
         if b == b'0' {
             match next {
                 b'f' => {
                     if let Some(bits) = self.hex_exact(8) {
-                        return Kind::F32(bits as u32);
+                        return TokenKind::F32(bits as u32);
                     }
                 }
                 b'd' => {
                     if let Some(bits) = self.hex_exact(16) {
-                        return Kind::F64 { bits, hex: true };
+                        return TokenKind::F64 { bits, hex: true };
                     }
                 }
                 b'x' if self.byte(start + 2).is_ascii_hexdigit() => {
@@ -287,7 +297,7 @@ impl<'a> Lexer<'a> {
             let value = std::str::from_utf8(&self.text[start..end])
                 .ok()
                 .and_then(|s| s.parse::<f64>().ok());
-            return value.map_or(Kind::Bad, |v| Kind::F64 {
+            return value.map_or(TokenKind::Bad, |v| TokenKind::F64 {
                 bits: v.to_bits(),
                 hex: false,
             });
@@ -299,7 +309,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `0f` or `0d` and exactly `digits` hexadecimal digits.
+    /// Reads `0f` or `0d` and exactly `digits` hexadecimal digits.
     fn hex_exact(&mut self, digits: usize) -> Option<u64> {
         let hex = self.text.get(self.at + 2..self.at + 2 + digits)?;
         let mut value = 0u64;
@@ -310,12 +320,12 @@ impl<'a> Lexer<'a> {
         Some(value)
     }
 
-    fn integer(&mut self, from: usize, radix: u64) -> Kind {
+    fn integer(&mut self, from: usize, radix: u64) -> TokenKind {
         let mut value = 0u64;
         let mut large = false;
         let mut end = from;
         while let Some(digit) = (self.byte(end) as char).to_digit(radix as u32) {
-            // What does not fit is cut off, as ptxas does.
+            // Bits that do not fit are cut off, as by ptxas.
             let wide = u128::from(value) * u128::from(radix) + u128::from(digit);
             large |= wide > i64::MAX as u128;
             value = wide as u64;
@@ -323,7 +333,7 @@ impl<'a> Lexer<'a> {
         }
         let suffix = self.byte(end) == b'U';
         self.at = end + usize::from(suffix);
-        Kind::Int {
+        TokenKind::Int {
             bits: value,
             unsigned: suffix || large,
         }
@@ -334,10 +344,10 @@ impl<'a> Lexer<'a> {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
+    fn kinds(text: &str) -> Vec<TokenKind> {
         let mut lexer = Lexer::new(text.as_bytes());
         let mut all = Vec::new();
-        while lexer.token.kind != Kind::End {
+        while lexer.token.kind != TokenKind::End {
             all.push(lexer.token.kind);
             lexer.bump();
         }
@@ -346,7 +356,7 @@ mod tests {
 
     #[test]
     fn numbers() {
-        let int = |bits| Kind::Int {
+        let int = |bits| TokenKind::Int {
             bits,
             unsigned: false,
         };
@@ -357,11 +367,11 @@ mod tests {
         assert_eq!(
             kinds("7U 0xFFFFFFFFFFFFFFFF"),
             [
-                Kind::Int {
+                TokenKind::Int {
                     bits: 7,
                     unsigned: true
                 },
-                Kind::Int {
+                TokenKind::Int {
                     bits: u64::MAX,
                     unsigned: true
                 }
@@ -371,14 +381,14 @@ mod tests {
         assert_eq!(
             kinds("0f3f800000 0D3ff0000000000000"),
             [
-                Kind::F32(0x3f80_0000),
-                Kind::F64 {
+                TokenKind::F32(0x3f80_0000),
+                TokenKind::F64 {
                     bits: 0x3ff0_0000_0000_0000,
                     hex: true
                 }
             ]
         );
-        let decimal = |v: f64| Kind::F64 {
+        let decimal = |v: f64| TokenKind::F64 {
             bits: v.to_bits(),
             hex: false,
         };
@@ -386,8 +396,8 @@ mod tests {
             kinds("1.5 .5 5. 1e3 1.5E-3"),
             [1.5, 0.5, 5.0, 1e3, 1.5e-3].map(decimal)
         );
-        // Too few digits: an integer, then a word.
-        assert_eq!(kinds("0f3f80"), [int(0), Kind::Word]);
+        // With too few digits it is an integer and a word.
+        assert_eq!(kinds("0f3f80"), [int(0), TokenKind::Word]);
     }
 
     #[test]

@@ -1,32 +1,34 @@
-//! Names, interned.
+//! Interned names.
 //!
-//! PTX is full of `%r1`, `%rd217`, `$L__BB0_12`, `kernel_param_3`: a name is kept as an interned prefix and the number at
-//! its end, so that a range of registers is one table entry and needs no hashing per register.
+//! Most names in PTX end with a number: `%r1`, `%rd217`, `$L__BB0_12`, `kernel_param_3`. A name is therefore an interned
+//! prefix and a number. A range of registers such as `%r<100>` is one table entry, and its registers need no hashing.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A name: `prefix` is interned, `number` is the decimal number at its end ([`Name::PLAIN`] if it has none).
+/// A name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Name {
-    pub(super) prefix: u32,
-    pub(super) number: u32,
+pub(crate) struct Name {
+    /// Index of the interned prefix.
+    pub(crate) prefix: u32,
+    /// The decimal number at the end, or [`Name::PLAIN`].
+    pub(crate) number: u32,
 }
 
 impl Name {
     /// The `number` of a name that does not end with one.
-    pub(super) const PLAIN: u32 = u32::MAX;
+    pub(crate) const PLAIN: u32 = u32::MAX;
     /// The discard symbol `_`: the first name interned.
-    pub(super) const SINK: Name = Name {
+    pub(crate) const SINK: Name = Name {
         prefix: 0,
         number: Name::PLAIN,
     };
 }
 
-/// A hasher for short byte strings and pairs of integers. Not for hostile input at large: the tables it serves are
-/// bounded by the text that is being loaded.
+/// A fast hasher for short byte strings and pairs of integers. It does not resist chosen collisions; its tables are bounded
+/// by the length of the text that is loaded.
 #[derive(Default)]
-pub(super) struct FastHasher(u64);
+pub(crate) struct FastHasher(u64);
 
 impl FastHasher {
     fn mix(&mut self, value: u64) {
@@ -57,11 +59,11 @@ impl Hasher for FastHasher {
 }
 
 /// A `HashMap` with [`FastHasher`].
-pub(super) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
-/// The interned prefixes (or any other strings) of a module.
+/// Interned strings. The first one is always `_`.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     index: FastMap<Box<[u8]>, u32>,
     all: Vec<Box<[u8]>>,
 }
@@ -78,8 +80,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of a string.
-    pub(super) fn intern(&mut self, text: &[u8]) -> u32 {
+    /// Interns a string and returns its index.
+    pub(crate) fn intern(&mut self, text: &[u8]) -> u32 {
         if let Some(&id) = self.index.get(text) {
             return id;
         }
@@ -89,13 +91,13 @@ impl Names {
         id
     }
 
-    /// How many strings there are.
-    pub(super) fn len(&self) -> usize {
+    /// Returns the number of strings.
+    pub(crate) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// The name of this spelling.
-    pub(super) fn name(&mut self, text: &[u8]) -> Name {
+    /// Returns the name with this spelling, and interns its prefix.
+    pub(crate) fn name(&mut self, text: &[u8]) -> Name {
         let (prefix, number) = split(text);
         Name {
             prefix: self.intern(prefix),
@@ -103,8 +105,8 @@ impl Names {
         }
     }
 
-    /// The name of this spelling, if it occurs.
-    pub(super) fn find(&self, text: &[u8]) -> Option<Name> {
+    /// Returns the name with this spelling, if its prefix is interned.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<Name> {
         let (prefix, number) = split(text);
         Some(Name {
             prefix: *self.index.get(prefix)?,
@@ -112,13 +114,13 @@ impl Names {
         })
     }
 
-    /// The string of this number.
-    pub(super) fn string(&self, id: u32) -> &[u8] {
+    /// Returns the string with this index.
+    pub(crate) fn string(&self, id: u32) -> &[u8] {
         self.all.get(id as usize).map_or(b"", |b| b)
     }
 
-    /// The spelling of a name.
-    pub(super) fn text(&self, name: Name) -> String {
+    /// Returns the spelling of a name.
+    pub(crate) fn text(&self, name: Name) -> String {
         let mut text = String::from_utf8_lossy(self.string(name.prefix)).into_owned();
         if name.number != Name::PLAIN {
             text.push_str(&name.number.to_string());
@@ -127,7 +129,7 @@ impl Names {
     }
 }
 
-/// Prefix and number. A number with leading zeros, or one that does not fit, stays in the prefix.
+/// Splits a spelling into prefix and number. A number with leading zeros or more than nine digits stays in the prefix.
 fn split(text: &[u8]) -> (&[u8], u32) {
     let digits = text.iter().rev().take_while(|b| b.is_ascii_digit()).count();
     if digits == 0 || digits > 9 {

@@ -1,7 +1,11 @@
 //! The modifiers of an opcode, typed.
 
-use super::{Made, Reject};
-use crate::ir::*;
+use crate::ir::{
+    AtomOp, BoolOp, Compare, FloatMods, FloatTest, Geometry, Order, Part, Precision, PrmtMode,
+    Rounding, Scope, ShflMode, Space, Type, VoteMode,
+};
+
+use super::classes::CLASSES;
 
 /// The modifiers of one opcode.
 #[derive(Debug)]
@@ -10,6 +14,7 @@ pub(crate) struct Mods<'a> {
     types: Vec<Type>,
 }
 
+/// The types that modifiers name.
 const TYPES: &[(&str, Type)] = &[
     (".pred", Type::Pred),
     (".b8", Type::B8),
@@ -40,7 +45,7 @@ const TYPES: &[(&str, Type)] = &[
     (".e5m2x2", Type::E5M2x2),
 ];
 
-/// The type that a modifier names, with its dot.
+/// Returns the type that a modifier such as `.u32` names.
 pub(super) fn type_of(modifier: &str) -> Option<Type> {
     TYPES
         .iter()
@@ -48,7 +53,7 @@ pub(super) fn type_of(modifier: &str) -> Option<Type> {
         .map(|(_, ty)| *ty)
 }
 
-/// The type of this name, without the dot.
+/// Returns the type with a name such as `u32`.
 pub(super) fn type_of_name(name: &str) -> Option<Type> {
     TYPES
         .iter()
@@ -56,7 +61,7 @@ pub(super) fn type_of_name(name: &str) -> Option<Type> {
         .map(|(_, ty)| *ty)
 }
 
-/// The type of a product in full.
+/// Returns the type of the full product of two values of a type.
 pub(super) fn wide(ty: Type) -> Type {
     match ty {
         Type::U16 => Type::U32,
@@ -67,7 +72,7 @@ pub(super) fn wide(ty: Type) -> Type {
     }
 }
 
-/// `.global.L2::128B.v4` as `.global`, `.L2::128B`, `.v4`.
+/// Splits `.global.L2::128B.v4` into `.global`, `.L2::128B` and `.v4`.
 pub(super) fn split(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut start = 0;
@@ -81,7 +86,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     all
 }
 
-/// Modifiers of the rows, other than types.
+/// All modifiers of the rows that are neither types nor members of a class.
 #[rustfmt::skip] // a long list of short words
 const KNOWN: &[&str] = &[
     ".rn", ".rz", ".rm", ".rp", ".rna", ".rs", ".rni", ".rzi", ".rmi", ".rpi", ".sat", ".satfinite",
@@ -112,10 +117,10 @@ const KNOWN: &[&str] = &[
     ".fence", ".mma_async",
 ];
 
-/// A modifier or type that this driver knows, of whatever instruction.
+/// Returns true if an instruction has this modifier or type.
 pub(super) fn is_known(modifier: &str) -> bool {
     let in_a_class = || {
-        let mut members = super::CLASSES.iter().map(|(_, members)| members);
+        let mut members = CLASSES.iter().map(|(_, members)| members);
         members.any(|members| members.split('|').any(|member| member == modifier))
     };
     type_of(modifier).is_some() || KNOWN.contains(&modifier) || in_a_class()
@@ -129,21 +134,22 @@ impl<'a> Mods<'a> {
         }
     }
 
+    /// Returns true if the opcode has this modifier.
     pub(super) fn has(&self, modifier: &str) -> bool {
         self.all.contains(&modifier)
     }
 
-    /// The types, in order.
+    /// Returns the types in order.
     pub(super) fn types(&self) -> &[Type] {
         &self.types
     }
 
-    /// The `i`-th type; the rows see to it that it is there.
+    /// Returns the type with this index, which the row guarantees to exist.
     pub(super) fn ty(&self, i: usize) -> Type {
         self.types.get(i).copied().unwrap_or(Type::B32)
     }
 
-    /// The types of less than a byte, in order. No register has them: they are modifiers like others.
+    /// Returns the types of less than a byte in order. [`Mods::types`] does not have them, because no register does.
     pub(super) fn small_types(&self) -> Vec<Type> {
         let small = |modifier: &&str| match *modifier {
             ".s4" => Some(Type::S4),
@@ -156,11 +162,12 @@ impl<'a> Mods<'a> {
         self.all.iter().filter_map(small).collect()
     }
 
-    /// The first thing that one of the modifiers means.
+    /// Returns the first result of `meaning` for one of the modifiers.
     pub(super) fn find<T>(&self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
         self.all.iter().find_map(|modifier| meaning(modifier))
     }
 
+    /// Returns the value of the first choice whose modifier the opcode has.
     fn pick<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         choices
             .iter()
@@ -247,7 +254,8 @@ impl<'a> Mods<'a> {
         .unwrap_or(Scope::Gpu)
     }
 
-    /// The state space named, else generic. `.param` is the kernel's until the operand says otherwise.
+    /// Returns the state space, or generic if there is none. `.param` stands for a kernel's parameters; the operand decides
+    /// if it is another function's.
     pub(super) fn space(&self) -> Space {
         self.pick(&[
             (".global", Space::Global),
@@ -285,9 +293,9 @@ impl<'a> Mods<'a> {
         .unwrap_or(Add)
     }
 
-    /// The memory ordering that the modifiers name.
+    /// Returns the memory ordering.
     pub(super) fn order(&self) -> Order {
-        // `.cv` is how older code says it: not from a cache, fetch again.
+        // `.cv` (do not cache, and fetch again) is the older spelling.
         if self.has(".volatile") || self.has(".cv") {
             Order::Volatile
         } else if self.has(".mmio") {
@@ -343,7 +351,7 @@ impl<'a> Mods<'a> {
             .unwrap_or(Ballot)
     }
 
-    /// The modifiers of a floating-point operation of the last type.
+    /// Returns the modifiers of a floating-point operation of the last type.
     pub(super) fn float(&self) -> FloatMods {
         FloatMods {
             ty: self.types.last().copied().unwrap_or(Type::F32),
@@ -354,16 +362,28 @@ impl<'a> Mods<'a> {
             oob: self.has(".oob"),
         }
     }
-}
 
-/// A row's operation that can always be made.
-pub(super) fn op(op: Op) -> Result<Made, Reject> {
-    Ok(Made::Op(op))
-}
+    /// Returns the shape of a matrix operation: m, n and k of `.m16n8k16`.
+    pub(super) fn shape(&self) -> [u16; 3] {
+        let numbers = |text: &str| -> Option<[u16; 3]> {
+            let (m, rest) = text.strip_prefix(".m")?.split_once('n')?;
+            let (n, k) = rest.split_once('k')?;
+            Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+        };
+        self.find(numbers).unwrap_or([8, 8, 4])
+    }
 
-/// ptxas's words for types that do not go with the rest.
-pub(super) fn bad_types(root: &str) -> Result<Made, Reject> {
-    Err(Reject(format!(
-        "Unexpected instruction types specified for '{root}'"
-    )))
+    /// Returns the geometry of a texture or surface, which all rows that use it name.
+    pub(super) fn geometry(&self) -> Geometry {
+        self.pick(&[
+            (".1d", Geometry::D1),
+            (".2d", Geometry::D2),
+            (".3d", Geometry::D3),
+            (".a1d", Geometry::A1),
+            (".a2d", Geometry::A2),
+            (".cube", Geometry::Cube),
+            (".acube", Geometry::ACube),
+        ])
+        .unwrap_or(Geometry::D1)
+    }
 }

@@ -1,10 +1,17 @@
-//! Every form of the table, for tests and documentation.
+//! All forms of the table, for tests and documentation.
 
-use super::{Candidate, Compiled, Made, Role, Spec, find, fit, mods, table};
 use crate::ir::{Op, Type};
 
-/// The opcodes that a row of the table has: its root with every choice of modifiers that go together.
-fn opcodes(root: &str, compiled: &Compiled) -> Vec<String> {
+use super::classes::CLASSES;
+use super::find::find;
+use super::form::Candidate;
+use super::mods::{Mods, split};
+use super::operand::{self, OperandSpec, Role};
+use super::row::Lowering;
+use super::table::{CompiledRow, fit, table};
+
+/// Returns the opcodes of a row: its root with every choice of modifiers.
+fn opcodes(root: &str, compiled: &CompiledRow) -> Vec<String> {
     let mut opcodes = vec![root.to_owned()];
     for element in &compiled.elements {
         let mut longer = Vec::new();
@@ -19,29 +26,29 @@ fn opcodes(root: &str, compiled: &Compiled) -> Vec<String> {
     opcodes
 }
 
-/// Every opcode of the table with every choice of its modifiers, and the operation that it is lowered to; without one
-/// where that depends on the operands (`mov`, `bra`, `call`) or where there is nothing to do. Memory operations without
-/// a state space access the generic one.
+/// Returns every form of the table with the operation to which it is lowered. There is no operation if it depends on the
+/// operands (`mov`, `bra`, `call`), or if the instruction has no effect. The state space of memory operations is that of the
+/// opcode, else generic.
 pub fn every_form() -> Vec<(String, Option<Op>)> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
         for compiled in rows {
             for opcode in opcodes(root, compiled) {
-                // Some choices exclude one another: they are no forms.
+                // Some choices of modifiers exclude one another.
                 let Ok(form) = find(&opcode) else { continue };
                 for candidate in form.candidates {
-                    let op = match candidate.made {
-                        Made::Op(op)
-                        | Made::Memory(op)
-                        | Made::Cvta(op)
-                        | Made::Pointers(op)
-                        | Made::Told(op)
-                        | Made::Texture(op)
-                        | Made::Carry { op, .. } => Some(op),
-                        Made::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
-                        Made::Video(inst) => Some(Op::Video(inst)),
-                        Made::Wgmma(wgmma) => Some(Op::Wgmma(wgmma)),
-                        Made::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
+                    let op = match candidate.lowering {
+                        Lowering::Op(op)
+                        | Lowering::Memory(op)
+                        | Lowering::Cvta(op)
+                        | Lowering::Pointers(op)
+                        | Lowering::StoreThenSignal(op)
+                        | Lowering::Texture(op)
+                        | Lowering::Carry { op, .. } => Some(op),
+                        Lowering::Policy(_) => Some(Op::Mov { ty: Type::B64 }),
+                        Lowering::Video(inst) => Some(Op::Video(inst)),
+                        Lowering::Wgmma(wgmma) => Some(Op::Wgmma(wgmma)),
+                        Lowering::Lop3(bool_op) => Some(Op::Lop3 { lut: 0, bool_op }),
                         _ => None,
                     };
                     all.push((opcode.clone(), op));
@@ -54,55 +61,51 @@ pub fn every_form() -> Vec<(String, Option<Op>)> {
     all
 }
 
-/// The classes of modifiers that the rows name: `<name>` stands for one of the members, which `|` parts.
+/// Returns the classes of modifiers: `<name>` in a row stands for one of the members, which are separated by `|`.
 pub fn modifier_classes() -> &'static [(&'static str, &'static str)] {
-    super::CLASSES
+    CLASSES
 }
 
-/// The instructions that load but do not run, but for some forms that the table has: PTX version and lowest architecture.
-pub fn later_roots() -> Vec<(&'static str, (u32, u32), u32)> {
-    let root = |(name, ptx, sm): &(&'static str, u32, u32)| (*name, (ptx / 10, ptx % 10), *sm);
-    super::later::ROOTS.iter().map(root).collect()
-}
-
-/// An instruction that has a form of the table.
+/// An example of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Index of the form's row in [`table_rows`](super::table_rows).
+    /// Index of the form's row in [`table_rows`](crate::table_rows).
     pub row: usize,
     /// The opcode with its modifiers.
     pub opcode: String,
-    /// The instruction, with registers of [`Sample::REGISTERS`] as operands; ends with `;`.
+    /// The instruction with registers of [`Sample::REGISTERS`] as operands, including `;`.
     pub text: String,
 }
 
 impl Sample {
-    /// Declarations of the registers in the instructions.
+    /// Declarations of the registers that samples use.
     pub const REGISTERS: &str =
         ".reg .pred %p<4>; .reg .b8 %b<8>; .reg .b16 %h<8>; .reg .b32 %r<16>; .reg .b64 %rd<16>;";
-    /// Those of 128 bits, which older versions do not have.
+    /// Declaration of the registers of 128 bits, which require PTX 8.3.
     pub const WIDE_REGISTERS: &str = ".reg .b128 %q<8>;";
 }
 
-/// An instruction for every form and every list of operands, but for those of `mov`, `bra`, `brx`, `call` and `mapa`, which
-/// the table says little of.
+/// Returns an instruction for every form with every list of operands, except for `mov`, `bra`, `brx`, `call` and `mapa`,
+/// whose operands are not in the table.
 pub fn samples() -> Vec<Sample> {
     let mut all = Vec::new();
     for (root, rows) in &table().roots {
         for compiled in rows {
             for opcode in opcodes(root, compiled) {
-                let modifiers = mods::split(&opcode[root.len()..]);
+                let modifiers = split(&opcode[root.len()..]);
                 let Ok(form) = find(&opcode) else { continue };
                 if !fit(&compiled.elements, &modifiers) {
                     continue;
                 }
                 for candidate in &form.candidates {
-                    // Forms of two rows have the operands of both: of each row its own.
+                    // The form of two rows has the operands of both. Only those of this row are used.
+                    let mods = Mods::new(&modifiers);
                     let own = compiled.operands.iter().any(|list| {
-                        list.len() == candidate.specs.len()
-                            && list.iter().zip(&candidate.specs).all(|(text, spec)| {
-                                super::spec(text, &super::Mods::new(&modifiers)) == *spec
-                            })
+                        list.len() == candidate.operands.len()
+                            && list
+                                .iter()
+                                .zip(&candidate.operands)
+                                .all(|(text, spec)| operand::operand(text, &mods) == *spec)
                     });
                     if own && let Some(operands) = operands(&opcode, candidate) {
                         all.push(Sample {
@@ -120,32 +123,33 @@ pub fn samples() -> Vec<Sample> {
     all
 }
 
-/// Operands that a candidate takes. `None`: they are not what the table says.
+/// Returns operands for a candidate; `None` if the table does not describe them.
 fn operands(opcode: &str, candidate: &Candidate) -> Option<String> {
     if matches!(
-        candidate.made,
-        Made::Mov { .. }
-            | Made::Bra { .. }
-            | Made::Brx { .. }
-            | Made::Call { .. }
-            | Made::Mapa { .. }
+        candidate.lowering,
+        Lowering::Mov { .. }
+            | Lowering::Bra { .. }
+            | Lowering::Brx { .. }
+            | Lowering::Call { .. }
+            | Lowering::Mapa { .. }
     ) {
         return None;
     }
-    // The parameters of a function have names; without the state space's second part they are there too.
+    // `.param::func` requires the name of a parameter. Without `::func`, the same forms access a kernel's parameters.
     if opcode.contains("::func") {
         return None;
     }
     let mut next = 0;
     let all: Vec<String> = candidate
-        .specs
+        .operands
         .iter()
         .map(|spec| operand(opcode, spec, &mut next))
         .collect();
     Some(all.join(", "))
 }
 
-fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
+/// Returns an operand. `next` counts the registers.
+fn operand(opcode: &str, spec: &OperandSpec, next: &mut u32) -> String {
     let mut register = |ty: Type| {
         *next += 1;
         let prefix = match ty.size() {
@@ -168,7 +172,7 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
         }
     };
     match spec.role {
-        // What happens in another block of the cluster has no result.
+        // An arrival in another block of the cluster has no result.
         Role::Dest if opcode.starts_with("mbarrier") && opcode.contains("::cluster") => {
             "_".to_owned()
         }
@@ -192,14 +196,14 @@ fn operand(opcode: &str, spec: &Spec, next: &mut u32) -> String {
     }
 }
 
-/// What a texture or surface is read at.
+/// Returns the coordinates in the address of a texture or surface instruction.
 fn coordinates(opcode: &str) -> Option<&'static str> {
     let (root, _) = opcode.split_once('.')?;
     if !matches!(root, "tex" | "tld4" | "suld" | "sust" | "sured") {
         return None;
     }
-    let modifiers = mods::split(&opcode[root.len()..]);
-    let written = super::texture::geometry(&super::Mods::new(&modifiers)).written();
+    let modifiers = split(&opcode[root.len()..]);
+    let written = Mods::new(&modifiers).geometry().written();
     Some(match written {
         1 => "{%r1}",
         2 => "{%r1, %r2}",

@@ -1,23 +1,27 @@
-//! What an instruction does: one variant per operation, every modifier a field.
+//! Operations: one variant per operation, with every modifier as a field.
 //!
 //! Operand order is the manual's. `d`, `a`, `b`, `c` below are its names for destination and sources. Types are those
 //! written in the instruction; registers may be wider where the manual allows it (`ld`, `st`, `cvt`).
 
+use super::ids::InstId;
+use super::operand::{CallSlot, Callee};
 use super::texture::{Opaque, Query, Surface, Tex};
-use super::types::*;
+use super::types::{
+    AtomOp, BarOp, BoolOp, Compare, CopyPart, FloatTest, MatrixPart, MbarrierOp, Mma, Order, Part,
+    Precision, PrmtMode, Rounding, Scope, ShflMode, Space, Type, VoteMode, Wgmma,
+};
 use super::video::VideoInst;
-use super::{BarOp, CallSlot, Callee, InstId};
 
 /// An operation with all its modifiers.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     // --- data movement -------------------------------------------------------------------------------------------
-    /// `mov.type d, a`: also of an address or a special register. Only the width of the type counts.
+    /// `mov.type d, a`, also of an address or a special register. Only the width of the type matters.
     Mov {
         ty: Type,
     },
-    /// `mov.b64 d, {a, b}`: sources from the least significant part up.
+    /// `mov.b64 d, {a, b}`: the first source is the least significant part.
     Pack {
         ty: Type,
     },
@@ -25,7 +29,7 @@ pub enum Op {
     Unpack {
         ty: Type,
     },
-    /// `cvt`. `fp` is what the modifiers say.
+    /// `cvt`
     Cvt(Cvt),
     /// `cvt.pack.sat.convertType.abType{.cType} d, a, b{, c}`
     CvtPack {
@@ -33,7 +37,7 @@ pub enum Op {
         from: Type,
         c: Option<Type>,
     },
-    /// `cvta.space d, a` (to generic) and `cvta.to.space d, a`; `ty` is u32 or u64.
+    /// `cvta.space d, a`, which makes a generic address, and with `to` `cvta.to.space d, a`; `ty` is u32 or u64.
     Cvta {
         space: Space,
         to: bool,
@@ -55,7 +59,7 @@ pub enum Op {
     },
 
     // --- integer arithmetic --------------------------------------------------------------------------------------
-    /// `add{.sat}.type` for integers, u16x2 and s16x2 too
+    /// `add{.sat}.type` for integers, including u16x2 and s16x2
     Add {
         ty: Type,
         sat: bool,
@@ -126,15 +130,15 @@ pub enum Op {
         ty: Type,
     },
 
-    /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: with `carry_in` the last
-    /// source, with `carry_out` the second destination. After `sub` it says that nothing was borrowed.
+    /// `add.cc`, `addc{.cc}`, `sub.cc`, `subc{.cc}`. The condition code is a predicate register: the last source with
+    /// `carry_in`, the second destination with `carry_out`. After a subtraction it is true if nothing was borrowed.
     AddC {
         ty: Type,
         sub: bool,
         carry_in: bool,
         carry_out: bool,
     },
-    /// `mad.lo.cc`, `madc.hi{.cc}` …: operands as above.
+    /// `mad.lo.cc`, `madc.hi{.cc}` and so on. The condition code is an operand as in `AddC`.
     MadC {
         ty: Type,
         hi: bool,
@@ -191,7 +195,7 @@ pub enum Op {
     },
     /// `fns.b32 d, mask, base, offset`
     Fns,
-    /// `lop3.b32 d, a, b, c, lut`; with `bool_op` `lop3.op.b32 d|p, a, b, c, lut, q`. The table is not among the sources.
+    /// `lop3.b32 d, a, b, c, lut`; with `bool_op` `lop3.op.b32 d|p, a, b, c, lut, q`. The lookup table is not a source.
     Lop3 {
         lut: u8,
         bool_op: Option<BoolOp>,
@@ -200,14 +204,14 @@ pub enum Op {
     Prmt {
         mode: PrmtMode,
     },
-    /// `shf.l.mode.b32 d, a, b, c` and `shf.r…`
+    /// `shf.l.mode.b32 d, a, b, c` and `shf.r.mode.b32 d, a, b, c`
     Shf {
         left: bool,
         clamp: bool,
     },
 
     // --- video ---------------------------------------------------------------------------------------------------
-    /// `vadd` … `vset4`
+    /// `vadd` to `vset4`
     Video(VideoInst),
 
     // --- floating point (f16, f16x2, bf16, bf16x2, f32, f64) -----------------------------------------------------
@@ -283,7 +287,8 @@ pub enum Op {
     },
 
     // --- comparison ----------------------------------------------------------------------------------------------
-    /// `setp.cmp{.ftz}.type p{|q}, a, b` and `setp.cmp.bool… p{|q}, a, b, {!}c`. For f16x2, bf16x2: `p|q` are the halves.
+    /// `setp.cmp{.ftz}.type p{|q}, a, b` and `setp.cmp.bool{.ftz}.type p{|q}, a, b, {!}c`. For f16x2 and bf16x2, `p` is the
+    /// result of the lower half and `q` that of the upper.
     Setp {
         cmp: Compare,
         ty: Type,
@@ -300,17 +305,17 @@ pub enum Op {
     },
 
     // --- memory --------------------------------------------------------------------------------------------------
-    /// `ld` and `ldu`: source 0 is the address, one destination per element.
+    /// `ld` and `ldu`: source 0 is the address. One destination per element.
     Ld(MemMods),
     /// `st`: source 0 is the address, then one source per element.
     St(MemMods),
 
-    /// `atom`: source 0 is the address, then `b` (and `c` of `cas`), one destination per element.
+    /// `atom`: source 0 is the address, then `b`, and `c` for `cas`. One destination per element.
     Atom {
         op: AtomOp,
         mem: MemMods,
     },
-    /// `red`, and `atom` whose result is `_`.
+    /// `red`, and `atom` if its result is `_`.
     Red {
         op: AtomOp,
         mem: MemMods,
@@ -369,58 +374,59 @@ pub enum Op {
     Ret {
         uni: bool,
     },
-    /// `alloca d, size{, align}`: so many bytes of the thread's stack, until the function returns.
+    /// `alloca d, size{, align}`: allocates bytes of the thread's stack until the function returns.
     Alloca,
-    /// `stacksave d`: where the stack ends.
+    /// `stacksave d`: the current end of the stack.
     Stacksave,
-    /// `stackrestore a`: what was allocated since that was saved goes.
+    /// `stackrestore a`: frees everything that was allocated after the matching `stacksave`.
     Stackrestore,
     Exit,
     Trap,
-    /// `bar{.cta}` and `barrier{.cta}`: source 0 the barrier, source 1 the thread count if given, then the predicate.
+    /// `bar{.cta}` and `barrier{.cta}`: source 0 is the barrier, then the thread count if given, then the predicate if any.
     Bar {
         op: BarOp,
         aligned: bool,
     },
-    /// `mapa{.shared::cluster}.type d, a, b`: the address that block `b` of the cluster has for what this one has at `a`.
+    /// `mapa{.shared::cluster}.type d, a, b`: the address in block `b` of the cluster that corresponds to `a` in this block.
     Mapa {
         ty: Type,
     },
-    /// `getctarank{.shared::cluster}.type d, a`: the rank of the block in whose shared memory the address is.
+    /// `getctarank{.shared::cluster}.type d, a`: the rank of the block that owns the shared memory at the address.
     Getctarank {
         ty: Type,
     },
-    /// Nothing in a launch of clusters; a fault in others: goes before `st.async` and `red.async`.
+    /// Faults if the launch has no clusters. Lowering puts it before `st.async` and `red.async`.
     WantsCluster,
     /// `barrier.cluster.arrive` and `barrier.cluster.wait`.
     ClusterBarrier {
         arrive: bool,
         aligned: bool,
     },
-    /// `cp.async`: source 0 is the address in shared memory, source 1 that in global memory. `part`: what source 2 is.
+    /// `cp.async`: source 0 is the address in shared memory, source 1 the address in global memory. `part` says what
+    /// source 2 is.
     CpAsync {
         bytes: u8,
         part: CopyPart,
     },
-    /// `cp.async.bulk` and `cp.reduce.async.bulk`: sources are the address to copy to, that to copy from, and how many bytes.
-    /// What is to be told of it to a barrier is an instruction of its own; but with `.multicast::cluster` sources 3 and 4 are
-    /// the mask of blocks and the barrier.
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`: the sources are the destination address, the source address and the number
+    /// of bytes. With `.multicast::cluster` sources 3 and 4 are the mask of blocks and the barrier; otherwise a barrier is
+    /// signalled by an `Mbarrier` that follows.
     Bulk {
         to: Space,
         from: Space,
         reduce: Option<(AtomOp, Type)>,
         multicast: bool,
     },
-    /// `mbarrier`: source 0 is the address (of `.pending_count` the state), source 1 the count, the transactions, the state
-    /// or the parity. Destination: the state, or whether the phase is over.
+    /// `mbarrier`: source 0 is the address (for `.pending_count`, the state), source 1 the count, the transaction count, the
+    /// state or the parity. The destination is the state, or a predicate that is true if the phase has completed.
     Mbarrier {
         op: MbarrierOp,
         space: Space,
     },
-    /// `mma` and `wmma.mma`: sources are the registers of A, of B and of C.
+    /// `mma` and `wmma.mma`: the sources are the registers of A, of B and of C.
     Mma(Mma),
-    /// `wgmma.mma_async`: sources are the registers of the accumulator, then those of A or its descriptor, then the
-    /// descriptor of B, then whether the accumulator counts.
+    /// `wgmma.mma_async`: the sources are the registers of the accumulator, the registers of A or its descriptor, the
+    /// descriptor of B, and the predicate `scale-d`, which is false if the accumulator counts as zero.
     Wgmma(Wgmma),
     /// `ldmatrix`: source 0 is the address.
     Ldmatrix {
@@ -464,10 +470,10 @@ pub enum Op {
     Istypep(Opaque),
     /// `nanosleep.u32 t`
     Nanosleep,
-    /// An instruction that does nothing here: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt` without debugger.
+    /// An instruction without effect in this driver: `prefetch`, `applypriority`, `discard`, `pmevent`, `brkpt`.
     Nop,
 
-    /// An instruction that this driver knows but cannot run yet: launching a kernel that reaches it is refused, by name.
+    /// An instruction that is known but not implemented. A kernel that contains it loads, but cannot be launched.
     Unsupported {
         opcode: String,
     },
@@ -481,7 +487,7 @@ pub struct Cvt {
     pub from: Type,
     /// `.rn`, `.rz`, `.rm`, `.rp`, `.rna` for a floating-point result
     pub rnd: Option<Rounding>,
-    /// `.rni`, `.rzi`, `.rmi`, `.rpi`: round to an integral value
+    /// `.rni`, `.rzi`, `.rmi`, `.rpi`: rounds to an integral value
     pub int_rnd: Option<Rounding>,
     pub ftz: bool,
     pub sat: bool,
@@ -502,7 +508,7 @@ pub struct FloatMods {
     pub oob: bool,
 }
 
-/// Modifiers of `ld` and `st`. Cache and eviction hints change nothing and are not kept.
+/// Modifiers of `ld`, `st`, `atom` and `red`. Cache and eviction hints have no effect and are not kept.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemMods {
@@ -512,6 +518,6 @@ pub struct MemMods {
     /// Number of elements: 1, 2, 4 or 8.
     pub vec: u8,
     pub order: Order,
-    /// Added to the address.
+    /// Bytes added to the address.
     pub offset: i64,
 }

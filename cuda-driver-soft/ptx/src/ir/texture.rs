@@ -1,30 +1,30 @@
-//! What `tex`, `tld4`, `suld`, `sust`, `sured` and the queries do.
+//! Modifiers of texture and surface instructions: `tex`, `tld4`, `suld`, `sust`, `sured` and the queries.
 
-use super::{AtomOp, Type};
+use super::types::{AtomOp, Type};
 
-/// How texels lie, and with it what the coordinates are.
+/// The geometry of a texture or surface, which decides its coordinates.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Geometry {
     D1,
     D2,
     D3,
-    /// Layers of one dimension
+    /// A layered texture of one dimension
     A1,
-    /// Layers of two dimensions
+    /// A layered texture of two dimensions
     A2,
     Cube,
-    /// Layers of cubes
+    /// A layered cubemap
     ACube,
 }
 
 impl Geometry {
-    /// The layer is the first coordinate.
+    /// Returns true if the first coordinate is the layer.
     pub const fn is_layered(self) -> bool {
         matches!(self, Geometry::A1 | Geometry::A2 | Geometry::ACube)
     }
 
-    /// How many coordinates there are, but for the layer.
+    /// Returns the number of coordinates without the layer.
     pub const fn axes(self) -> usize {
         match self {
             Geometry::D1 | Geometry::A1 => 1,
@@ -33,7 +33,7 @@ impl Geometry {
         }
     }
 
-    /// Elements of the vector that the coordinates are written as; those behind the coordinates mean nothing.
+    /// Returns the number of elements of the vector of coordinates in PTX. Elements after the coordinates are ignored.
     pub const fn written(self) -> u8 {
         match self {
             Geometry::D1 => 1,
@@ -43,7 +43,7 @@ impl Geometry {
     }
 }
 
-/// Which level of a mipmap is sampled, or that four texels are gathered.
+/// The level of a mipmap that is sampled, or a gather of four texels.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -51,27 +51,28 @@ pub enum Level {
     Base,
     /// `tex.level`: one source
     Given,
-    /// `tex.grad`: so many sources along x, and as many along y
+    /// `tex.grad`: the number of sources of each of the two gradients
     Gradient(u8),
-    /// `tld4`: this component of each of four texels
+    /// `tld4`: the component that is read of four texels
     Gather(u8),
 }
 
-/// `tex` and `tld4`. Sources: the handle, the vector of coordinates as it is written, the level or the gradients, the offsets.
+/// `tex` and `tld4`. Sources: the handle, the vector of coordinates with all its elements, the level or the gradients, the
+/// offsets.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tex {
     pub geometry: Geometry,
     pub level: Level,
-    /// Of the result: u32, s32, f32, f16, or f16x2 for two registers
+    /// Type of the result: u32, s32, f32, f16, or f16x2 for two registers
     pub ty: Type,
-    /// s32 or f32
+    /// Type of the coordinates: s32 or f32
     pub coordinates: Type,
-    /// Offsets that are added to the texel's place; those behind the axes mean nothing.
+    /// Number of offset sources, which are added to the texel's coordinates. Offsets after the axes are ignored.
     pub offsets: u8,
 }
 
-/// What is done where a surface ends.
+/// The effect of an access outside of a surface.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bounds {
@@ -80,7 +81,7 @@ pub enum Bounds {
     Zero,
 }
 
-/// What an instruction does to a surface.
+/// The operation of a surface instruction.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurfaceOp {
@@ -89,21 +90,21 @@ pub enum SurfaceOp {
     Reduce(AtomOp),
 }
 
-/// `suld`, `sust`, `sured`. Sources: the handle, the vector of coordinates as it is written, the values.
+/// `suld`, `sust`, `sured`. Sources: the handle, the vector of coordinates with all its elements, the values.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surface {
     pub op: SurfaceOp,
     pub geometry: Geometry,
-    /// Of one element
+    /// Type of one element
     pub ty: Type,
     pub vec: u8,
     pub bounds: Bounds,
-    /// `.p`: x counts texels, and values are converted to the surface's format. Else x counts bytes.
+    /// True for `.p`: x is in texels, and values are converted to the surface's format. For `.b`, x is in bytes.
     pub formatted: bool,
 }
 
-/// What `txq` and `suq` ask.
+/// The property that `txq` and `suq` return.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
@@ -112,7 +113,7 @@ pub enum Query {
     Depth,
 }
 
-/// What `istypep` asks.
+/// A kind of opaque object: the type of a variable such as `.texref`, and the kind that `istypep` tests for.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opaque {

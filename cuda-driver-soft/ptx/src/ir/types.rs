@@ -31,7 +31,7 @@ pub enum Type {
     E5M2,
     E4M3x2,
     E5M2x2,
-    /// Less than a byte: elements of matrices, and of `cvt.pack`
+    /// Types of less than a byte are elements of matrices and of `cvt.pack`.
     S4,
     U4,
     S2,
@@ -40,7 +40,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Size in bytes of a value of this type; a predicate counts as 1.
+    /// Returns the size in bytes of a value of this type. Predicates and types of less than a byte count as 1.
     pub const fn size(self) -> u32 {
         use Type::*;
         match self {
@@ -52,7 +52,7 @@ impl Type {
         }
     }
 
-    /// A signed integer type.
+    /// Returns true for a signed integer type.
     pub const fn is_signed(self) -> bool {
         matches!(
             self,
@@ -60,7 +60,7 @@ impl Type {
         )
     }
 
-    /// A floating-point type.
+    /// Returns true for a floating-point type.
     pub const fn is_float(self) -> bool {
         use Type::*;
         matches!(
@@ -70,10 +70,10 @@ impl Type {
     }
 }
 
-/// A state space. `.param` of a device function and of a call is in the frame ([`Space::Local`]).
+/// A PTX state space. The `.param` variables of a device function and of a call are in the frame ([`Space::Local`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// No space given: a generic address.
+    /// No space given: a generic address
     Generic,
     /// `.global`
     Global,
@@ -106,10 +106,10 @@ pub enum Rounding {
     Rs,
 }
 
-/// How `div`, `sqrt`, `rcp` and the like are computed.
+/// Precision of `div`, `sqrt` and `rcp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// `.rn`, `.rz`, `.rm`, `.rp`: IEEE 754 correct
+    /// `.rn`, `.rz`, `.rm`, `.rp`: correctly rounded as in IEEE 754
     Ieee(Rounding),
     /// `.full`
     Full,
@@ -141,7 +141,7 @@ pub enum Compare {
     Geu,
     /// `.num`: both are numbers
     Num,
-    /// `.nan`: one is a NaN
+    /// `.nan`: at least one is a NaN
     Nan,
 }
 
@@ -154,14 +154,14 @@ pub enum BoolOp {
     Xor,
 }
 
-/// Which part of a product `mul` and `mad` keep.
+/// The part of a product that `mul` and `mad` keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// `.lo`
     Lo,
     /// `.hi`
     Hi,
-    /// `.wide`: all of it, in twice the width
+    /// `.wide`: the whole product, of twice the width
     Wide,
 }
 
@@ -194,7 +194,7 @@ pub enum Order {
     Mmio,
 }
 
-/// What a block barrier does.
+/// The operation of a block barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BarOp {
     /// `.sync`
@@ -211,7 +211,7 @@ pub enum BarOp {
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrmtMode {
-    /// no mode: four selectors of four bits
+    /// No mode: four selectors of four bits
     Index,
     F4e,
     B4e,
@@ -221,7 +221,7 @@ pub enum PrmtMode {
     Rc16,
 }
 
-/// What `testp` asks.
+/// The property that `testp` tests.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FloatTest {
@@ -233,7 +233,7 @@ pub enum FloatTest {
     Subnormal,
 }
 
-/// What `atom`, `red` and `redux` do.
+/// The operation of `atom`, `red` and `redux`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomOp {
@@ -249,7 +249,7 @@ pub enum AtomOp {
     Cas,
 }
 
-/// Where `shfl` takes its values from.
+/// The lane from which `shfl` takes its value.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShflMode {
@@ -259,30 +259,30 @@ pub enum ShflMode {
     Idx,
 }
 
-/// What `vote` answers.
+/// The question that `vote` answers.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VoteMode {
     All,
     Any,
-    /// `.uni`: the same in all lanes
+    /// `.uni`: true if the predicate is the same in all lanes
     Uni,
     Ballot,
 }
 
-/// How much `cp.async` reads; the rest of what it writes is zero.
+/// The bytes that `cp.async` reads. The other bytes of the destination are set to zero.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPart {
-    /// All of it.
+    /// All bytes.
     All,
-    /// As many bytes as the operand says.
+    /// The number of bytes in the operand `src-size`.
     Bytes,
-    /// Nothing where the predicate holds.
+    /// All bytes, or none if the predicate `ignore-src` is true.
     Unless,
 }
 
-/// What an `mbarrier` instruction does.
+/// The operation of an `mbarrier` instruction.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MbarrierOp {
@@ -296,14 +296,14 @@ pub enum MbarrierOp {
     ArriveDrop,
     /// `.arrive_drop.expect_tx`
     ArriveDropExpectTx,
-    /// `.test_wait` and `.try_wait`, by a state
+    /// `.test_wait` and `.try_wait` for the phase of a state
     Wait,
-    /// The same, by a parity
+    /// `.test_wait.parity` and `.try_wait.parity`
     WaitParity,
     PendingCount,
 }
 
-/// A multiplication of matrices: `m x k` by `k x n`, added to `m x n`.
+/// A matrix multiply-accumulate: A of `m x k` times B of `k x n`, plus C of `m x n`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mma {
@@ -314,26 +314,26 @@ pub struct Mma {
     pub b: Type,
     pub c: Type,
     pub satfinite: bool,
-    /// `.and.popc`, `.xor.popc` of bits
+    /// `.and.popc` or `.xor.popc` of single-bit elements
     pub bits: Option<BoolOp>,
-    /// `wmma.mma`, whose fragments are laid out otherwise
+    /// True for `wmma.mma`, which has another layout of fragments than `mma`
     pub wmma: bool,
 }
 
-/// A multiplication of matrices by four warps: `m` is 64, of which each warp has 16 rows.
+/// A matrix multiply-accumulate by a warpgroup of four warps: `m` is 64, of which each warp has 16 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wgmma {
     /// Shape and types.
     pub mma: Mma,
-    /// A is in registers, else in shared memory, as B always is.
+    /// True if A is in registers; otherwise it is in shared memory. B is always in shared memory.
     pub a_in_registers: bool,
-    /// The elements of A, or of B, count with the other sign.
+    /// `imm-scale-a` and `imm-scale-b`: true if the elements of A, or of B, are negated.
     pub negated: [bool; 2],
-    /// A, or B, is in memory column by column along k.
+    /// `imm-trans-a` and `imm-trans-b`: true if A, or B, is stored with `k` as the slower dimension.
     pub transposed: [bool; 2],
 }
 
-/// Which of the matrices; `C` is that of the accumulator and of the result.
+/// A matrix of a `wmma` operation. `C` stands for the accumulator and for the result.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatrixPart {

@@ -1,8 +1,8 @@
-//! The video instructions: arithmetic on parts of 32-bit words.
+//! Modifiers of the video instructions: arithmetic on parts of 32-bit words.
 
-use super::Compare;
+use super::types::Compare;
 
-/// A video instruction. Sources: `a`, `b`, and `c` where there is one.
+/// A video instruction. Sources: `a`, `b`, and `c` if there is one.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VideoInst {
@@ -16,7 +16,7 @@ pub enum VideoInst {
     Bytes(VideoEach, VideoPacked<4>),
 }
 
-/// What a scalar video instruction does with `a` and `b`.
+/// The operation of a scalar video instruction on `a` and `b`.
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VideoOp {
@@ -25,7 +25,7 @@ pub enum VideoOp {
     AbsDiff,
     Min,
     Max,
-    /// The amount modulo 32 with `wrap`, else at most 32.
+    /// The shift amount is taken modulo 32 with `wrap`, and limited to 32 otherwise.
     Shl {
         wrap: bool,
     },
@@ -50,13 +50,13 @@ pub enum VideoPart {
 }
 
 impl VideoPart {
-    /// All of them.
+    /// All selectors.
     pub const ALL: [VideoPart; 7] = {
         use VideoPart::*;
         [Word, B0, B1, B2, B3, H0, H1]
     };
 
-    /// Position and width in bits.
+    /// Returns the position and the width in bits.
     #[inline(always)]
     pub fn place(self) -> (u32, u32) {
         match self {
@@ -71,10 +71,10 @@ impl VideoPart {
     }
 }
 
-/// What happens to the result and the operand `c`.
+/// The secondary operation: how the result is combined with the operand `c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VideoThen {
-    /// There is no `c`.
+    /// No secondary operation, and no `c`
     Nothing,
     /// `.add`
     Add,
@@ -82,37 +82,37 @@ pub enum VideoThen {
     Min,
     /// `.max`
     Max,
-    /// The result replaces this part of `c`.
+    /// The result replaces this part of `c`
     Merge(VideoPart),
 }
 
 /// The modifiers of a scalar video instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Video {
-    /// Selector of `a`, and whether its type is signed.
+    /// Selector of `a`, and true if its type is signed.
     pub a: (VideoPart, bool),
-    /// Selector of `b`, and whether its type is signed.
+    /// Selector of `b`, and true if its type is signed.
     pub b: (VideoPart, bool),
-    /// Whether the type of the result is signed.
+    /// True if the type of the result is signed.
     pub signed: bool,
     /// `.sat`
     pub sat: bool,
-    /// What happens then.
+    /// The secondary operation.
     pub then: VideoThen,
 }
 
 /// The modifiers of `vmad`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoMad {
-    /// Selector of `a`, and whether its type is signed.
+    /// Selector of `a`, and true if its type is signed.
     pub a: (VideoPart, bool),
-    /// Selector of `b`, and whether its type is signed.
+    /// Selector of `b`, and true if its type is signed.
     pub b: (VideoPart, bool),
-    /// Exactly one of `-a` and `-b`.
+    /// True for exactly one of `-a` and `-b`.
     pub negate_product: bool,
     /// `-c`
     pub negate_c: bool,
-    /// `.po`: one more
+    /// `.po`: adds one
     pub plus_one: bool,
     /// `.sat`
     pub sat: bool,
@@ -127,7 +127,7 @@ pub enum VideoEach {
     Add,
     /// `vsub2`, `vsub4`
     Sub,
-    /// `vavrg2`, `vavrg4`: half of the sum, halves away from zero
+    /// `vavrg2`, `vavrg4`: half of the sum, with ties away from zero
     Avrg,
     /// `vabsdiff2`, `vabsdiff4`
     AbsDiff,
@@ -142,20 +142,20 @@ pub enum VideoEach {
 /// The modifiers of a packed video instruction with `N` elements: 2 half-words or 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoPacked<const N: usize> {
-    /// For each element, lowest first: which of the `2 N` elements of `{b, a}` is the first operand. By default 0, 1 ….
+    /// For each element, lowest first: the index of the first operand among the `2 N` elements of `{b, a}`. By default 0, 1 ….
     pub a: [u8; N],
-    /// The same for the second operand. By default N, N + 1 ….
+    /// The same for the second operand. By default `N`, `N + 1` ….
     pub b: [u8; N],
-    /// Whether the type of the first operand is signed.
+    /// True if the type of the first operand is signed.
     pub a_signed: bool,
-    /// Whether the type of the second operand is signed.
+    /// True if the type of the second operand is signed.
     pub b_signed: bool,
-    /// Whether the type of the result is signed.
+    /// True if the type of the result is signed.
     pub signed: bool,
     /// `.sat`
     pub sat: bool,
-    /// The elements that are computed, as bits.
+    /// The elements that are computed, one bit each.
     pub mask: u8,
-    /// `.add`: their sum is added to `c`. Otherwise the other elements come from `c`.
+    /// True for `.add`: the sum of the results is added to `c`. Otherwise elements outside of `mask` come from `c`.
     pub add: bool,
 }

@@ -1,28 +1,26 @@
-//! `call`: direct, or through a register with a prototype or a list of targets.
+//! `call`, directly or through a register with a prototype or a list of targets.
 
-use super::operands::{constant, fits};
-use super::*;
-use crate::ast::Operand as Source;
-use crate::ir::{CallSlot, Callee};
-use crate::module::alignment;
 use std::ops::Range;
 
-impl Walker<'_> {
-    /// A verifying walk notes that this function is needed.
-    pub(super) fn note_called(&mut self, id: FuncId) {
-        if let Some(reporter) = &mut self.reporter {
-            reporter.uses.functions.insert(id);
-        }
-    }
+use crate::ast::{self, DeclType, Inst, OperandKind, Pos, Selector, Span, Var};
+use crate::ir::{CallSlot, Callee, Op, Operand, Reg, Type};
+use crate::names::Name;
+use crate::scopes::{FrameKind, Symbol};
+use crate::unit::alignment;
 
-    pub(super) fn call(&mut self, inst: &Inst, operands: &[Source], uni: bool) {
+use super::types::{constant, fits};
+use super::walker::Walker;
+
+impl Walker<'_> {
+    /// Lowers `call (rets), callee, (args), prototype`, of which only the callee is required.
+    pub(super) fn call(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
         let unit = self.unit;
-        let list = |operand: &Source| match operand.kind {
-            OperandKind::List(span) => Some(unit.ast.operands.get(span.range()).unwrap_or(&[])),
+        let list = |operand: &ast::Operand| match operand.kind {
+            OperandKind::List(span) => Some(unit.ast.operands(span)),
             _ => None,
         };
         let mut rest = operands;
-        let mut rets: &[Source] = &[];
+        let mut rets: &[ast::Operand] = &[];
         if let Some((first, others)) = rest.split_first()
             && let Some(found) = list(first)
         {
@@ -30,7 +28,7 @@ impl Walker<'_> {
         }
         let callee = match rest.split_first() {
             Some((
-                Source {
+                ast::Operand {
                     kind: OperandKind::Name(name, Selector::None),
                     pos,
                 },
@@ -44,7 +42,7 @@ impl Walker<'_> {
                 return self.note_unknown(operands);
             }
         };
-        let mut args: &[Source] = &[];
+        let mut args: &[ast::Operand] = &[];
         if let Some((first, others)) = rest.split_first()
             && let Some(found) = list(first)
         {
@@ -53,7 +51,7 @@ impl Walker<'_> {
         let proto = match rest {
             [] => None,
             [
-                Source {
+                ast::Operand {
                     kind: OperandKind::Name(name, Selector::None),
                     pos,
                 },
@@ -66,12 +64,13 @@ impl Walker<'_> {
         self.call_parts(inst, rets, callee, args, proto, uni);
     }
 
+    /// Lowers a call whose parts are known.
     fn call_parts(
         &mut self,
         inst: &Inst,
-        rets: &[Source],
+        rets: &[ast::Operand],
         (callee, pos): (Name, Pos),
-        args: &[Source],
+        args: &[ast::Operand],
         proto: Option<(Name, Pos)>,
         uni: bool,
     ) {
@@ -82,7 +81,7 @@ impl Walker<'_> {
         let (callee, returns, params): (Callee, Range<u32>, Range<u32>) = match self.resolve(callee)
         {
             Some(Symbol::Function(id)) => {
-                self.note_called(id);
+                self.note_function(id);
                 let Some(signature) = unit.functions.get(id.0 as usize) else {
                     return;
                 };
@@ -122,7 +121,7 @@ impl Walker<'_> {
                     }
                     Some(Symbol::Variable { .. }) => {
                         let message =
-                            "A jump table in memory as list of call targets is not supported";
+                            "A variable as list of call targets is not supported; use .calltargets";
                         return self.say(pos, message.to_owned());
                     }
                     None => return self.unknown(name, pos),
@@ -161,18 +160,18 @@ impl Walker<'_> {
         );
     }
 
-    /// The functions of a `.calltargets`, and the parameters of the first.
+    /// Returns the functions of a `.calltargets`, and the results and parameters of the first.
     fn call_targets(&mut self, span: Span) -> Option<(Callee, Range<u32>, Range<u32>)> {
         let unit = self.unit;
         let mut targets = Vec::new();
         let mut shape = None;
-        for target in unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+        for target in unit.ast.operands(span) {
             let OperandKind::Name(name, _) = target.kind else {
                 continue;
             };
             match self.resolve(name) {
                 Some(Symbol::Function(id)) => {
-                    self.note_called(id);
+                    self.note_function(id);
                     targets.push(id);
                     let signature = unit.functions.get(id.0 as usize)?;
                     let found = (signature.returns.clone(), signature.params.clone());
@@ -194,12 +193,12 @@ impl Walker<'_> {
         ))
     }
 
-    /// Actual parameters against formal ones.
+    /// Checks actual parameters against the formal ones.
     fn slots(
         &mut self,
         inst: &Inst,
         formals: &[Var],
-        actuals: &[Source],
+        actuals: &[ast::Operand],
         results: bool,
     ) -> Vec<CallSlot> {
         if formals.len() != actuals.len() {
@@ -216,12 +215,12 @@ impl Walker<'_> {
         slots
     }
 
-    /// One actual parameter against its formal one.
+    /// Checks an actual parameter against its formal one.
     fn slot(
         &mut self,
         inst: &Inst,
         formal: &Var,
-        actual: &Source,
+        actual: &ast::Operand,
         result: bool,
     ) -> Option<CallSlot> {
         let DeclType::Scalar(ty) = formal.ty else {
@@ -281,7 +280,7 @@ impl Walker<'_> {
         Some(slot)
     }
 
-    /// A `.param` variable as actual parameter, and whether its type is right.
+    /// Returns a `.param` variable as actual parameter, and true if its type matches.
     fn memory_slot(
         &mut self,
         inst: &Inst,

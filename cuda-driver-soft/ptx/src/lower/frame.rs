@@ -1,212 +1,65 @@
-//! Declarations inside a function: registers, and the layout of its frame.
+//! The layout of a function's frame.
 
-use super::*;
-use crate::module::alignment;
-
-/// Offsets of `.local` and `.param` variables. Those of a scope that was left are used again, unless the scope declared
-/// `.local` ones: their addresses may be kept.
+/// Offsets of `.local` and `.param` variables. The space of a closed scope is used again, unless the scope declared `.local`
+/// variables, whose addresses may be in use after it.
 #[derive(Default)]
 pub(super) struct Frame {
+    /// End of the variables of the open scopes.
     top: u64,
-    most: u64,
+    /// Largest value of `top` so far.
+    size: u64,
     align: u64,
-    /// For each open scope: where it started, and whether it declared `.local` variables.
-    scopes: Vec<(u64, bool)>,
+    scopes: Vec<FrameScope>,
+}
+
+/// An open scope.
+struct FrameScope {
+    /// Offset at which its variables begin.
+    start: u64,
+    /// True if it declared `.local` variables.
+    keeps_space: bool,
 }
 
 impl Frame {
     pub(super) fn open(&mut self) {
-        self.scopes.push((self.top, false));
+        self.scopes.push(FrameScope {
+            start: self.top,
+            keeps_space: false,
+        });
     }
 
     pub(super) fn close(&mut self) {
-        if let Some((start, local)) = self.scopes.pop() {
-            if !local {
-                self.top = start;
+        if let Some(scope) = self.scopes.pop() {
+            if !scope.keeps_space {
+                self.top = scope.start;
             } else if let Some(outer) = self.scopes.last_mut() {
-                outer.1 = true;
+                outer.keeps_space = true;
             }
         }
     }
 
-    /// Place for `size` bytes; `None` when the frame would be larger than 2 GiB.
-    fn place(&mut self, size: u64, align: u64, local: bool) -> Option<u32> {
+    /// Returns the offset of a new variable; `None` if the frame would be larger than 2 GiB.
+    pub(super) fn allocate(&mut self, size: u64, align: u64, local: bool) -> Option<u32> {
         let start = self.top.checked_next_multiple_of(align)?;
         let end = start
             .checked_add(size)
             .filter(|end| *end <= i32::MAX as u64)?;
         self.top = end;
-        self.most = self.most.max(end);
+        self.size = self.size.max(end);
         self.align = self.align.max(align);
         if local && let Some(scope) = self.scopes.last_mut() {
-            scope.1 = true;
+            scope.keeps_space = true;
         }
         Some(start as u32)
     }
 
-    /// Size and alignment in bytes.
-    pub(super) fn size(&self) -> (u32, u32) {
-        (self.most as u32, self.align.clamp(1, 1 << 30) as u32)
-    }
-}
-
-impl Walker<'_> {
-    fn duplicate(&mut self, var: &Var) {
-        self.error(
-            var.pos,
-            format!("Duplicate definition of variable '{}'", self.text(var.name)),
-        );
+    /// Returns the size of the frame in bytes.
+    pub(super) fn size(&self) -> u32 {
+        self.size as u32
     }
 
-    /// Declares the formal parameters.
-    pub(super) fn formals(&mut self, function: &Function) {
-        let unit = self.unit;
-        if function.entry {
-            let layout = crate::module::parameters(unit, &function.params);
-            for (var, param) in unit.vars(&function.params).iter().zip(layout) {
-                let symbol = Symbol::Param {
-                    offset: param.offset as u32,
-                    element: var.element() as u32,
-                };
-                if !self.scopes.declare(var.name, symbol) {
-                    self.duplicate(var);
-                }
-            }
-            return;
-        }
-        self.body.returns = self.formal_list(&function.returns, FrameKind::Output);
-        self.body.params = self.formal_list(&function.params, FrameKind::Input);
-    }
-
-    fn formal_list(&mut self, range: &std::ops::Range<u32>, kind: FrameKind) -> Vec<ir::Formal> {
-        let vars = self.unit.vars(range);
-        let mut formals = Vec::with_capacity(vars.len());
-        for (decl, var) in range.clone().zip(vars) {
-            if var.space == DeclSpace::Reg {
-                let first = self.body.registers.len() as u32;
-                self.declare_registers(var);
-                for i in first..self.body.registers.len() as u32 {
-                    formals.push(ir::Formal::Reg(Reg(i)));
-                }
-            } else if let Some((offset, size)) = self.frame_variable(decl, var, kind) {
-                formals.push(ir::Formal::Frame { offset, size });
-            }
-        }
-        formals
-    }
-
-    /// A variable in the frame: its offset and size.
-    fn frame_variable(&mut self, decl: u32, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
-        let size = var.size().unwrap_or(u64::MAX);
-        let local = kind == FrameKind::Local;
-        let Some(offset) = self.frame.place(size, alignment(var).min(1 << 30), local) else {
-            self.error(
-                var.pos,
-                format!("Variable '{}' is too large", self.text(var.name)),
-            );
-            return None;
-        };
-        let symbol = Symbol::Frame { offset, decl, kind };
-        if !self.scopes.declare(var.name, symbol) {
-            self.duplicate(var);
-        }
-        Some((offset, size as u32))
-    }
-
-    fn declare_registers(&mut self, var: &Var) {
-        if !var.dims.is_empty() {
-            let text = self.text(var.name);
-            return self.error(
-                var.pos,
-                format!("Variable '{text}' cannot be allocated into a register"),
-            );
-        }
-        let DeclType::Scalar(ty) = var.ty else {
-            return self.error(
-                var.pos,
-                format!("Illegal type of register '{}'", self.text(var.name)),
-            );
-        };
-        if var.vec > 1 && (ty == Type::Pred || ty.size() * var.vec > 16) {
-            return self.error(
-                var.pos,
-                format!("Illegal vector type of register '{}'", self.text(var.name)),
-            );
-        }
-        let count = var.count.unwrap_or(1);
-        let first = self.body.registers.len() as u32;
-        let total = u64::from(first) + u64::from(count) * u64::from(var.vec);
-        if total > u64::from(MOST_REGISTERS) {
-            return self.error(
-                var.pos,
-                format!("Too many registers: more than {MOST_REGISTERS}"),
-            );
-        }
-        self.body.registers.resize(total as usize, class(ty));
-        let vec = var.vec as u8;
-        let fresh = if var.count.is_none() {
-            self.scopes
-                .declare(var.name, Symbol::Reg { first, ty, vec })
-        } else if var.name.number == Name::PLAIN {
-            let symbol = Symbol::Reg { first, ty, vec };
-            self.scopes.declare_range(var.name.prefix, 0, count, symbol)
-        } else {
-            // `%r1<3>`: what follows the digit is no range of its own, and no name can reach these registers.
-            true
-        };
-        if !fresh {
-            self.duplicate(var);
-        }
-    }
-
-    /// A declaration among the statements.
-    pub(super) fn variable(&mut self, index: u32) {
-        let Some(var) = self.unit.ast.vars.get(index as usize) else {
-            return;
-        };
-        match var.space {
-            DeclSpace::Reg => self.declare_registers(var),
-            DeclSpace::Local | DeclSpace::Param => {
-                if var.ty == DeclType::Scalar(Type::Pred) {
-                    let message = format!(
-                        "Predicate variable '{}' must be in register state space",
-                        self.text(var.name)
-                    );
-                    self.error(var.pos, message);
-                }
-                if var.align.is_some_and(|a| !a.is_power_of_two()) {
-                    return self.error(var.pos, "Alignment must be a power of two".to_owned());
-                }
-                if var.init.is_some() {
-                    let text = self.text(var.name);
-                    let message =
-                        format!("No initial value is allowed for '{text}' in this state space");
-                    self.error(var.pos, message);
-                }
-                if var.dims.contains(&None) || var.dims.contains(&Some(0)) {
-                    let text = self.text(var.name);
-                    let message = format!("Non-external variable '{text}' has incomplete type");
-                    self.error(var.pos, message);
-                }
-                let kind = if var.space == DeclSpace::Local {
-                    FrameKind::Local
-                } else {
-                    FrameKind::Argument
-                };
-                self.frame_variable(index, var, kind);
-            }
-            DeclSpace::Shared | DeclSpace::Global | DeclSpace::Const | DeclSpace::Tex => {
-                let Some(&id) = self.unit.statics.get(&index) else {
-                    return;
-                };
-                let symbol = Symbol::Variable {
-                    var: id,
-                    element: var.element() as u32,
-                };
-                if !self.scopes.declare(var.name, symbol) {
-                    self.duplicate(var);
-                }
-            }
-        }
+    /// Returns the alignment of the frame in bytes.
+    pub(super) fn align(&self) -> u32 {
+        self.align.clamp(1, 1 << 30) as u32
     }
 }

@@ -1,127 +1,22 @@
-//! Operands against what the instruction table says of them.
+//! Operands: checked against the instruction table, and added to the current instruction.
 
-use super::*;
-use crate::ast::Operand as Source;
-use crate::forms::Spec;
-use crate::symbols::{self, SpecialReg};
+use crate::ast::{self, Inst, OperandKind, Pos, Selector, Span};
+use crate::diagnostics::Severity;
+use crate::forms::{OperandSpec, Role};
+use crate::ir::{Op, Operand, Reg, Type};
+use crate::names::Name;
+use crate::scopes::Symbol;
+use crate::specials::{self, SpecialReg};
 
-/// What is wrong with the operands of one instruction.
-#[derive(Default)]
-pub(super) struct Faults {
-    /// A type, width or count that does not fit.
-    pub(super) mismatch: bool,
-    unknown: Vec<(Name, Pos)>,
-    /// What can be said more exactly.
-    said: Vec<(Pos, String)>,
-}
-
-impl Faults {
-    pub(super) fn is_empty(&self) -> bool {
-        !self.mismatch && self.unknown.is_empty() && self.said.is_empty()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.mismatch = false;
-        self.unknown.clear();
-        self.said.clear();
-    }
-}
-
-/// A source operand of this type.
-pub(super) fn source(ty: Type) -> Spec {
-    Spec {
-        role: Role::Source,
-        ty,
-        wider: false,
-        sink: false,
-        vec: 1,
-        braces: false,
-        always_braces: false,
-    }
-}
-
-/// A destination operand of this type.
-pub(super) fn dest(ty: Type, sink: bool) -> Spec {
-    Spec {
-        role: Role::Dest,
-        ty,
-        wider: false,
-        sink,
-        vec: 1,
-        braces: false,
-        always_braces: false,
-    }
-}
-
-/// Whether a register declared as `reg` can stand where the instruction says `ty`.
-pub(super) fn fits(ty: Type, reg: Type, wider: bool) -> bool {
-    use Type::*;
-    if ty == Pred || reg == Pred {
-        return ty == reg;
-    }
-    let bits = |t: Type| matches!(t, B8 | B16 | B32 | B64 | B128);
-    let integer = |t: Type| matches!(t, U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64);
-    // A packed pair of halves counts as 32 bits of no particular kind.
-    let packed = |t: Type| matches!(t, F16x2 | BF16x2 | U16x2 | S16x2 | E4M3x2 | E5M2x2 | TF32);
-    let kind = bits(ty)
-        || bits(reg)
-        || (integer(ty) && (integer(reg) || reg == F16x2))
-        || (packed(ty) && reg == F16x2 && ty != BF16x2)
-        || (ty == reg && matches!(ty, F16 | F32 | F64));
-    // The alternate formats have no registers of their own.
-    let wider = wider && !matches!(ty, BF16 | BF16x2);
-    let width = if wider {
-        reg.size() >= ty.size()
-    } else {
-        reg.size() == ty.size()
-    };
-    kind && width
-}
-
-/// The bits of a constant of the written kind where the instruction says `ty`; `None` if it does not go there.
-pub(super) fn constant(kind: OperandKind, ty: Type) -> Option<u64> {
-    use Type::*;
-    match kind {
-        OperandKind::Int(bits) => match ty {
-            Pred => Some(u64::from(bits != 0)),
-            F16 | F16x2 | BF16 | BF16x2 | F32 | F64 | U16x2 | S16x2 | TF32 | E4M3 | E5M2
-            | E4M3x2 | E5M2x2 => None,
-            _ if ty.size() >= 8 => Some(bits),
-            _ => Some(bits & ((1 << (8 * ty.size())) - 1)),
-        },
-        OperandKind::F32(bits) => match ty {
-            F32 | B32 => Some(u64::from(bits)),
-            F64 => Some(f64::from(f32::from_bits(bits)).to_bits()),
-            _ => None,
-        },
-        OperandKind::F64(bits) => match ty {
-            F64 | B64 => Some(bits),
-            F32 => Some(u64::from((f64::from_bits(bits) as f32).to_bits())),
-            _ => None,
-        },
-        _ => None,
-    }
-}
+use super::types::{constant, dest, fits};
+use super::walker::Walker;
 
 impl Walker<'_> {
-    pub(super) fn say(&mut self, pos: Pos, message: String) {
-        self.faults.said.push((pos, message));
-    }
-
-    /// Notes a name that means nothing; that of a label further down is known, only of the wrong kind.
-    pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
-        if self.reporter.is_some() && self.is_label(name) {
-            self.faults.mismatch = true;
-        } else {
-            self.faults.unknown.push((name, pos));
-        }
-    }
-
-    /// Reports what was found wrong with the operands of an instruction.
+    /// Reports the errors in the operands of an instruction.
     pub(super) fn report_faults(&mut self, inst: &Inst) {
         let mut faults = std::mem::take(&mut self.faults);
         if self.reporter.is_some() {
-            for (pos, message) in faults.said.drain(..) {
+            for (pos, message) in faults.messages.drain(..) {
                 self.error(pos, message);
             }
             if faults.mismatch || !faults.unknown.is_empty() {
@@ -130,14 +25,14 @@ impl Walker<'_> {
                     format!("Arguments mismatch for instruction '{}'", self.name),
                 );
             }
-            // ptxas names them after all else that is wrong with the function.
+            // ptxas reports them after all other errors of the function.
             self.unknown.append(&mut faults.unknown);
         }
         self.faults = faults;
     }
 
-    /// Notes the names that mean nothing, of operands that are not looked at more closely.
-    pub(super) fn note_unknown(&mut self, operands: &[Source]) {
+    /// Adds errors for the names without meaning in operands that are not checked otherwise.
+    pub(super) fn note_unknown(&mut self, operands: &[ast::Operand]) {
         let unit = self.unit;
         for operand in operands {
             let name = match operand.kind {
@@ -153,7 +48,7 @@ impl Walker<'_> {
                 | OperandKind::Multi(span)
                 | OperandKind::Pair(span)
                 | OperandKind::List(span) => {
-                    self.note_unknown(unit.ast.operands.get(span.range()).unwrap_or(&[]));
+                    self.note_unknown(unit.ast.operands(span));
                     continue;
                 }
                 _ => continue,
@@ -164,13 +59,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Says that something is not allowed or expected "for instruction 'x'".
-    pub(super) fn refuse(&mut self, pos: Pos, what: &str) {
-        self.say(pos, format!("{what} for instruction '{}'", self.name));
-    }
-
-    /// The register that a name with a selector means. Names that mean nothing are noted; of those that mean something
-    /// else the caller has to speak.
+    /// Returns the register that a name with a selector means. Adds an error if the name has no meaning; if it means
+    /// something else, the caller has to do so.
     pub(super) fn register(
         &mut self,
         name: Name,
@@ -204,8 +94,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Takes one operand as the table says: into the destinations or the sources.
-    pub(super) fn operand(&mut self, index: usize, operand: &Source, spec: &Spec) {
+    /// Checks an operand and adds it to the destinations or the sources. Addresses are left to the caller.
+    pub(super) fn operand(&mut self, index: usize, operand: &ast::Operand, spec: &OperandSpec) {
         let braces = spec.braces && matches!(operand.kind, OperandKind::Vector(_));
         if spec.vec > 1 || braces {
             return match (spec.role, operand.kind) {
@@ -215,7 +105,7 @@ impl Walker<'_> {
                 (Role::DestPair, _) => self.vector(
                     index,
                     operand,
-                    &Spec {
+                    &OperandSpec {
                         role: Role::Dest,
                         ..*spec
                     },
@@ -228,12 +118,12 @@ impl Walker<'_> {
             (Role::Dest, _) => self.destination(index, operand, spec),
             (Role::DestPair | Role::DestBoth, OperandKind::Pair(span)) => {
                 let first = spec.pair_first();
-                let second = Spec {
+                let second = OperandSpec {
                     ty: Type::Pred,
                     sink: true,
                     ..*spec
                 };
-                let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+                let parts = self.unit.ast.operands(span);
                 for (part, spec) in parts.iter().zip([first, second]) {
                     self.destination(index, part, &spec);
                 }
@@ -249,7 +139,8 @@ impl Walker<'_> {
         }
     }
 
-    fn destination(&mut self, index: usize, operand: &Source, spec: &Spec) {
+    /// Checks and adds a destination.
+    fn destination(&mut self, index: usize, operand: &ast::Operand, spec: &OperandSpec) {
         self.dest_float = spec.ty.is_float();
         match operand.kind {
             OperandKind::Name(name, Selector::Part(_))
@@ -282,7 +173,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A name where a register should be.
+    /// Adds an error for a name that does not mean a register.
     fn no_register(&mut self, index: usize, name: Name, pos: Pos) {
         if self.unit.specials.contains_key(&name) {
             return self.refuse(pos, "Special register argument not allowed");
@@ -302,7 +193,8 @@ impl Walker<'_> {
         }
     }
 
-    fn source(&mut self, index: usize, operand: &Source, spec: &Spec) {
+    /// Checks and adds a source.
+    fn source(&mut self, index: usize, operand: &ast::Operand, spec: &OperandSpec) {
         match operand.kind {
             OperandKind::Name(name, selector) => {
                 if let Some((reg, ty)) = self.register(name, selector, operand.pos) {
@@ -310,14 +202,14 @@ impl Walker<'_> {
                     return self.srcs.push(Operand::Reg(reg));
                 }
                 match self.unit.specials.get(&name).copied() {
-                    // What `mov` packs, or takes apart.
+                    // `mov` packs and unpacks special registers.
                     Some(special) if self.root == "mov" && spec.ty != Type::Pred => {
-                        // What elements that do not go together are is said already.
-                        let said = !self.faults.said.is_empty();
-                        self.faults.mismatch |= !said && spec.ty.size() != special.ty.size();
+                        // Incompatible elements already have a message.
+                        let reported = !self.faults.messages.is_empty();
+                        self.faults.mismatch |= !reported && spec.ty.size() != special.ty.size();
                         self.special(name, special, selector, operand.pos);
                     }
-                    // Of the instructions of the table only `cvt` takes a special register.
+                    // Otherwise only `cvt` has special registers as operands.
                     Some(special)
                         if self.root == "cvt" && !spec.ty.is_float() && !self.dest_float =>
                     {
@@ -356,7 +248,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Checks that the version and target of the module have a special register.
+    /// Checks that the module's version and target have a special register.
     pub(super) fn special_since(&mut self, name: Name, special: SpecialReg, pos: Pos) {
         if self.reporter.is_some() {
             let text = self.text(name);
@@ -364,10 +256,10 @@ impl Walker<'_> {
         }
     }
 
-    /// A special register as a source of an instruction that wants a register: through a register.
+    /// Adds a special register to the sources of an instruction that requires a register, by a `mov` before it.
     fn special(&mut self, name: Name, special: SpecialReg, selector: Selector, pos: Pos) {
         let element = match selector {
-            Selector::Element(i) if special.vector => symbols::element(special.register, i),
+            Selector::Element(i) if special.vector => specials::element(special.register, i),
             Selector::None if !special.vector => Some(special.register),
             _ => {
                 let message = format!(
@@ -378,23 +270,16 @@ impl Walker<'_> {
             }
         };
         self.special_since(name, special, pos);
-        let temporary = self.new_register(special.ty);
         let value = element.map_or(Operand::Imm(0), Operand::Special);
-        let (dsts, srcs) = (
-            std::mem::take(&mut self.dsts),
-            std::mem::take(&mut self.srcs),
-        );
-        self.dsts.push(Some(temporary));
-        self.srcs.push(value);
-        self.emit_guarded(None, Op::Mov { ty: special.ty }, pos.line);
-        (self.dsts, self.srcs) = (dsts, srcs);
-        self.srcs.push(Operand::Reg(temporary));
+        let mov = Op::Mov { ty: special.ty };
+        let register = self.emit_before(mov, special.ty, &[value], pos.line);
+        self.srcs.push(Operand::Reg(register));
     }
 
-    /// The elements of a vector are registers of one width, and not integers beside floating-point values.
+    /// Checks that the elements of a vector have one width, and are not a mix of integers and floating-point values.
     pub(super) fn elements_agree(&mut self, span: Span, pos: Pos) {
         let (mut size, mut integer, mut float, mut wrong) = (None, false, false, false);
-        for part in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+        for part in self.unit.ast.operands(span) {
             let ty = match part.kind {
                 OperandKind::Name(name, _) => match self.resolve(name) {
                     Some(Symbol::Reg { ty, .. }) => ty,
@@ -432,15 +317,14 @@ impl Walker<'_> {
         }
     }
 
-    /// `{a, b}`, or a vector register: one operand per element.
-    /// `{a, b, c, d}|p`
-    fn vector_and_predicate(&mut self, index: usize, span: Span, spec: &Spec) {
-        let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+    /// Checks and adds `{a, b, c, d}|p`.
+    fn vector_and_predicate(&mut self, index: usize, span: Span, spec: &OperandSpec) {
+        let parts = self.unit.ast.operands(span);
         if let [vector, predicate] = parts {
             self.vector(
                 index,
                 vector,
-                &Spec {
+                &OperandSpec {
                     role: Role::Dest,
                     ..*spec
                 },
@@ -449,9 +333,10 @@ impl Walker<'_> {
         }
     }
 
-    fn vector(&mut self, index: usize, operand: &Source, spec: &Spec) {
+    /// Checks and adds the elements of `{a, b}` or of a vector register.
+    fn vector(&mut self, index: usize, operand: &ast::Operand, spec: &OperandSpec) {
         let unit = self.unit;
-        let element = Spec {
+        let element = OperandSpec {
             vec: 1,
             braces: false,
             always_braces: false,
@@ -461,7 +346,7 @@ impl Walker<'_> {
         match operand.kind {
             OperandKind::Vector(span) if span.len == u32::from(spec.vec) => {
                 let mut sinks = 0;
-                for part in unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+                for part in unit.ast.operands(span) {
                     sinks += u32::from(part.kind == OperandKind::Sink);
                     self.operand(index, part, &element);
                 }

@@ -1,16 +1,17 @@
-//! Constants that must lie in a range.
+//! Constant operands that must be in a range.
 
-use super::*;
-use crate::ast::Operand as Source;
+use crate::ast::{self, Inst, OperandKind};
+
+use super::walker::Walker;
 
 impl Walker<'_> {
-    /// Checks the constants of the few instructions that restrict them.
-    pub(super) fn ranges(&mut self, inst: &Inst, operands: &[Source]) {
+    /// Checks the constant operands of the instructions that restrict them.
+    pub(super) fn ranges(&mut self, inst: &Inst, operands: &[ast::Operand]) {
         let constant = |i: usize| match operands.get(i).map(|o| o.kind) {
             Some(OperandKind::Int(value)) => Some(value),
             _ => None,
         };
-        let opcode = self.unit.ast.opcodes.string(inst.opcode);
+        let opcode = self.opcode(inst);
         let has = |modifier: &str| {
             opcode
                 .split(|&b| b == b'.')

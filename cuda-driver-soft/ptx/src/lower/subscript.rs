@@ -1,11 +1,15 @@
-//! `array[%r1]`, `array[%r1+1]`: an element of an array by what a register says. In loads, stores and `mov`.
+//! Elements of an array with a register as index, such as `array[%r1+1]`, in loads, stores and `mov`.
 
-use super::memory::Place;
-use super::*;
-use crate::ir::Part;
+use crate::ast::{Pos, Selector};
+use crate::ir::{Op, Operand, Part, Type};
+use crate::names::Name;
+use crate::scopes::Symbol;
+
+use super::address::ResolvedAddress;
+use super::walker::Walker;
 
 impl Walker<'_> {
-    /// Bytes of an element of what a name means; `None` for what is no array.
+    /// Returns the size of an array's element in bytes; `None` if the name does not mean an array.
     fn element_bytes(&self, name: Name) -> Option<u32> {
         match self.resolve(name)? {
             Symbol::Variable { element, .. } | Symbol::Param { element, .. } => Some(element),
@@ -17,81 +21,61 @@ impl Walker<'_> {
         }
     }
 
-    /// One more instruction, before the one at hand.
-    fn before(&mut self, op: Op, ty: Type, srcs: Vec<Operand>, pos: Pos) -> Operand {
-        let result = self.new_register(ty);
-        let (dsts, srcs) = (
-            std::mem::replace(&mut self.dsts, vec![Some(result)]),
-            std::mem::replace(&mut self.srcs, srcs),
-        );
-        self.emit_guarded(None, op, pos.line);
-        (self.dsts, self.srcs) = (dsts, srcs);
-        Operand::Reg(result)
-    }
-
-    /// The address of the element. As `ptxas` has it, what is in the brackets is an unsigned number of 32 bits, of whatever
-    /// width the register is.
+    /// Returns the address of an element. As in ptxas, the index is an unsigned number of 32 bits, whatever the width of the
+    /// register.
     pub(super) fn subscript(
         &mut self,
         name: Name,
         index: Name,
         offset: i64,
         pos: Pos,
-    ) -> Option<Place> {
-        let array = self.place(name, 0, true, pos)?;
+    ) -> Option<ResolvedAddress> {
+        let array = self.named_address(name, 0, true, pos)?;
         let bytes = self.element_bytes(name)?;
         let (reg, ty) = self.register(index, Selector::None, pos)?;
         if ty.is_float() || !matches!(ty.size(), 2 | 4 | 8) || ty == Type::Pred {
             self.faults.mismatch = true;
             return None;
         }
-        let mut number = Operand::Reg(reg);
+        let line = pos.line;
+        let add = |ty| Op::Add { ty, sat: false };
+        let mut number = reg;
         if ty.size() == 2 {
-            let op = Op::Mul {
+            let widen = Op::Mul {
                 ty: Type::U16,
                 part: Part::Wide,
             };
-            number = self.before(op, Type::U32, vec![number, Operand::Imm(1)], pos);
+            let srcs = [Operand::Reg(number), Operand::Imm(1)];
+            number = self.emit_before(widen, Type::U32, &srcs, line);
         }
         if ty.size() == 8 {
-            let op = Op::Add {
-                ty: Type::U64,
-                sat: false,
-            };
-            number = self.before(
-                op,
-                Type::U64,
-                vec![number, Operand::Imm(offset as u64)],
-                pos,
-            );
-            let op = Op::And { ty: Type::B64 };
-            let low = Operand::Imm(u64::from(u32::MAX));
-            number = self.before(op, Type::U64, vec![number, low], pos);
+            let srcs = [Operand::Reg(number), Operand::Imm(offset as u64)];
+            number = self.emit_before(add(Type::U64), Type::U64, &srcs, line);
+            let mask = Op::And { ty: Type::B64 };
+            let srcs = [Operand::Reg(number), Operand::Imm(u64::from(u32::MAX))];
+            number = self.emit_before(mask, Type::U64, &srcs, line);
         } else if offset != 0 {
-            let op = Op::Add {
-                ty: Type::U32,
-                sat: false,
-            };
-            let offset = Operand::Imm(u64::from(offset as u32));
-            number = self.before(op, Type::U32, vec![number, offset], pos);
+            let srcs = [Operand::Reg(number), Operand::Imm(u64::from(offset as u32))];
+            number = self.emit_before(add(Type::U32), Type::U32, &srcs, line);
         }
-        let op = Op::Mov { ty: Type::U64 };
-        let start = self.before(op, Type::U64, vec![array.operand], pos);
-        let op = if ty.size() == 8 {
-            Op::Mad {
-                ty: Type::U64,
-                part: Part::Lo,
-                sat: false,
-            }
+        let mov = Op::Mov { ty: Type::U64 };
+        let start = self.emit_before(mov, Type::U64, &[array.operand], line);
+        let (ty, part) = if ty.size() == 8 {
+            (Type::U64, Part::Lo)
         } else {
-            Op::Mad {
-                ty: Type::U32,
-                part: Part::Wide,
-                sat: false,
-            }
+            (Type::U32, Part::Wide)
         };
-        let bytes = Operand::Imm(u64::from(bytes));
-        let operand = self.before(op, Type::U64, vec![number, bytes, start], pos);
-        Some(Place { operand, ..array })
+        let mad = Op::Mad {
+            ty,
+            part,
+            sat: false,
+        };
+        let srcs = [
+            Operand::Reg(number),
+            Operand::Imm(u64::from(bytes)),
+            Operand::Reg(start),
+        ];
+        let operand = Operand::Reg(self.emit_before(mad, Type::U64, &srcs, line));
+        Some(ResolvedAddress { operand, ..array })
     }
 }

@@ -1,23 +1,26 @@
-//! Textures and surfaces: what is between the brackets.
+//! Textures and surfaces: the handle and the coordinates in the address operand.
 
-use super::operands::source;
-use super::*;
-use crate::ast::Operand as Source;
-use crate::forms::Spec;
-use crate::ir::{Address, Geometry, MemMods, Opaque, Order, Space};
+use crate::ast::{self, DeclType, Inst, OperandKind};
+use crate::forms::OperandSpec;
+use crate::ir::{Address, Geometry, Level, MemMods, Op, Opaque, Operand, Order, Reg, Space, Type};
+use crate::names::Name;
+use crate::scopes::Symbol;
+
+use super::types::source;
+use super::walker::Walker;
 
 impl Walker<'_> {
-    /// `tex`, `suld` and their kin: the handle and the coordinates go before the other sources.
-    pub(super) fn texture(&mut self, inst: &Inst, op: &Op, address: Option<&Source>) {
+    /// Lowers texture and surface instructions: the handle and the coordinates become the first sources.
+    pub(super) fn texture(&mut self, inst: &Inst, op: &Op, address: Option<&ast::Operand>) {
         let Some(address) = address else { return };
         let mut op = op.clone();
         let (wanted, coordinates) = match &mut op {
             Op::Tex(tex) => {
-                // What is behind the level or the gradients are offsets.
+                // The sources after the level or the gradients are offsets.
                 let level = match tex.level {
-                    ir::Level::Base | ir::Level::Gather(_) => 0,
-                    ir::Level::Given => 1,
-                    ir::Level::Gradient(each) => 2 * usize::from(each),
+                    Level::Base | Level::Gather(_) => 0,
+                    Level::Given => 1,
+                    Level::Gradient(each) => 2 * usize::from(each),
                 };
                 tex.offsets = self.srcs.len().saturating_sub(level) as u8;
                 (Opaque::Texture, Some((tex.geometry, tex.coordinates)))
@@ -27,7 +30,7 @@ impl Walker<'_> {
             _ => (Opaque::Texture, None),
         };
         let parts = match address.kind {
-            OperandKind::Multi(span) => self.unit.ast.operands.get(span.range()).unwrap_or(&[]),
+            OperandKind::Multi(span) => self.unit.ast.operands(span),
             _ => std::slice::from_ref(address),
         };
         let tail = std::mem::take(&mut self.srcs);
@@ -43,7 +46,7 @@ impl Walker<'_> {
                 }
                 self.coordinates(place, geometry, ty);
             }
-            // With a sampler of its own.
+            // A separate sampler is not implemented.
             ([_, _, _], Some(_)) if matches!(op, Op::Tex(_)) => {
                 self.dsts.clear();
                 return self.unsupported(inst, parts);
@@ -59,10 +62,11 @@ impl Walker<'_> {
         }
     }
 
-    fn coordinates(&mut self, place: &Source, geometry: Geometry, ty: Type) {
+    /// Checks and adds the coordinates.
+    fn coordinates(&mut self, place: &ast::Operand, geometry: Geometry, ty: Type) {
         let OperandKind::Vector(span) = place.kind else {
-            // One of them, or a register that is a vector.
-            let spec = Spec {
+            // A single coordinate, or a vector register.
+            let spec = OperandSpec {
                 vec: geometry.written(),
                 ..source(ty)
             };
@@ -71,15 +75,15 @@ impl Walker<'_> {
         if span.len != u32::from(geometry.written()) {
             self.faults.mismatch = true;
         }
-        let elements = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+        let elements = self.unit.ast.operands(span);
         for (i, element) in elements.iter().enumerate() {
             let layer = i == 0 && geometry.is_layered();
             self.operand(1, element, &source(if layer { Type::U32 } else { ty }));
         }
     }
 
-    /// The texture or surface: a handle in a register, or a variable that stands for it.
-    fn handle(&mut self, inst: &Inst, object: &Source, wanted: Opaque) -> Option<Operand> {
+    /// Returns the operand for a texture or surface: a register with its handle, or an opaque variable.
+    fn handle(&mut self, inst: &Inst, object: &ast::Operand, wanted: Opaque) -> Option<Operand> {
         let OperandKind::Address {
             base: Some(name),
             offset: 0,
@@ -102,9 +106,7 @@ impl Walker<'_> {
                 let opaque = self.unit.opaques.get(var.0 as usize).copied().flatten();
                 match opaque {
                     Some(opaque) if opaque == wanted => {
-                        if let Some(reporter) = &mut self.reporter {
-                            reporter.uses.variables.insert(var);
-                        }
+                        self.note_variable(var);
                         Some(Operand::Address(Address::Variable { var, offset: 0 }))
                     }
                     Some(_) => {
@@ -133,7 +135,7 @@ impl Walker<'_> {
         }
     }
 
-    /// `.param .texref t` of a kernel: its value is the handle.
+    /// Returns the handle in a kernel's parameter, such as `.param .texref t`, by a load before the current instruction.
     fn handle_parameter(
         &mut self,
         inst: &Inst,
@@ -151,12 +153,9 @@ impl Walker<'_> {
             self.faults.mismatch = true;
             return None;
         }
-        let handle = self.new_register(Type::B64);
-        let dsts = std::mem::replace(&mut self.dsts, vec![Some(handle)]);
-        let address = Address::Param {
+        let address = Operand::Address(Address::Param {
             offset: i64::from(offset),
-        };
-        let srcs = std::mem::replace(&mut self.srcs, vec![Operand::Address(address)]);
+        });
         let load = Op::Ld(MemMods {
             space: Space::Param,
             ty: Type::B64,
@@ -164,8 +163,7 @@ impl Walker<'_> {
             order: Order::Weak,
             offset: 0,
         });
-        self.emit_guarded(None, load, inst.pos.line);
-        (self.dsts, self.srcs) = (dsts, srcs);
+        let handle = self.emit_before(load, Type::B64, &[address], inst.pos.line);
         Some(Operand::Reg(handle))
     }
 }

@@ -1,27 +1,31 @@
-//! The video instructions: operands with selectors.
+//! The video instructions, whose operands have selectors.
 
-use super::*;
-use crate::ast::{Digits, Operand as Source};
-use crate::ir::{VideoInst, VideoPart, VideoThen};
+use crate::ast::{self, Digits, Inst, OperandKind, Selector};
+use crate::forms::{Form, Lowering};
+use crate::ir::{Op, VideoInst, VideoPart, VideoThen};
+
+use super::walker::Walker;
 
 impl Walker<'_> {
-    pub(super) fn video(&mut self, inst: &Inst, form: &Form, operands: &[Source]) {
+    /// Checks and lowers a video instruction.
+    pub(super) fn video(&mut self, inst: &Inst, form: &Form, operands: &[ast::Operand]) {
         let fitting = form
             .candidates
             .iter()
-            .find(|c| c.specs.len() == operands.len());
-        let Some((specs, Made::Video(what))) = fitting.map(|c| (&c.specs, &c.made)) else {
+            .find(|c| c.operands.len() == operands.len());
+        let Some((specs, Lowering::Video(video))) = fitting.map(|c| (&c.operands, &c.lowering))
+        else {
             self.faults.mismatch = true;
             return self.note_unknown(operands);
         };
-        let mut what = *what;
+        let mut video = *video;
         let mut minus = [false; 4];
         for (index, (operand, spec)) in operands.iter().zip(specs).enumerate() {
             let (kind, selector) = match operand.kind {
                 OperandKind::Name(name, Selector::Part(digits)) => {
                     (OperandKind::Name(name, Selector::None), Some(digits))
                 }
-                OperandKind::Neg(name, selector) if matches!(what, VideoInst::Mad(_)) => {
+                OperandKind::Neg(name, selector) if matches!(video, VideoInst::Mad(_)) => {
                     minus[index % 4] = true;
                     match selector {
                         Selector::Part(digits) => {
@@ -32,26 +36,25 @@ impl Walker<'_> {
                 }
                 kind => (kind, None),
             };
-            let packed = matches!(what, VideoInst::Halves(..) | VideoInst::Bytes(..));
+            let packed = matches!(video, VideoInst::Halves(..) | VideoInst::Bytes(..));
             if packed && matches!(kind, OperandKind::Int(_)) {
                 self.say(operand.pos, wrong(index));
             }
             self.operand(
                 index,
-                &Source {
+                &ast::Operand {
                     kind,
                     pos: operand.pos,
                 },
                 spec,
             );
             if let Some(digits) = selector
-                && let Err(message) = select(&mut what, index, operands.len(), digits)
+                && let Err(message) = select(&mut video, index, operands.len(), digits, self.name)
             {
-                let message = message.replace("{name}", self.name);
                 self.say(operand.pos, message);
             }
         }
-        if let VideoInst::Mad(mad) = &mut what {
+        if let VideoInst::Mad(mad) = &mut video {
             let [_, a, b, c] = minus;
             (mad.negate_product, mad.negate_c) = (a != b, c);
             if mad.negate_product && mad.negate_c {
@@ -64,29 +67,31 @@ impl Walker<'_> {
                 self.say(inst.pos, message.to_owned());
             }
         }
-        self.emit(inst, Op::Video(what));
+        self.emit(inst, Op::Video(video));
     }
 }
 
+/// Returns the message for a selector that the instruction does not have.
 fn wrong(index: usize) -> String {
     format!("Incorrect video selector for operand {index}")
 }
 
-/// Takes the selector of an operand into the instruction. `Err`: why it cannot be there.
+/// Sets the selector of an operand in the instruction. Returns a message if it is not allowed there.
 fn select(
-    what: &mut VideoInst,
+    video: &mut VideoInst,
     index: usize,
     operands: usize,
     digits: Digits,
+    name: &str,
 ) -> Result<(), String> {
     if index == 3 {
         return Err("Video selector is not allowed on 'source C' operand".to_owned());
     }
-    match what {
+    match video {
         VideoInst::Scalar(_, v) => {
             let part = part(digits).ok_or_else(|| wrong(index))?;
             match index {
-                0 if operands < 4 => return Err(not_on_destination()),
+                0 if operands < 4 => return Err(not_on_destination(name)),
                 0 if v.then != VideoThen::Nothing => {
                     let message = "Video instruction cannot have destination selector and secondary operation";
                     return Err(message.to_owned());
@@ -99,7 +104,7 @@ fn select(
         VideoInst::Mad(v) => {
             let part = part(digits).ok_or_else(|| wrong(index))?;
             match index {
-                0 => return Err(not_on_destination()),
+                0 => return Err(not_on_destination(name)),
                 1 => v.a.0 = part,
                 _ => v.b.0 = part,
             }
@@ -114,13 +119,13 @@ fn select(
     Ok(())
 }
 
-fn not_on_destination() -> String {
-    "Video selector is not allowed on destination for instruction '{name}'".to_owned()
+fn not_on_destination(name: &str) -> String {
+    format!("Video selector is not allowed on destination for instruction '{name}'")
 }
 
-/// `.b2`, `.h1`
+/// Returns the part that a selector such as `.b2` or `.h1` names.
 fn part(digits: Digits) -> Option<VideoPart> {
-    use VideoPart::*;
+    use VideoPart::{B0, B1, B2, B3, H0, H1};
     let choices: &[VideoPart] = if digits.halves {
         &[H0, H1]
     } else {
@@ -130,7 +135,8 @@ fn part(digits: Digits) -> Option<VideoPart> {
     (digits.count == 1).then_some(*part)
 }
 
-/// `.h10`, `.b7654`: of the result a mask, of a source one element for each, the highest first.
+/// Sets a selector such as `.h10` or `.b7654`: a mask for the result, and for a source one element of the operands for each
+/// element of the result, the highest first.
 fn elements<const N: usize>(
     digits: Digits,
     halves: bool,
@@ -142,8 +148,8 @@ fn elements<const N: usize>(
         return Err(wrong(index));
     }
     if index == 0 {
-        let falls = written.windows(2).all(|w| w[0] > w[1]);
-        if !falls || usize::from(written[0]) >= N {
+        let descending = written.windows(2).all(|w| w[0] > w[1]);
+        if !descending || usize::from(written[0]) >= N {
             return Err(wrong(index));
         }
         *mask = written.iter().fold(0, |mask, digit| mask | 1 << digit);

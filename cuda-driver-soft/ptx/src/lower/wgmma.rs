@@ -1,10 +1,17 @@
-//! `wgmma`: only of one architecture, with constants that say how.
+//! `wgmma`: its target, and its constant operands.
 
-use super::*;
-use crate::ir::Wgmma;
+use crate::ast::{Inst, Pos};
+use crate::ir::{Op, Operand, Wgmma};
+
+use super::walker::Walker;
+
+/// Index of the first constant operand of `wgmma.mma_async`, after the accumulator, A, B and `scale-d`.
+const FIRST_CONSTANT: usize = 4;
+/// Number of registers that hold A.
+const A_REGISTERS: usize = 4;
 
 impl Walker<'_> {
-    /// It is of the architecture 90 itself, which later ones do not have.
+    /// Checks that the target is sm_90a, the only architecture with `wgmma`.
     pub(super) fn wgmma_target(&mut self, pos: Pos) {
         let target = &self.unit.ast.target;
         if (target.sm, target.suffix) == (90, Some('a')) {
@@ -18,21 +25,21 @@ impl Walker<'_> {
         self.error(pos, message);
     }
 
-    /// `wgmma.mma_async`: the accumulator becomes a source, the constants at the end a part of the operation.
+    /// Lowers `wgmma.mma_async`: the accumulator also becomes a source, and the constants become part of the operation.
     pub(super) fn wgmma(&mut self, inst: &Inst, mut wgmma: Wgmma) {
         if self.dsts.iter().any(Option::is_none) {
             let message = "Sink '_' not allowed as a source operand";
             return self.say(inst.pos, message.to_owned());
         }
-        // The accumulator and A are one operand each.
-        let registers = if wgmma.a_in_registers { 4 } else { 1 };
-        let constants = self.srcs.split_off(self.srcs.len().min(registers + 2));
+        let a = if wgmma.a_in_registers { A_REGISTERS } else { 1 };
+        // Before the constants are A, the descriptor of B and `scale-d`.
+        let constants = self.srcs.split_off(self.srcs.len().min(a + 2));
         let mut numbers = constants.iter().enumerate().map(|(i, operand)| {
             let value = match operand {
                 Operand::Imm(bits) => *bits as u32 as i32,
                 _ => 0,
             };
-            (i + 4, value)
+            (i + FIRST_CONSTANT, value)
         });
         let mut wrong = None;
         for negated in &mut wgmma.negated {
@@ -42,7 +49,7 @@ impl Walker<'_> {
                 Some(other) => wrong = wrong.or(Some((other, "-1 or 1"))),
             }
         }
-        // A in registers has no order in memory.
+        // There is no `imm-trans-a` for A in registers.
         let skipped = usize::from(wgmma.a_in_registers);
         for transposed in wgmma.transposed.iter_mut().skip(skipped) {
             match numbers.next() {

@@ -1,46 +1,57 @@
-//! Initial values of variables: nested lists of constants and addresses to bytes and relocations.
+//! Initial values of variables: nested lists of constants and addresses become bytes and relocations.
 
-use super::Global;
-use crate::ast::*;
+use crate::ast::{Ast, DeclType, Init, InitKind, Pos, Var};
 use crate::ir::{Reloc, RelocTarget, Space, Type, VarId};
 use crate::names::{FastMap, Name};
-use crate::symbols::Symbol;
+use crate::scopes::Symbol;
+use crate::unit::Global;
 
-/// An initial value.
-pub(super) struct Value {
+/// The initial value of a variable.
+pub(super) struct InitialValue {
+    /// Size of the variable in bytes.
     pub(super) size: u64,
-    /// As far as it was given; the rest of the variable is zero.
+    /// The first bytes; all others are zero.
     pub(super) bytes: Vec<u8>,
     pub(super) relocs: Vec<Reloc>,
 }
 
+/// The place and the message of an error.
 type Error = (Pos, String);
 
+/// The state of one conversion.
 struct Filler<'a> {
     ast: &'a Ast,
     globals: &'a FastMap<Name, Global>,
     space_of: &'a dyn Fn(VarId) -> Space,
     ty: DeclType,
-    /// Sizes of the dimensions, the vector last, and the bytes that one step in each is.
-    dims: Vec<(u64, u64)>,
+    /// The dimensions, outermost first. The elements of a vector are the last one.
+    dims: Vec<Dimension>,
     nodes: std::slice::Iter<'a, Init>,
     bytes: Vec<u8>,
     relocs: Vec<Reloc>,
 }
 
-/// The bytes of a variable with the given initial value.
+/// A dimension of an array.
+struct Dimension {
+    /// Number of elements.
+    count: u64,
+    /// Bytes of an element.
+    step: u64,
+}
+
+/// Returns the initial value of a variable.
 pub(super) fn value(
     ast: &Ast,
     globals: &FastMap<Name, Global>,
     space_of: &dyn Fn(VarId) -> Space,
     var: &Var,
     nodes: &[Init],
-) -> Result<Value, Error> {
+) -> Result<InitialValue, Error> {
     let Some(first) = nodes.first() else {
         return Err((var.pos, mismatch()));
     };
     let mut dims: Vec<u64> = var.dims.iter().map(|d| d.unwrap_or(0)).collect();
-    // `a[] = {…}`: as many as there are.
+    // `a[] = {…}` has as many elements as values.
     if var.dims.first() == Some(&None) {
         dims[0] = outer_count(nodes);
     }
@@ -49,10 +60,10 @@ pub(super) fn value(
     }
     let mut steps = Vec::new();
     let mut step = u64::from(var.ty.size());
-    for &dim in dims.iter().rev() {
-        steps.push((dim, step));
+    for &count in dims.iter().rev() {
+        steps.push(Dimension { count, step });
         step = step
-            .checked_mul(dim)
+            .checked_mul(count)
             .filter(|s| *s <= i64::MAX as u64)
             .ok_or((var.pos, "Variable is too large".to_owned()))?;
     }
@@ -75,7 +86,7 @@ pub(super) fn value(
     if let Some(init) = filler.nodes.next() {
         filler.fill(init, 0, 0)?;
     }
-    Ok(Value {
+    Ok(InitialValue {
         size,
         bytes: filler.bytes,
         relocs: filler.relocs,
@@ -86,7 +97,7 @@ fn mismatch() -> String {
     "Initial value type mismatch".to_owned()
 }
 
-/// Number of elements of the outermost list.
+/// Returns the number of elements of the outermost list.
 fn outer_count(nodes: &[Init]) -> u64 {
     let mut depth = 0;
     let mut count = 0;
@@ -104,12 +115,13 @@ fn outer_count(nodes: &[Init]) -> u64 {
 }
 
 impl Filler<'_> {
+    /// Converts a value at a depth of nested lists.
     fn fill(&mut self, init: &Init, depth: usize, offset: u64) -> Result<(), Error> {
-        let Some(&(count, step)) = self.dims.get(depth) else {
+        let Some(&Dimension { count, step }) = self.dims.get(depth) else {
             return self.scalar(init, offset);
         };
         if init.kind != InitKind::Open {
-            // A list that is flat where the array has more dimensions.
+            // A flat list for an array of several dimensions.
             let message = if depth > 0 {
                 "Greater number of elements in array initializer".to_owned()
             } else {

@@ -1,19 +1,24 @@
-//! Variable, register and parameter declarations, and initial values.
+//! Declarations of variables, registers and parameters, and initial values.
 
-use super::{Parser, Result, expr::Value};
-use crate::ast::*;
-use crate::diagnostics::Severity;
-use crate::ir::{Linkage, Opaque, Type};
-use crate::lexer::Kind;
-use crate::names::Name;
 use std::ops::Range;
 
-/// Initial values nest no deeper than this.
-const DEEPEST: u32 = 32;
+use crate::ast::{DeclSpace, DeclType, Init, InitKind, Pos, Var};
+use crate::diagnostics::Severity;
+use crate::ir::{Linkage, Opaque, Type};
+use crate::lexer::TokenKind;
+use crate::names::Name;
 
-/// The type that a declaration names.
+use super::cursor::{Parser, Result};
+use super::expr::ConstValue;
+
+/// Maximum nesting of initial values.
+const MAX_DEPTH: u32 = 32;
+
+/// Returns the type with this name, if declarations can have it.
 fn decl_type(text: &[u8]) -> Option<DeclType> {
-    use Type::*;
+    use Type::{
+        B8, B16, B32, B64, B128, F16, F16x2, F32, F64, Pred, S8, S16, S32, S64, U8, U16, U32, U64,
+    };
     Some(DeclType::Scalar(match text {
         b".pred" => Pred,
         b".b8" => B8,
@@ -41,9 +46,9 @@ fn decl_type(text: &[u8]) -> Option<DeclType> {
 }
 
 impl Parser<'_> {
-    /// The state space that a declaration starts with, if the current token is one.
+    /// Returns the state space that the current token is, if declarations can have it.
     pub(super) fn decl_space(&self) -> Option<DeclSpace> {
-        if self.token().kind != Kind::Dot {
+        if self.token().kind != TokenKind::Dot {
             return None;
         }
         Some(match self.word() {
@@ -58,7 +63,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Everything of a declaration before the name: `.param .align 8 .u64 .ptr .global`.
+    /// Parses a declaration up to its name: `.param .align 8 .u64 .ptr .global`.
     fn decl_head(&mut self, linkage: Linkage) -> Result<Var> {
         let Some(space) = self.decl_space() else {
             return self.unexpected();
@@ -77,7 +82,7 @@ impl Parser<'_> {
             pos: self.pos(),
         };
         self.lexer.bump();
-        // `.const[2]`: the constant banks of old.
+        // `.const[2]`: a constant bank of PTX before 2.2.
         if space == DeclSpace::Const && self.accept(b'[') {
             self.literal()?;
             self.expect(b']')?;
@@ -87,7 +92,7 @@ impl Parser<'_> {
             self.deprecated(var.pos, (1, 5), ".tex");
         }
         let mut typed = false;
-        while self.token().kind == Kind::Dot {
+        while self.token().kind == TokenKind::Dot {
             let text = self.lexer.text(self.token());
             match text {
                 b".align" if !typed => {
@@ -137,7 +142,7 @@ impl Parser<'_> {
         Ok(var)
     }
 
-    /// `(.managed)`, `(.unified(1, 2))`: whether it says managed.
+    /// Parses an attribute such as `(.managed)` or `(.unified(1, 2))`. Returns true if `.managed` is among them.
     pub(super) fn attribute(&mut self) -> Result<bool> {
         let mut managed = false;
         self.expect(b'(')?;
@@ -163,7 +168,7 @@ impl Parser<'_> {
         Ok(managed)
     }
 
-    /// After `.ptr`: a space and an alignment, both optional.
+    /// Parses the optional space and alignment after `.ptr`.
     fn ptr_attribute(&mut self) -> Result<()> {
         if matches!(self.word(), b".global" | b".const" | b".shared" | b".local") {
             self.lexer.bump();
@@ -181,7 +186,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Something that PTX had until this version.
+    /// Refuses a feature that PTX versions before `until` have.
     pub(super) fn deprecated(&mut self, pos: Pos, until: (u32, u32), what: &str) {
         if self.ast.version >= until {
             let message = format!(
@@ -192,7 +197,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Name, count and dimensions of one declared thing.
+    /// Parses the name, count and dimensions of one declared variable.
     fn declarator(&mut self, var: &mut Var) -> Result<()> {
         var.pos = self.pos();
         if self.word() == b"_" && var.space != DeclSpace::Param && var.space != DeclSpace::Reg {
@@ -200,8 +205,8 @@ impl Parser<'_> {
         }
         var.name = self.name()?;
         if self.accept(b'<') {
-            // Not an expression: `>` would be taken for an operator.
-            let Kind::Int { bits, .. } = self.token().kind else {
+            // Not an expression, in which `>` would be an operator.
+            let TokenKind::Int { bits, .. } = self.token().kind else {
                 return self.unexpected();
             };
             let Ok(count) = u32::try_from(bits) else {
@@ -223,11 +228,11 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A declaration up to its `;`: the range of [`Ast::vars`] that it declares.
+    /// Parses a declaration including its `;`. Returns the range of `Ast::vars` that it declares.
     pub(super) fn declaration(&mut self, linkage: Linkage) -> Result<Range<u32>> {
         let start = self.ast.vars.len() as u32;
         let head = self.decl_head(linkage)?;
-        // Nothing but the type: nothing is declared.
+        // A declaration of no variable is allowed.
         if self.accept(b';') {
             return Ok(start..start);
         }
@@ -248,7 +253,8 @@ impl Parser<'_> {
         Ok(start..self.ast.vars.len() as u32)
     }
 
-    /// `( .param .b32 a, .reg .u32 b )`; nothing where there is no parenthesis. In a prototype a name may be `_`.
+    /// Parses a list of parameters such as `( .param .b32 a, .reg .u32 b )`, which may be missing. Names may be `_`, as in
+    /// prototypes.
     pub(super) fn parameters(&mut self) -> Result<Range<u32>> {
         let start = self.ast.vars.len() as u32;
         if !self.accept(b'(') {
@@ -275,12 +281,13 @@ impl Parser<'_> {
         self.ast.inits.push(Init { kind, pos });
     }
 
+    /// Parses an initial value at a depth of nested lists.
     fn initial_value(&mut self, depth: u32) -> Result<()> {
         let pos = self.pos();
         if !self.accept(b'{') {
             return self.initial_scalar();
         }
-        if depth >= DEEPEST {
+        if depth >= MAX_DEPTH {
             return self.fatal(pos, "Initial value is nested too deeply".to_owned());
         }
         self.push_init(InitKind::Open, pos);
@@ -296,14 +303,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A constant expression, `symbol+offset`, `generic(symbol)+offset`, or `0xFF00(symbol)`.
+    /// Parses a constant expression, `symbol+offset`, `generic(symbol)+offset` or `0xFF00(symbol)`.
     fn initial_scalar(&mut self) -> Result<()> {
         let pos = self.pos();
-        if self.token().kind == Kind::Word && self.word() != b"WARP_SZ" {
+        if self.at_name() {
             return self.initial_address(pos, None);
         }
         let value = self.expression()?;
-        if let (Value::Int { bits, .. }, true) = (value, self.at(b'(')) {
+        if let (ConstValue::Int { bits, .. }, true) = (value, self.at(b'(')) {
             let shift = bits.trailing_zeros();
             if bits == 0 || shift % 8 != 0 || bits != 0xff << shift {
                 let message = format!("Invalid mask value '{bits:#x}' used in initializer");
@@ -314,14 +321,15 @@ impl Parser<'_> {
             return self.expect(b')');
         }
         let kind = match value {
-            Value::Int { bits, .. } => InitKind::Int(bits),
-            Value::F32(bits) => InitKind::F32(bits),
-            Value::F64(v) => InitKind::F64(v.to_bits()),
+            ConstValue::Int { bits, .. } => InitKind::Int(bits),
+            ConstValue::F32(bits) => InitKind::F32(bits),
+            ConstValue::F64(v) => InitKind::F64(v.to_bits()),
         };
         self.push_init(kind, pos);
         Ok(())
     }
 
+    /// Parses the address of a symbol. `mask` is the position of its byte for `0xFF00(symbol)`.
     fn initial_address(&mut self, pos: Pos, mask: Option<u8>) -> Result<()> {
         self.require(pos, "addresses as initial values", 21, 0);
         if mask.is_some() {

@@ -1,14 +1,16 @@
-//! Constant expressions, with C's operators and precedence.
+//! Constant expressions, with the operators and the precedence of C.
 //!
-//! Integers are `.s64`, or `.u64` when one of the operands is, or where the operator makes them so (as seen in what
-//! ptxas computes); floating-point constants know only `+ - * /` and comparisons.
+//! Integers are `.s64`. The result is `.u64` if one of the operands is, and for some operators always, as in ptxas 13.5
+//! (`lowering::constant_expressions_are_as_ptxas_computes_them` has the cases). Floating-point constants have only
+//! `+ - * /` and comparisons.
 
-use super::{Parser, Result};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
+
+use super::cursor::{Parser, Result};
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum ConstValue {
     Int {
         bits: u64,
         unsigned: bool,
@@ -18,22 +20,36 @@ pub(super) enum Value {
     F64(f64),
 }
 
-/// Parentheses and operators deeper than this are refused.
-const DEEPEST: u32 = 100;
+/// Maximum nesting of parentheses and operators.
+const MAX_DEPTH: u32 = 100;
 
-fn int(bits: u64, unsigned: bool) -> Value {
-    Value::Int { bits, unsigned }
+fn integer(bits: u64, unsigned: bool) -> ConstValue {
+    ConstValue::Int { bits, unsigned }
 }
 
-fn truth(value: bool) -> Value {
-    int(u64::from(value), false)
+fn truth(value: bool) -> ConstValue {
+    integer(u64::from(value), false)
 }
+
+/// Precedence of `+` and `-`.
+const SUM: u8 = 9;
 
 impl Parser<'_> {
-    /// A constant expression, with `?:`.
-    pub(super) fn expression(&mut self) -> Result<Value> {
+    /// Parses a constant expression that is an integer.
+    pub(super) fn integer(&mut self) -> Result<u64> {
+        let pos = self.pos();
+        match self.expression()? {
+            ConstValue::Int { bits, .. } => Ok(bits),
+            ConstValue::F32(_) | ConstValue::F64(_) => {
+                self.fatal(pos, "Integer constant expression expected".to_owned())
+            }
+        }
+    }
+
+    /// Parses a constant expression, including `?:`.
+    pub(super) fn expression(&mut self) -> Result<ConstValue> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return self.fatal(
                 self.pos(),
                 "Constant expression is nested too deeply".to_owned(),
@@ -44,13 +60,13 @@ impl Parser<'_> {
         value
     }
 
-    fn ternary(&mut self) -> Result<Value> {
+    fn ternary(&mut self) -> Result<ConstValue> {
         let first = self.unary()?;
         self.ternary_from(first)
     }
 
-    /// The rest of an expression whose first term was read.
-    fn ternary_from(&mut self, first: Value) -> Result<Value> {
+    /// Parses the rest of an expression after its first term.
+    fn ternary_from(&mut self, first: ConstValue) -> Result<ConstValue> {
         let condition = self.binary_from(first, 0)?;
         if !self.accept(b'?') {
             return Ok(condition);
@@ -61,39 +77,39 @@ impl Parser<'_> {
         Ok(if is_true(condition) { yes } else { no })
     }
 
-    /// The rest of an expression whose leading minus was read.
-    pub(super) fn expression_after_minus(&mut self) -> Result<Value> {
+    /// Parses the rest of an expression after its leading minus.
+    pub(super) fn expression_after_minus(&mut self) -> Result<ConstValue> {
         self.no_bit_literal()?;
         let first = match self.nested_unary()? {
-            Value::F64(v) => Value::F64(-v),
-            Value::Int { bits, unsigned } => int(bits.wrapping_neg(), unsigned),
-            Value::F32(_) => return self.unexpected(),
+            ConstValue::F64(v) => ConstValue::F64(-v),
+            ConstValue::Int { bits, unsigned } => integer(bits.wrapping_neg(), unsigned),
+            ConstValue::F32(_) => return self.unexpected(),
         };
         self.ternary_from(first)
     }
 
-    /// `0f…` and `0d…` take no sign and are no part of an expression.
+    /// Refuses `0f…` and `0d…` after a sign or another unary operator.
     fn no_bit_literal(&mut self) -> Result<()> {
         match self.token().kind {
-            Kind::F32(_) | Kind::F64 { hex: true, .. } => self.unexpected(),
+            TokenKind::F32(_) | TokenKind::F64 { hex: true, .. } => self.unexpected(),
             _ => Ok(()),
         }
     }
 
-    /// A term of a sum: what may follow `+` in an address.
+    /// Parses a term after `+` in an address.
     pub(super) fn offset_term(&mut self) -> Result<i64> {
         let pos = self.pos();
-        match self.binary(9)? {
-            Value::Int { bits, .. } => Ok(bits as i64),
+        match self.binary(SUM)? {
+            ConstValue::Int { bits, .. } => Ok(bits as i64),
             _ => self.fatal(pos, "Integer constant expression expected".to_owned()),
         }
     }
 
-    /// Operator and precedence of the current token.
+    /// Returns the operator that the current token is, and its precedence.
     fn operator(&self) -> Option<((u8, u8), u8)> {
         let operator = match self.token().kind {
-            Kind::Punct(b) => (b, 0),
-            Kind::Punct2(a, b) => (a, b),
+            TokenKind::Punct(b) => (b, 0),
+            TokenKind::Punct2(a, b) => (a, b),
             _ => return None,
         };
         let precedence = match operator {
@@ -105,19 +121,20 @@ impl Parser<'_> {
             (b'=' | b'!', b'=') => 6,
             (b'<' | b'>', 0 | b'=') => 7,
             (b'<', b'<') | (b'>', b'>') => 8,
-            (b'+' | b'-', 0) => 9,
+            (b'+' | b'-', 0) => SUM,
             (b'*' | b'/' | b'%', 0) => 10,
             _ => return None,
         };
         Some((operator, precedence))
     }
 
-    fn binary(&mut self, least: u8) -> Result<Value> {
+    /// Parses a term and the operators after it that bind more strongly than `least`.
+    fn binary(&mut self, least: u8) -> Result<ConstValue> {
         let left = self.unary()?;
         self.binary_from(left, least)
     }
 
-    fn binary_from(&mut self, mut left: Value, least: u8) -> Result<Value> {
+    fn binary_from(&mut self, mut left: ConstValue, least: u8) -> Result<ConstValue> {
         while let Some((operator, precedence)) = self.operator() {
             if precedence <= least {
                 break;
@@ -125,7 +142,7 @@ impl Parser<'_> {
             let pos = self.pos();
             self.lexer.bump();
             self.depth += 1;
-            if self.depth > DEEPEST {
+            if self.depth > MAX_DEPTH {
                 return self.fatal(pos, "Constant expression is nested too deeply".to_owned());
             }
             let right = self.binary(precedence)?;
@@ -138,27 +155,27 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn unary(&mut self) -> Result<Value> {
+    fn unary(&mut self) -> Result<ConstValue> {
         let token = self.token();
         let pos = self.pos();
         match token.kind {
-            Kind::Int { bits, unsigned } => {
+            TokenKind::Int { bits, unsigned } => {
                 self.lexer.bump();
-                Ok(int(bits, unsigned))
+                Ok(integer(bits, unsigned))
             }
-            Kind::F32(bits) => {
+            TokenKind::F32(bits) => {
                 self.lexer.bump();
-                Ok(Value::F32(bits))
+                Ok(ConstValue::F32(bits))
             }
-            Kind::F64 { bits, .. } => {
+            TokenKind::F64 { bits, .. } => {
                 self.lexer.bump();
-                Ok(Value::F64(f64::from_bits(bits)))
+                Ok(ConstValue::F64(f64::from_bits(bits)))
             }
-            Kind::Word if self.word() == b"WARP_SZ" => {
+            TokenKind::Word if self.word() == b"WARP_SZ" => {
                 self.lexer.bump();
-                Ok(int(32, false))
+                Ok(integer(32, false))
             }
-            Kind::Punct(b'(') => {
+            TokenKind::Punct(b'(') => {
                 self.lexer.bump();
                 let cast = match self.word() {
                     b".s64" => Some(false),
@@ -169,7 +186,7 @@ impl Parser<'_> {
                     self.lexer.bump();
                     self.expect(b')')?;
                     return match self.nested_unary()? {
-                        Value::Int { bits, .. } => Ok(int(bits, unsigned)),
+                        ConstValue::Int { bits, .. } => Ok(integer(bits, unsigned)),
                         _ => self.fatal(pos, "Integer constant expression expected".to_owned()),
                     };
                 }
@@ -177,16 +194,18 @@ impl Parser<'_> {
                 self.expect(b')')?;
                 Ok(value)
             }
-            Kind::Punct(operator @ (b'-' | b'+' | b'!' | b'~')) => {
+            TokenKind::Punct(operator @ (b'-' | b'+' | b'!' | b'~')) => {
                 self.lexer.bump();
                 self.no_bit_literal()?;
                 let value = self.nested_unary()?;
                 match (operator, value) {
                     (b'+', value) => Ok(value),
-                    (b'-', Value::F64(v)) => Ok(Value::F64(-v)),
-                    (b'-', Value::Int { bits, unsigned }) => Ok(int(bits.wrapping_neg(), unsigned)),
-                    (b'~', Value::Int { bits, .. }) => Ok(int(!bits, true)),
-                    (b'!', value @ Value::Int { .. }) => Ok(truth(!is_true(value))),
+                    (b'-', ConstValue::F64(v)) => Ok(ConstValue::F64(-v)),
+                    (b'-', ConstValue::Int { bits, unsigned }) => {
+                        Ok(integer(bits.wrapping_neg(), unsigned))
+                    }
+                    (b'~', ConstValue::Int { bits, .. }) => Ok(integer(!bits, true)),
+                    (b'!', value @ ConstValue::Int { .. }) => Ok(truth(!is_true(value))),
                     _ => self.fatal(pos, "Integer constant expression expected".to_owned()),
                 }
             }
@@ -194,9 +213,9 @@ impl Parser<'_> {
         }
     }
 
-    fn nested_unary(&mut self) -> Result<Value> {
+    fn nested_unary(&mut self) -> Result<ConstValue> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return self.fatal(
                 self.pos(),
                 "Constant expression is nested too deeply".to_owned(),
@@ -208,31 +227,31 @@ impl Parser<'_> {
     }
 }
 
-fn is_true(value: Value) -> bool {
+fn is_true(value: ConstValue) -> bool {
     match value {
-        Value::Int { bits, .. } => bits != 0,
-        Value::F32(bits) => f32::from_bits(bits) != 0.0,
-        Value::F64(v) => v != 0.0,
+        ConstValue::Int { bits, .. } => bits != 0,
+        ConstValue::F32(bits) => f32::from_bits(bits) != 0.0,
+        ConstValue::F64(v) => v != 0.0,
     }
 }
 
 fn apply(
     operator: (u8, u8),
-    left: Value,
-    right: Value,
-) -> std::result::Result<Value, &'static str> {
+    left: ConstValue,
+    right: ConstValue,
+) -> std::result::Result<ConstValue, &'static str> {
     match (left, right) {
         (
-            Value::Int {
+            ConstValue::Int {
                 bits: a,
                 unsigned: ua,
             },
-            Value::Int {
+            ConstValue::Int {
                 bits: b,
                 unsigned: ub,
             },
         ) => integers(operator, (a, ua), (b, ub)),
-        (Value::F64(a), Value::F64(b)) => floats(operator, a, b),
+        (ConstValue::F64(a), ConstValue::F64(b)) => floats(operator, a, b),
         _ => Err("Constant expression type mismatch"),
     }
 }
@@ -241,7 +260,7 @@ fn integers(
     operator: (u8, u8),
     a: (u64, bool),
     b: (u64, bool),
-) -> std::result::Result<Value, &'static str> {
+) -> std::result::Result<ConstValue, &'static str> {
     let unsigned = a.1 || b.1;
     let (a, ua) = a;
     let (b, _) = b;
@@ -256,32 +275,32 @@ fn integers(
         (b'<', b'=') => return Ok(truth(less || a == b)),
         (b'>', 0) => return Ok(truth(!less && a != b)),
         (b'>', b'=') => return Ok(truth(!less)),
-        // The type of a shift is that of its left operand; of the distance six bits count.
-        (b'<', b'<') => return Ok(int(a << (b & 63), ua)),
-        (b'>', b'>') if ua => return Ok(int(a >> (b & 63), ua)),
-        (b'>', b'>') => return Ok(int((sa >> (b & 63)) as u64, ua)),
-        // Bits have no sign, and neither has a remainder.
-        (b'|', 0) => return Ok(int(a | b, true)),
-        (b'^', 0) => return Ok(int(a ^ b, true)),
-        (b'&', 0) => return Ok(int(a & b, true)),
+        // A shift has the type of its left operand, and uses the low six bits of the distance.
+        (b'<', b'<') => return Ok(integer(a << (b & 63), ua)),
+        (b'>', b'>') if ua => return Ok(integer(a >> (b & 63), ua)),
+        (b'>', b'>') => return Ok(integer((sa >> (b & 63)) as u64, ua)),
+        // The results of bitwise operators and of `%` are unsigned.
+        (b'|', 0) => return Ok(integer(a | b, true)),
+        (b'^', 0) => return Ok(integer(a ^ b, true)),
+        (b'&', 0) => return Ok(integer(a & b, true)),
         (b'+', 0) => a.wrapping_add(b),
         (b'-', 0) => a.wrapping_sub(b),
         (b'*', 0) => a.wrapping_mul(b),
         (b'/' | b'%', 0) if b == 0 => return Err("Constant expression has division by zero"),
         (b'/', 0) if unsigned => a / b,
         (b'/', 0) => sa.wrapping_div(sb) as u64,
-        (b'%', 0) => return Ok(int(a % b, true)),
+        (b'%', 0) => return Ok(integer(a % b, true)),
         _ => return Err("Unknown operator in a constant expression"),
     };
-    Ok(int(value, unsigned))
+    Ok(integer(value, unsigned))
 }
 
-fn floats(operator: (u8, u8), a: f64, b: f64) -> std::result::Result<Value, &'static str> {
+fn floats(operator: (u8, u8), a: f64, b: f64) -> std::result::Result<ConstValue, &'static str> {
     Ok(match operator {
-        (b'+', 0) => Value::F64(a + b),
-        (b'-', 0) => Value::F64(a - b),
-        (b'*', 0) => Value::F64(a * b),
-        (b'/', 0) => Value::F64(a / b),
+        (b'+', 0) => ConstValue::F64(a + b),
+        (b'-', 0) => ConstValue::F64(a - b),
+        (b'*', 0) => ConstValue::F64(a * b),
+        (b'/', 0) => ConstValue::F64(a / b),
         (b'=', b'=') => truth(a == b),
         (b'!', b'=') => truth(a != b),
         (b'<', 0) => truth(a < b),

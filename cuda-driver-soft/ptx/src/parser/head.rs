@@ -1,19 +1,20 @@
-//! The head of a module: `.version` and `.target`, and what they allow.
+//! The head of a module, `.version` and `.target`, and the features that they allow.
 
-use super::{Parser, Result, Stop};
-use crate::Limits;
 use crate::ast::Pos;
-use crate::diagnostics::Severity;
+use crate::diagnostics::{Code, Severity};
 use crate::ir::Target;
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
+use crate::limits::Limits;
 
-/// The architecture as `.target` writes it.
+use super::cursor::{Parser, Result};
+
+/// The architecture as written in `.target`.
 pub(super) struct TargetName {
     text: String,
     pos: Pos,
 }
 
-/// The PTX versions there are, as ten times major plus minor.
+/// The PTX versions that exist, as ten times major plus minor.
 const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
     10..=15,
     20..=23,
@@ -28,7 +29,7 @@ const VERSIONS: &[std::ops::RangeInclusive<u32>] = &[
 
 const NO_TARGET: &str = "Target architecture not defined at start of file 'ptx input'";
 
-/// The architectures there are, and the PTX version, times ten, that each came with.
+/// The architectures that exist, each with the PTX version, times ten, that introduced it.
 #[rustfmt::skip] // a table
 const TARGETS: &[(u32, u32)] = &[
     (10, 10), (11, 10), (12, 12), (13, 12), (20, 20), (21, 20), (30, 30), (32, 40), (35, 30), (37, 41), (50, 40),
@@ -36,7 +37,7 @@ const TARGETS: &[(u32, u32)] = &[
     (87, 74), (88, 73), (89, 78), (90, 78), (100, 86), (101, 86), (103, 88), (107, 94), (110, 90), (120, 87), (121, 88),
 ];
 
-/// `9.0` as 90.
+/// Returns `9.0` as 90.
 fn version_number(text: &[u8]) -> Option<u32> {
     let (major, minor) = std::str::from_utf8(text).ok()?.split_once('.')?;
     major
@@ -47,6 +48,7 @@ fn version_number(text: &[u8]) -> Option<u32> {
 }
 
 impl Parser<'_> {
+    /// Parses `.version`.
     pub(super) fn version(&mut self, limits: &Limits) -> Result<()> {
         let pos = self.pos();
         let missing = "Missing .version directive at start of file 'ptx input'";
@@ -61,13 +63,14 @@ impl Parser<'_> {
             let text = String::from_utf8_lossy(self.word()).into_owned();
             let message =
                 format!("Unsupported .version {text}; current version is '{major}.{minor}'");
-            return self.fatal(pos, message);
+            return self.fatal_with(Code::UnsupportedVersion, pos, message);
         }
         self.ast.version = (number / 10, number % 10);
         self.lexer.bump();
         Ok(())
     }
 
+    /// Parses `.target`.
     pub(super) fn target(&mut self, limits: &Limits) -> Result<TargetName> {
         let pos = self.pos();
         if !self.accept_dot(b".target") {
@@ -85,7 +88,7 @@ impl Parser<'_> {
         let mut first = String::new();
         loop {
             let pos = self.pos();
-            if self.token().kind != Kind::Word {
+            if self.token().kind != TokenKind::Word {
                 return self.unexpected();
             }
             let text = String::from_utf8_lossy(self.word()).into_owned();
@@ -96,7 +99,7 @@ impl Parser<'_> {
                 "debug" => target.debug = true,
                 "map_f64_to_f32" => target.map_f64_to_f32 = true,
                 _ => match architecture(&text) {
-                    // Of several architectures the first is the one that counts.
+                    // Only the first of several architectures is used.
                     Some((sm, suffix)) if target.sm == 0 => {
                         (target.sm, target.suffix) = (sm, suffix);
                         first = text;
@@ -129,22 +132,27 @@ impl Parser<'_> {
             Some(_) => target.sm == limits.sm,
         };
         if !runs {
-            let message = match target.suffix {
-                None => "SM version specified by .target is higher than default SM version assumed"
-                    .to_owned(),
-                Some(suffix) => format!(
-                    "PTX with .target 'sm_{}{suffix}' cannot be compiled for architecture 'sm_{}'",
-                    target.sm, limits.sm
+            let (code, message) = match target.suffix {
+                None => (
+                    Code::TargetTooNew,
+                    "SM version specified by .target is higher than default SM version assumed"
+                        .to_owned(),
+                ),
+                Some(suffix) => (
+                    Code::Invalid,
+                    format!(
+                        "PTX with .target 'sm_{}{suffix}' cannot be compiled for architecture 'sm_{}'",
+                        target.sm, limits.sm
+                    ),
                 ),
             };
-            self.diagnostics.push(Severity::Fatal, 0, 0, message);
-            return Err(Stop);
+            return self.fatal_of_module(code, message);
         }
         self.ast.target = target;
         Ok(TargetName { text: first, pos })
     }
 
-    /// A module with anything in it may not be older than its architecture.
+    /// Checks that the `.version` is not older than the architecture. Empty modules are not checked.
     pub(super) fn target_fits_version(&mut self, name: &TargetName) {
         let target = &self.ast.target;
         let since = match (target.sm, target.suffix) {
@@ -165,7 +173,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Something that came with this PTX version, times ten, and this architecture.
+    /// Checks a feature that was introduced by a PTX version, times ten, and an architecture.
     pub(super) fn require(&mut self, pos: Pos, feature: &str, ptx: u32, sm: u32) {
         let (major, minor) = self.ast.version;
         if major * 10 + minor < ptx {
@@ -183,7 +191,7 @@ impl Parser<'_> {
     }
 }
 
-/// `sm_90a` and `compute_90a` as 90 and `a`. Letters that mean nothing are ignored, as ptxas and the driver do.
+/// Returns `sm_90a` and `compute_90a` as 90 and `a`. Other letters are ignored, as by ptxas and the driver.
 fn architecture(text: &str) -> Option<(u32, Option<char>)> {
     let text = text
         .strip_prefix("sm_")

@@ -1,13 +1,14 @@
-//! Module scope: functions, directives, debug sections.
+//! Module scope: functions, directives and debug sections.
 
-use super::{Parser, Result};
-use crate::Limits;
-use crate::ast::*;
+use crate::ast::{Function, Item};
 use crate::diagnostics::Severity;
 use crate::ir::{Directives, Linkage};
-use crate::lexer::Kind;
+use crate::lexer::TokenKind;
+use crate::limits::Limits;
 
-/// Directives of functions: name, the feature as messages name it, PTX version times ten, lowest architecture.
+use super::cursor::{Parser, Result};
+
+/// Directives of functions: name, name of the feature in messages, PTX version times ten, lowest architecture.
 const DIRECTIVES: &[(&str, &str, u32, u32)] = &[
     (".maxntid", ".maxntid", 13, 0),
     (".maxnreg", ".maxnreg", 13, 0),
@@ -23,10 +24,11 @@ const DIRECTIVES: &[(&str, &str, u32, u32)] = &[
 ];
 
 impl Parser<'_> {
+    /// Parses a module.
     pub(super) fn module(&mut self, limits: &Limits) -> Result<()> {
         self.version(limits)?;
         let target = self.target(limits)?;
-        while self.token().kind != Kind::End {
+        while self.token().kind != TokenKind::End {
             self.item()?;
         }
         if !self.ast.items.is_empty() {
@@ -56,11 +58,11 @@ impl Parser<'_> {
 
     fn item(&mut self) -> Result<()> {
         if self.at(b'@') {
-            // `@@DWARF …`: the debug sections of old.
+            // `@@DWARF …`: a debug section of PTX before 2.0.
             self.lexer.skip_line();
             return Ok(());
         }
-        if self.token().kind != Kind::Dot {
+        if self.token().kind != TokenKind::Dot {
             return self.unexpected();
         }
         match self.word() {
@@ -97,7 +99,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `.file 1 "name", 2, 3`: nothing of it is kept.
+    /// Skips `.file 1 "name", 2, 3`.
     fn file(&mut self) -> Result<()> {
         self.lexer.bump();
         self.integer()?;
@@ -108,6 +110,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Skips `.pragma "…", "…";`.
     pub(super) fn pragma(&mut self) -> Result<()> {
         self.require(self.pos(), ".pragma directive", 20, 0);
         self.lexer.bump();
@@ -120,17 +123,20 @@ impl Parser<'_> {
         self.expect(b';')
     }
 
-    /// `.section name { … }`: debug data, skipped.
+    /// Skips the debug data of `.section name { … }`.
     fn section(&mut self) -> Result<()> {
         self.ast.sections = true;
         self.lexer.bump();
-        if !matches!(self.token().kind, Kind::Dot | Kind::Word) {
+        if !matches!(self.token().kind, TokenKind::Dot | TokenKind::Word) {
             return self.unexpected();
         }
         self.lexer.bump();
         self.expect(b'{')?;
         while !self.at(b'}') {
-            if matches!(self.token().kind, Kind::End | Kind::Bad | Kind::Punct(b'{')) {
+            if matches!(
+                self.token().kind,
+                TokenKind::End | TokenKind::Bad | TokenKind::Punct(b'{')
+            ) {
                 return self.unexpected();
             }
             self.lexer.bump();
@@ -139,6 +145,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses `.alias name, aliasee;`.
     fn alias(&mut self) -> Result<()> {
         let pos = self.pos();
         self.require(pos, ".alias", 63, 30);
@@ -151,6 +158,7 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// Parses the rest of a function after its linkage.
     fn function(&mut self, linkage: Linkage, entry: bool) -> Result<()> {
         self.lexer.bump();
         if self.accept_dot(b".attribute") {
@@ -187,7 +195,7 @@ impl Parser<'_> {
 
     fn function_directives(&mut self, entry: bool) -> Result<Directives> {
         let mut directives = Directives::default();
-        while self.token().kind == Kind::Dot {
+        while self.token().kind == TokenKind::Dot {
             let pos = self.pos();
             let since = DIRECTIVES
                 .iter()
@@ -244,7 +252,7 @@ impl Parser<'_> {
         Ok(directives)
     }
 
-    /// `x{, y{, z}}`
+    /// Parses `x{, y{, z}}`.
     fn dimensions(&mut self, name: &str) -> Result<[u32; 3]> {
         let mut all = [1; 3];
         for (i, dimension) in all.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
 //! Floating-point arithmetic.
 
-use super::mods::op;
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, op, row};
+use crate::ir::Op;
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -76,21 +76,21 @@ pub(super) const ROWS: &[Row] = &[
     row("tanh.approx<bhalf> d, a", 78, 90, tanh),
 ];
 
-fn neg(m: &Mods) -> Result<Made, Reject> {
+fn neg(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::FNeg {
         ty: m.ty(0),
         ftz: m.has(".ftz"),
     })
 }
 
-fn abs(m: &Mods) -> Result<Made, Reject> {
+fn abs(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::FAbs {
         ty: m.ty(0),
         ftz: m.has(".ftz"),
     })
 }
 
-fn min(m: &Mods) -> Result<Made, Reject> {
+fn min(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::FMin {
         ty: m.ty(0),
         ftz: m.has(".ftz"),
@@ -99,7 +99,7 @@ fn min(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn max(m: &Mods) -> Result<Made, Reject> {
+fn max(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::FMax {
         ty: m.ty(0),
         ftz: m.has(".ftz"),
@@ -108,7 +108,7 @@ fn max(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn div(m: &Mods) -> Result<Made, Reject> {
+fn div(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::FDiv {
         ty: m.ty(0),
         precision: m.precision(),
@@ -116,7 +116,7 @@ fn div(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn sqrt(m: &Mods) -> Result<Made, Reject> {
+fn sqrt(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Sqrt {
         ty: m.ty(0),
         precision: m.precision(),
@@ -124,7 +124,7 @@ fn sqrt(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn rcp(m: &Mods) -> Result<Made, Reject> {
+fn rcp(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Rcp {
         ty: m.ty(0),
         precision: m.precision(),
@@ -132,20 +132,20 @@ fn rcp(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn rsqrt(m: &Mods) -> Result<Made, Reject> {
+fn rsqrt(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Rsqrt {
         ty: m.ty(0),
         ftz: m.has(".ftz"),
     })
 }
 
-fn ex2(m: &Mods) -> Result<Made, Reject> {
+fn ex2(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Ex2 {
         ty: m.ty(0),
         ftz: m.has(".ftz"),
     })
 }
 
-fn tanh(m: &Mods) -> Result<Made, Reject> {
+fn tanh(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Tanh { ty: m.ty(0) })
 }

@@ -1,7 +1,10 @@
 //! The video instructions.
 
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, row};
+use crate::ir::{
+    Compare, Video, VideoEach, VideoInst, VideoMad, VideoOp, VideoPacked, VideoPart, VideoThen,
+};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -41,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     row("vset4<int32><int32><cmp>{.add} d:u32, a:1, b, c:u32", 30, 30, |m| bytes(m, VideoEach::Set(compare(m)?))),
 ];
 
-/// Selectors are in the operands.
+/// The part of an operand without selector. The operands themselves have the selectors.
 const ALL: VideoPart = VideoPart::Word;
 
 fn then(m: &Mods) -> VideoThen {
@@ -53,8 +56,8 @@ fn then(m: &Mods) -> VideoThen {
     }
 }
 
-fn scalar(m: &Mods, op: VideoOp) -> Result<Made, Reject> {
-    Ok(Made::Video(VideoInst::Scalar(
+fn scalar(m: &Mods, op: VideoOp) -> Result<Lowering, Reject> {
+    Ok(Lowering::Video(VideoInst::Scalar(
         op,
         Video {
             a: (ALL, m.ty(1).is_signed()),
@@ -66,7 +69,7 @@ fn scalar(m: &Mods, op: VideoOp) -> Result<Made, Reject> {
     )))
 }
 
-fn shift(m: &Mods, root: &str) -> Result<Made, Reject> {
+fn shift(m: &Mods, root: &str) -> Result<Lowering, Reject> {
     if m.ty(2).is_signed() {
         return Err(Reject("Operation requires .u32 type".to_owned()));
     }
@@ -86,7 +89,7 @@ fn shift(m: &Mods, root: &str) -> Result<Made, Reject> {
     )
 }
 
-/// The comparisons of signed numbers, which those of the operands are once they are extended.
+/// Returns the comparison. Operands are extended to signed numbers, so the unsigned comparisons do not exist.
 fn compare(m: &Mods) -> Result<Compare, Reject> {
     use Compare::*;
     match m.compare() {
@@ -97,8 +100,8 @@ fn compare(m: &Mods) -> Result<Compare, Reject> {
     }
 }
 
-fn set(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Video(VideoInst::Scalar(
+fn set(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Video(VideoInst::Scalar(
         VideoOp::Set(compare(m)?),
         Video {
             a: (ALL, m.ty(0).is_signed()),
@@ -110,8 +113,8 @@ fn set(m: &Mods) -> Result<Made, Reject> {
     )))
 }
 
-fn mad(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Video(VideoInst::Mad(VideoMad {
+fn mad(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Video(VideoInst::Mad(VideoMad {
         a: (ALL, m.ty(1).is_signed()),
         b: (ALL, m.ty(2).is_signed()),
         negate_product: false,
@@ -126,14 +129,14 @@ fn mad(m: &Mods) -> Result<Made, Reject> {
     })))
 }
 
-/// The modifiers of a packed instruction, with what its operands are unless they have selectors.
+/// Returns the modifiers of a packed instruction whose operands have no selectors.
 fn packed<const N: usize>(m: &Mods, op: VideoEach) -> Result<VideoPacked<N>, Reject> {
     let (sat, add) = (m.has(".sat"), m.has(".add"));
     if sat && add {
         let message = "Illegal combination of .sat and .add modifiers";
         return Err(Reject(message.to_owned()));
     }
-    // `vset` has no type for the result.
+    // `vset2` and `vset4` have no type for the result.
     let (signed, first) = match op {
         VideoEach::Set(_) => (false, 0),
         _ => (m.ty(0).is_signed(), 1),
@@ -150,10 +153,10 @@ fn packed<const N: usize>(m: &Mods, op: VideoEach) -> Result<VideoPacked<N>, Rej
     })
 }
 
-fn halves(m: &Mods, op: VideoEach) -> Result<Made, Reject> {
-    Ok(Made::Video(VideoInst::Halves(op, packed(m, op)?)))
+fn halves(m: &Mods, op: VideoEach) -> Result<Lowering, Reject> {
+    Ok(Lowering::Video(VideoInst::Halves(op, packed(m, op)?)))
 }
 
-fn bytes(m: &Mods, op: VideoEach) -> Result<Made, Reject> {
-    Ok(Made::Video(VideoInst::Bytes(op, packed(m, op)?)))
+fn bytes(m: &Mods, op: VideoEach) -> Result<Lowering, Reject> {
+    Ok(Lowering::Video(VideoInst::Bytes(op, packed(m, op)?)))
 }

@@ -1,19 +1,19 @@
-//! Branches, calls, barriers, and what the lanes of a warp do together.
+//! Branches, calls, barriers, and operations across the lanes of a warp.
 
-use super::mods::op;
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, op, row};
+use crate::ir::{BarOp, BoolOp, Op, Space};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
-    row("bra{.uni} #a", 10, 0, |m| Ok(Made::Bra { uni: m.has(".uni") })),
-    row("brx.idx{.uni} a:u32, #b", 60, 30, |m| Ok(Made::Brx { uni: m.has(".uni") })),
-    row("call{.uni} #a", 10, 0, |m| Ok(Made::Call { uni: m.has(".uni") })),
+    row("bra{.uni} #a", 10, 0, |m| Ok(Lowering::Bra { uni: m.has(".uni") })),
+    row("brx.idx{.uni} a:u32, #b", 60, 30, |m| Ok(Lowering::Brx { uni: m.has(".uni") })),
+    row("call{.uni} #a", 10, 0, |m| Ok(Lowering::Call { uni: m.has(".uni") })),
     row("ret{.uni}", 10, 0, |m| op(Op::Ret { uni: m.has(".uni") })),
     row("exit", 10, 0, |_| op(Op::Exit)),
     row("trap", 10, 0, |_| op(Op::Trap)),
     row("brkpt", 10, 0, |_| op(Op::Nop)),
-    row("pmevent{.mask} #a:u32", 14, 0, |_| Ok(Made::Hint(Space::Generic))),
+    row("pmevent{.mask} #a:u32", 14, 0, |_| Ok(Lowering::Hint(Space::Generic))),
     row("nanosleep.u32 a", 60, 70, |_| op(Op::Nanosleep)),
     // --- the thread's stack
     row("alloca<size> d, a{, #i:u32}", 73, 52, |_| op(Op::Alloca)),
@@ -50,17 +50,17 @@ pub(super) const ROWS: &[Row] = &[
     row("elect.sync d|p:b32?&, a:u32", 80, 90, |_| op(Op::Elect)),
 ];
 
-/// `bar` is `barrier` with `.aligned`.
-fn bar(what: BarOp) -> Result<Made, Reject> {
+/// `bar`, which is `barrier.aligned`.
+fn bar(bar_op: BarOp) -> Result<Lowering, Reject> {
     op(Op::Bar {
-        op: what,
+        op: bar_op,
         aligned: true,
     })
 }
 
-fn barrier(m: &Mods, what: BarOp) -> Result<Made, Reject> {
+fn barrier(m: &Mods, bar_op: BarOp) -> Result<Lowering, Reject> {
     op(Op::Bar {
-        op: what,
+        op: bar_op,
         aligned: m.has(".aligned"),
     })
 }
@@ -69,21 +69,21 @@ fn red(m: &Mods) -> BarOp {
     BarOp::Red(m.bool_op().unwrap_or(BoolOp::And))
 }
 
-fn shfl(m: &Mods, sync: bool) -> Result<Made, Reject> {
+fn shfl(m: &Mods, sync: bool) -> Result<Lowering, Reject> {
     op(Op::Shfl {
         mode: m.shfl_mode(),
         sync,
     })
 }
 
-fn vote(m: &Mods, sync: bool) -> Result<Made, Reject> {
+fn vote(m: &Mods, sync: bool) -> Result<Lowering, Reject> {
     op(Op::Vote {
         mode: m.vote_mode(),
         sync,
     })
 }
 
-fn redux(m: &Mods) -> Result<Made, Reject> {
+fn redux(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Redux {
         op: m.atom_op(),
         ty: m.ty(0),

@@ -1,13 +1,17 @@
-//! `mov`: of registers, constants, addresses and special registers; packing and unpacking.
+//! `mov` of registers, constants, addresses and special registers, including packing and unpacking.
 
-use super::operands::{dest, fits, source};
-use super::*;
-use crate::ast::Operand as Source;
-use crate::forms::Spec;
-use crate::symbols;
+use crate::ast::{self, Inst, OperandKind, Selector};
+use crate::forms::{OperandSpec, Role};
+use crate::ir::{Address, Op, Operand, Reg, Special, Type};
+use crate::scopes::Symbol;
+use crate::specials;
+
+use super::types::{dest, fits, holds_address, part_type, source};
+use super::walker::Walker;
 
 impl<'u> Walker<'u> {
-    pub(super) fn mov(&mut self, inst: &Inst, operands: &[Source], ty: Type, vec: u8) {
+    /// Lowers `mov`.
+    pub(super) fn mov(&mut self, inst: &Inst, operands: &[ast::Operand], ty: Type, vec: u8) {
         let [to, from] = operands else {
             self.faults.mismatch = true;
             return self.note_unknown(operands);
@@ -15,7 +19,7 @@ impl<'u> Walker<'u> {
         if vec > 1 {
             return self.mov_vector(inst, to, from, ty, vec);
         }
-        // `mov.b32 {a}, b`: braces around one register mean nothing.
+        // Braces around one register are ignored: `mov.b32 {a}, b`.
         let (to, from) = match (self.only_element(to), self.only_element(from)) {
             (Some(element), None) => (element, from),
             (None, Some(element)) => (to, element),
@@ -27,7 +31,7 @@ impl<'u> Walker<'u> {
                 self.say(inst.pos, message.to_owned());
             }
             (OperandKind::Vector(span), _) => {
-                let parts = self.unit.ast.operands.get(span.range()).unwrap_or(&[]);
+                let parts = self.unit.ast.operands(span);
                 if parts.iter().all(|part| part.kind == OperandKind::Sink) {
                     let message = "Unable to infer type of vector elements (assuming .b8)";
                     self.say(to.pos, message.to_owned());
@@ -38,12 +42,12 @@ impl<'u> Walker<'u> {
                     self.faults.mismatch = true;
                     return;
                 };
-                let spec = Spec {
+                let spec = OperandSpec {
                     ty: part,
                     ..dest(part, true)
                 };
                 self.elements_agree(span, to.pos);
-                for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
+                for element in self.unit.ast.operands(span) {
                     self.operand(0, element, &spec);
                 }
                 self.emit(inst, Op::Unpack { ty });
@@ -55,8 +59,8 @@ impl<'u> Walker<'u> {
                     return;
                 };
                 self.elements_agree(span, from.pos);
-                for element in self.unit.ast.operands.get(span.range()).unwrap_or(&[]) {
-                    // A decimal constant is a floating-point value of the element's width.
+                for element in self.unit.ast.operands(span) {
+                    // A decimal constant has the element's width.
                     let ty = match (element.kind, part) {
                         (OperandKind::F64(_), Type::B32) => Type::F32,
                         _ => part,
@@ -69,7 +73,8 @@ impl<'u> Walker<'u> {
         }
     }
 
-    fn only_element(&self, operand: &Source) -> Option<&'u Source> {
+    /// Returns the element of a vector operand with one element.
+    fn only_element(&self, operand: &ast::Operand) -> Option<&'u ast::Operand> {
         match operand.kind {
             OperandKind::Vector(span) if span.len == 1 => {
                 self.unit.ast.operands.get(span.start as usize)
@@ -78,14 +83,15 @@ impl<'u> Walker<'u> {
         }
     }
 
-    fn mov_plain(&mut self, inst: &Inst, to: &Source, from: &Source, ty: Type) {
-        // A vector register on one side: packing or unpacking by its elements.
+    /// Lowers `mov` of operands that are not in braces.
+    fn mov_plain(&mut self, inst: &Inst, to: &ast::Operand, from: &ast::Operand, ty: Type) {
+        // A vector register is packed or unpacked.
         if let Some(spec) = self.vector_register(to, ty) {
             self.operand(1, from, &source(ty));
             self.operand(
                 0,
                 to,
-                &Spec {
+                &OperandSpec {
                     role: Role::Dest,
                     ..spec
                 },
@@ -101,15 +107,15 @@ impl<'u> Walker<'u> {
         self.emit(inst, Op::Mov { ty });
     }
 
-    /// The vector operand that a register is, if its elements make up the bit type.
-    fn vector_register(&self, operand: &Source, ty: Type) -> Option<Spec> {
+    /// Returns the operand for a vector register whose elements make up a value of a bit type.
+    fn vector_register(&self, operand: &ast::Operand, ty: Type) -> Option<OperandSpec> {
         let OperandKind::Name(name, Selector::None) = operand.kind else {
             return None;
         };
         match self.resolve(name) {
             Some(Symbol::Reg { vec, .. }) if vec > 1 => {
                 let part = part_type(ty, u32::from(vec))?;
-                Some(Spec {
+                Some(OperandSpec {
                     vec,
                     ..source(part)
                 })
@@ -118,12 +124,19 @@ impl<'u> Walker<'u> {
         }
     }
 
-    /// `mov.v4.u32 {a, b, c, d}, %tid`, or of vectors of registers: one move per element.
-    fn mov_vector(&mut self, inst: &Inst, to: &Source, from: &Source, ty: Type, vec: u8) {
+    /// Lowers `mov` of vectors, such as `mov.v4.u32 {a, b, c, d}, %tid`, to one `mov` per element.
+    fn mov_vector(
+        &mut self,
+        inst: &Inst,
+        to: &ast::Operand,
+        from: &ast::Operand,
+        ty: Type,
+        vec: u8,
+    ) {
         self.operand(
             0,
             to,
-            &Spec {
+            &OperandSpec {
                 vec,
                 ..dest(ty, true)
             },
@@ -146,14 +159,14 @@ impl<'u> Walker<'u> {
         match special {
             Some(special) if vec == 4 => {
                 self.faults.mismatch |= !fits(ty, special.ty, false);
-                let elements = (0..vec).map(|i| symbols::element(special.register, i));
+                let elements = (0..vec).map(|i| specials::element(special.register, i));
                 self.srcs
                     .extend(elements.map(|e| e.map_or(Operand::Imm(0), Operand::Special)));
             }
             Some(_) => self.refuse(inst.pos, "Argument vector size mismatch"),
-            None if vector => self.operand(1, from, &Spec { vec, ..source(ty) }),
+            None if vector => self.operand(1, from, &OperandSpec { vec, ..source(ty) }),
             None => {
-                // One value for all elements.
+                // All elements get the same value.
                 self.mov_source(inst, from, ty);
                 if let [value] = self.srcs[..] {
                     self.srcs.resize(usize::from(vec), value);
@@ -167,7 +180,7 @@ impl<'u> Walker<'u> {
             std::mem::take(&mut self.dsts),
             std::mem::take(&mut self.srcs),
         );
-        // A destination that is a later element's source: read everything first.
+        // A destination may be the source of a later element, so all sources are read first.
         let read = |reg: &Option<Reg>| reg.is_some_and(|reg| srcs.contains(&Operand::Reg(reg)));
         if dsts.iter().any(read) {
             for src in &mut srcs {
@@ -185,7 +198,8 @@ impl<'u> Walker<'u> {
         }
     }
 
-    fn mov_source(&mut self, inst: &Inst, from: &Source, ty: Type) {
+    /// Checks and adds the source of `mov`.
+    fn mov_source(&mut self, inst: &Inst, from: &ast::Operand, ty: Type) {
         let (name, selector, offset, index) = match from.kind {
             OperandKind::Name(name, selector) => (name, selector, 0, false),
             OperandKind::Offset {
@@ -199,8 +213,8 @@ impl<'u> Walker<'u> {
                 offset,
             } => {
                 self.faults.mismatch |= !holds_address(ty);
-                if let Some(place) = self.subscript(name, index, offset, from.pos) {
-                    self.srcs.push(place.operand);
+                if let Some(address) = self.subscript(name, index, offset, from.pos) {
+                    self.srcs.push(address.operand);
                 }
                 return;
             }
@@ -208,7 +222,7 @@ impl<'u> Walker<'u> {
                 return self.operand(
                     1,
                     from,
-                    &Spec {
+                    &OperandSpec {
                         role: Role::Predicate,
                         ..source(ty)
                     },
@@ -226,16 +240,16 @@ impl<'u> Walker<'u> {
             }
             Some(Symbol::Function(id)) => {
                 self.faults.mismatch |= !holds_address(ty);
-                self.note_called(id);
-                self.srcs.push(Operand::Address(ir::Address::Function(id)));
+                self.note_function(id);
+                self.srcs.push(Operand::Address(Address::Function(id)));
             }
             Some(_) => {
                 if selector != Selector::None {
                     return self.say(from.pos, "Unknown field".to_owned());
                 }
                 self.faults.mismatch |= !holds_address(ty);
-                if let Some(place) = self.place(name, offset, index, from.pos) {
-                    self.srcs.push(place.operand);
+                if let Some(address) = self.named_address(name, offset, index, from.pos) {
+                    self.srcs.push(address.operand);
                 }
             }
             None => match self.unit.specials.get(&name).copied() {
@@ -244,7 +258,7 @@ impl<'u> Walker<'u> {
                     self.special_since(name, special, from.pos);
                     let element = match selector {
                         Selector::Element(i) if special.vector => {
-                            symbols::element(special.register, i)
+                            specials::element(special.register, i)
                         }
                         Selector::None if !special.vector => Some(special.register),
                         _ => {
@@ -252,9 +266,9 @@ impl<'u> Walker<'u> {
                             return self.say(inst.pos, message.to_owned());
                         }
                     };
-                    // `%tid` and the like were 16 bits wide once.
+                    // Vector registers such as `%tid` had 16 bits before PTX 2.0, and `%gridid` has 64 since PTX 3.0.
                     let narrow = special.vector && ty.size() == 2 && !ty.is_float();
-                    let wide = matches!(special.register, ir::Special::Gridid)
+                    let wide = matches!(special.register, Special::Gridid)
                         && ty.size() == 8
                         && !ty.is_float();
                     if ty.is_float() {
@@ -267,25 +281,5 @@ impl<'u> Walker<'u> {
                 }
             },
         }
-    }
-}
-
-/// An integer or bit type.
-fn holds_address(ty: Type) -> bool {
-    !ty.is_float() && ty != Type::Pred
-}
-
-/// The type of each of `count` parts of a value of this bit type.
-fn part_type(ty: Type, count: u32) -> Option<Type> {
-    let bits = matches!(ty, Type::B16 | Type::B32 | Type::B64 | Type::B128);
-    if !bits || !matches!(count, 2 | 4) {
-        return None;
-    }
-    match ty.size() / count {
-        1 => Some(Type::B8),
-        2 => Some(Type::B16),
-        4 => Some(Type::B32),
-        8 => Some(Type::B64),
-        _ => None,
     }
 }

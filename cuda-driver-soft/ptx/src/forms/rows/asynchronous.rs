@@ -1,8 +1,8 @@
-//! Asynchronous copies, `mbarrier`, clusters, and other instructions of sm_80 and later that need no tensors.
+//! Asynchronous copies, `mbarrier`, clusters, and other instructions of sm_80 and later without tensors.
 
-use super::mods::{bad_types, op};
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
+use crate::ir::{AtomOp, CopyPart, MbarrierOp, MemMods, Op, Order, Space, Type};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -20,20 +20,21 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.async.cg<sharedcta>.global.L2::cache_hint{<pf>} [d], [a], #n:u32, b:u32, policy", 74, 80, |m| copy(m, CopyPart::Bytes)),
     row("cp.async.cg<sharedcta>.global.L2::cache_hint{<pf>} [d], [a], #n:u32, !c, policy", 75, 80, |m| copy(m, CopyPart::Unless)),
     row("cp.async.commit_group", 70, 80, |_| op(Op::Nop)),
-    row("cp.async.wait_group #n:u32", 70, 80, |_| Ok(Made::Hint(Space::Generic))),
+    row("cp.async.wait_group #n:u32", 70, 80, |_| Ok(Lowering::Hint(Space::Generic))),
     row("cp.async.wait_all", 70, 80, |_| op(Op::Nop)),
-    // A copy is done when the instruction is: it adds one arrival and makes it, or only makes it.
-    row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| Ok(Made::Hint(m.space()))),
+    // Copies complete with their instruction, so the arrival is made at once. Without `.noinc` it is also expected, and
+    // nothing changes.
+    row("cp.async.mbarrier.arrive{<sharedcta>}.b64 [a]", 70, 80, |m| Ok(Lowering::Hint(m.space()))),
     row("cp.async.mbarrier.arrive.noinc{<sharedcta>}.b64 [a]", 70, 80, |m| barrier(m, MbarrierOp::Arrive)),
-    // --- bulk copies, done at once too: waiting for them is nothing to do
+    // --- bulk copies, which also complete with their instruction, so that waiting for them has no effect
     row("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [a], n:u32, [b]{, policy}", 80, 90, |m| bulk(m, None)),
     row("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint} [d], [a], n:u32, [b], c:u16{, policy}", 80, 90, |m| bulk(m, None)),
     row("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes{.L2::cache_hint} [d], [a], n:u32, [b]{, policy}", 86, 90, |m| bulk(m, None)),
     row("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [d], [a], n:u32, [b]", 80, 90, |m| bulk(m, None)),
     row("cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint} [d], [a], n:u32{, policy}", 80, 90, |m| bulk(m, None)),
-    row("cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [a], n:u32{, policy}", 80, 90, |_| Ok(Made::Hint(Space::Global))),
+    row("cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [a], n:u32{, policy}", 80, 90, |_| Ok(Lowering::Hint(Space::Global))),
     row("cp.async.bulk.commit_group", 80, 90, |_| op(Op::Nop)),
-    row("cp.async.bulk.wait_group{.read} #n:u32", 80, 90, |_| Ok(Made::Hint(Space::Generic))),
+    row("cp.async.bulk.wait_group{.read} #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
     row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes<bool>.b32 [d], [a], n:u32, [b]", 80, 90, reduce),
     row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add(.u32|.s32|.u64) [d], [a], n:u32, [b]", 80, 90, reduce),
     row("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes(.inc|.dec).u32 [d], [a], n:u32, [b]", 80, 90, reduce),
@@ -44,7 +45,7 @@ pub(super) const ROWS: &[Row] = &[
     row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}.add.noftz(.f16|.bf16) [d], [a], n:u32{, policy}", 80, 90, reduce),
     row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}(.inc|.dec).u32 [d], [a], n:u32{, policy}", 80, 90, reduce),
     row("cp.reduce.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}(.min|.max)(.u32|.s32|.u64|.s64|.f16|.bf16) [d], [a], n:u32{, policy}", 80, 90, reduce),
-    // --- stores and reductions that a barrier is told of
+    // --- stores and reductions that signal a barrier
     row("st.async{.weak}{<shared>}.mbarrier::complete_tx::bytes(.b32|.b64|.u32|.u64|.s32|.s64|.f32|.f64) [a], b, [c]", 81, 90, store),
     row("st.async{.weak}{<shared>}.mbarrier::complete_tx::bytes.b128 [a], b, [c]", 92, 90, store),
     row("st.async{.weak}{<shared>}.mbarrier::complete_tx::bytes(.v2|.v4)(.b32|.b64|.u32|.u64|.s32|.s64|.f32|.f64) [a], b*, [c]", 81, 90, store),
@@ -71,24 +72,24 @@ pub(super) const ROWS: &[Row] = &[
     // --- clusters
     row("barrier.cluster.arrive{.release|.relaxed}{.aligned}", 78, 90, |m| cluster(m, true)),
     row("barrier.cluster.wait{.acquire}{.aligned}", 78, 90, |m| cluster(m, false)),
-    row("mapa{.shared::cluster}<int3264> d, a, b:u32", 78, 90, |_| Ok(Made::Mapa { rank: false })),
-    row("getctarank{.shared::cluster}<int3264> d:u32, a", 78, 90, |_| Ok(Made::Mapa { rank: true })),
-    // --- kernels that follow one another begin when the one before has ended
+    row("mapa{.shared::cluster}<int3264> d, a, b:u32", 78, 90, |_| Ok(Lowering::Mapa { rank: false })),
+    row("getctarank{.shared::cluster}<int3264> d:u32, a", 78, 90, |_| Ok(Lowering::Mapa { rank: true })),
+    // --- dependent kernels begin when the kernel before has ended, so that these have no effect
     row("griddepcontrol(.launch_dependents|.wait)", 78, 90, |_| op(Op::Nop)),
-    row("setmaxnreg(.inc|.dec).sync.aligned.u32 #n:u32", 80, 90, |_| Ok(Made::Hint(Space::Generic))),
+    row("setmaxnreg(.inc|.dec).sync.aligned.u32 #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
 ];
 
-/// Asynchronous for the program, done at once here.
-fn copy(m: &Mods, part: CopyPart) -> Result<Made, Reject> {
-    // The number of bytes is an operand.
-    Ok(Made::Pointers(Op::CpAsync {
+/// `cp.async`, which completes with its instruction in this driver.
+fn copy(m: &Mods, part: CopyPart) -> Result<Lowering, Reject> {
+    // For `.ca` the number of bytes is set from its operand.
+    Ok(Lowering::Pointers(Op::CpAsync {
         bytes: if m.has(".cg") { 16 } else { 0 },
         part,
     }))
 }
 
-fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Made, Reject> {
-    // The space that is written first is that of the target.
+fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Lowering, Reject> {
+    // The first space is that of the destination.
     let to_global = m.find(|m| match m {
         ".global" => Some(true),
         _ => m.starts_with(".shared").then_some(false),
@@ -104,7 +105,7 @@ fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Made, Reject> {
         (_, true) => (Space::SharedCluster, Space::Global),
         _ => (Space::SharedCluster, Space::Shared),
     };
-    Ok(Made::Pointers(Op::Bulk {
+    Ok(Lowering::Pointers(Op::Bulk {
         to,
         from,
         reduce,
@@ -112,11 +113,11 @@ fn bulk(m: &Mods, reduce: Option<(AtomOp, Type)>) -> Result<Made, Reject> {
     }))
 }
 
-fn reduce(m: &Mods) -> Result<Made, Reject> {
+fn reduce(m: &Mods) -> Result<Lowering, Reject> {
     bulk(m, Some((m.atom_op(), m.ty(0))))
 }
 
-fn told(m: &Mods) -> MemMods {
+fn mem(m: &Mods) -> MemMods {
     MemMods {
         space: m.space(),
         ty: m.ty(0),
@@ -126,39 +127,39 @@ fn told(m: &Mods) -> MemMods {
     }
 }
 
-fn store(m: &Mods) -> Result<Made, Reject> {
-    let mem = told(m);
+fn store(m: &Mods) -> Result<Lowering, Reject> {
+    let mem = mem(m);
     if u32::from(mem.vec) * mem.ty.size() > 16 {
         return Err(Reject(
             "Vector type too large, exceeds 128 bit limit".to_owned(),
         ));
     }
-    Ok(Made::Told(Op::St(mem)))
+    Ok(Lowering::StoreThenSignal(Op::St(mem)))
 }
 
-fn reduce_async(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Told(Op::Red {
+fn reduce_async(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::StoreThenSignal(Op::Red {
         op: m.atom_op(),
-        mem: told(m),
+        mem: mem(m),
     }))
 }
 
-fn cluster(m: &Mods, arrive: bool) -> Result<Made, Reject> {
+fn cluster(m: &Mods, arrive: bool) -> Result<Lowering, Reject> {
     op(Op::ClusterBarrier {
         arrive,
         aligned: m.has(".aligned"),
     })
 }
 
-fn barrier(m: &Mods, what: MbarrierOp) -> Result<Made, Reject> {
-    // An order is written with its scope, or neither.
+fn barrier(m: &Mods, what: MbarrierOp) -> Result<Lowering, Reject> {
+    // An order requires a scope, and a scope requires an order.
     let ordered = [".acquire", ".release", ".relaxed"]
         .iter()
         .any(|o| m.has(o));
     if ordered != (m.has(".cta") || m.has(".cluster")) {
         return bad_types("mbarrier");
     }
-    Ok(Made::Pointers(Op::Mbarrier {
+    Ok(Lowering::Pointers(Op::Mbarrier {
         op: what,
         space: m.space(),
     }))

@@ -1,8 +1,8 @@
 //! Loads, stores, atomic operations, fences, cache hints.
 
-use super::mods::{bad_types, op};
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
+use crate::ir::{MemMods, Op, Order, Scope, Space, Type};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -74,14 +74,14 @@ pub(super) const ROWS: &[Row] = &[
     row("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.proxy.tensormap::generic.release<scope>", 83, 90, |m| op(Op::Fence { scope: m.scope() })),
-    row("fence.proxy.tensormap::generic.acquire<scope> [a], #b:u32", 83, 90, |_| Ok(Made::Hint(Space::Generic))),
+    row("fence.proxy.tensormap::generic.acquire<scope> [a], #b:u32", 83, 90, |_| Ok(Lowering::Hint(Space::Generic))),
     row("fence.mbarrier_init.release.cluster", 80, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.acquire.sync_restrict::shared::cluster.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("fence.release.sync_restrict::shared::cta.cluster", 86, 90, |_| op(Op::Fence { scope: Scope::Cluster })),
     row("membar(.cta|.gl|.sys)", 14, 0, membar),
     row("membar.proxy.alias", 75, 60, |_| op(Op::Fence { scope: Scope::Sys })),
     row("membar.proxy.async", 80, 90, |_| op(Op::Fence { scope: Scope::Sys })),
-    // --- hints: checked, then nothing
+    // --- hints, which are checked but have no effect
     row("prefetch{.global|.local}(.L1|.L2) [a]", 20, 20, hint),
     row("prefetch{.global}(.L2::evict_last|.L2::evict_normal) [a]", 74, 80, hint),
     row("prefetch{.const|.param}.tensormap [a]", 80, 90, hint),
@@ -103,28 +103,28 @@ fn mem(m: &Mods) -> MemMods {
     }
 }
 
-/// Vectors are at most 16 bytes, and never of 128-bit elements.
+/// Returns true unless a vector is longer than 16 bytes or has elements of 128 bits.
 fn fits(m: &Mods) -> bool {
     m.vec() == 1 || u32::from(m.vec()) * m.ty(0).size() <= 16 && m.ty(0) != Type::B128
 }
 
-fn ld(m: &Mods) -> Result<Made, Reject> {
+fn ld(m: &Mods) -> Result<Lowering, Reject> {
     if fits(m) {
-        Ok(Made::Memory(Op::Ld(mem(m))))
+        Ok(Lowering::Memory(Op::Ld(mem(m))))
     } else {
         bad_types("ld")
     }
 }
 
-fn st(m: &Mods) -> Result<Made, Reject> {
+fn st(m: &Mods) -> Result<Lowering, Reject> {
     if fits(m) {
-        Ok(Made::Memory(Op::St(mem(m))))
+        Ok(Lowering::Memory(Op::St(mem(m))))
     } else {
         bad_types("st")
     }
 }
 
-/// Without ordering modifiers, an atomic operation is `.relaxed.gpu`.
+/// Returns the modifiers of an atomic operation, which is `.relaxed` by default.
 fn relaxed(m: &Mods) -> MemMods {
     let order = match m.order() {
         Order::Weak => Order::Relaxed(m.scope()),
@@ -133,32 +133,32 @@ fn relaxed(m: &Mods) -> MemMods {
     MemMods { order, ..mem(m) }
 }
 
-fn atom(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Memory(Op::Atom {
+fn atom(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Memory(Op::Atom {
         op: m.atom_op(),
         mem: relaxed(m),
     }))
 }
 
-fn red(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Memory(Op::Red {
+fn red(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Memory(Op::Red {
         op: m.atom_op(),
         mem: relaxed(m),
     }))
 }
 
-fn membar(m: &Mods) -> Result<Made, Reject> {
+fn membar(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Fence {
         scope: if m.has(".gl") { Scope::Gpu } else { m.scope() },
     })
 }
 
-fn hint(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Hint(m.space()))
+fn hint(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Hint(m.space()))
 }
 
-/// The number that stands for a cache policy, as on an H200. Nothing here looks at it.
-fn policy(m: &Mods) -> Result<Made, Reject> {
+/// `createpolicy`, whose result is the number that an H200 returns. No instruction uses it here.
+fn policy(m: &Mods) -> Result<Lowering, Reject> {
     let choices = [
         (".L2::evict_last", 0x14f0),
         (".L2::evict_first", 0x12f0),
@@ -166,5 +166,7 @@ fn policy(m: &Mods) -> Result<Made, Reject> {
         (".L2::evict_unchanged", 0x10f0),
     ];
     let chosen = choices.iter().find(|(name, _)| m.has(name));
-    Ok(Made::Policy(chosen.map_or(0x1000, |(_, top)| *top) << 48))
+    Ok(Lowering::Policy(
+        chosen.map_or(0x1000, |(_, top)| *top) << 48,
+    ))
 }

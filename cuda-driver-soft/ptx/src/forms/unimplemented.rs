@@ -1,11 +1,33 @@
-//! Instructions that this driver knows by name but does not run yet.
+//! Instructions that are known by name but not implemented.
 //!
-//! A module that contains them loads; a kernel that does is refused at its launch, by the name of the instruction.
+//! A module that contains them loads. The launch of a kernel that contains them fails with the instruction's name.
 
-use super::{Candidate, Form, FormErrors, Made};
+use super::form::{Candidate, Form, FormErrors};
+use super::row::Lowering;
 
-/// Root, PTX version times ten, lowest architecture.
-pub(super) const ROOTS: &[(&str, u32, u32)] = &[
+/// An opcode that is known, but not implemented except for the forms in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnimplementedOpcode {
+    /// The opcode without modifiers.
+    pub root: &'static str,
+    /// PTX version that introduced it, as major and minor.
+    pub ptx: (u32, u32),
+    /// Lowest architecture that has it; 0 for all.
+    pub sm: u32,
+}
+
+/// Returns the opcodes that are known, but not implemented except for the forms in the table.
+pub fn unimplemented_opcodes() -> Vec<UnimplementedOpcode> {
+    let opcode = |&(root, ptx, sm): &(&'static str, u32, u32)| UnimplementedOpcode {
+        root,
+        ptx: (ptx / 10, ptx % 10),
+        sm,
+    };
+    ROOTS.iter().map(opcode).collect()
+}
+
+/// The opcodes: root, PTX version times ten, lowest architecture.
+const ROOTS: &[(&str, u32, u32)] = &[
     ("clusterlaunchcontrol", 86, 100),
     ("cp", 70, 80),
     ("ldmatrix", 65, 75),
@@ -20,9 +42,9 @@ pub(super) const ROOTS: &[(&str, u32, u32)] = &[
     ("tcgen05", 86, 100),
 ];
 
-/// Of instructions that are in the table: the modifiers of which one is in every other form.
+/// For opcodes that also have forms in the table: all other forms have one of these modifiers.
 #[rustfmt::skip] // an instruction is a line
-const ONLY: &[(&str, &[&str])] = &[
+const DISTINGUISHING: &[(&str, &[&str])] = &[
     ("cp", &[".tensor", ".cp_mask", ".ignore_oob"]),
     ("ldmatrix", &[".m16n16", ".m8n16"]),
     ("stmatrix", &[".m16n8"]),
@@ -33,15 +55,14 @@ const ONLY: &[(&str, &[&str])] = &[
     ("wgmma", &[".sp"]),
 ];
 
-/// An opcode whose root is one of the list.
+/// Returns the form of an opcode that is not implemented.
 pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
     let Some(&(root, ptx, sm)) = ROOTS.iter().find(|(name, _, _)| *name == root) else {
         return Err(FormErrors(vec![format!(
             "Not a name of any known instruction: '{root}'"
         )]));
     };
-    // The other forms of these are rows of the table.
-    if let Some((_, some)) = ONLY.iter().find(|(name, _)| *name == root)
+    if let Some((_, some)) = DISTINGUISHING.iter().find(|(name, _)| *name == root)
         && !some.iter().any(|modifier| modifiers.contains(modifier))
     {
         return Err(FormErrors(vec![format!(
@@ -49,8 +70,8 @@ pub(super) fn find(root: &str, modifiers: &[&str]) -> Result<Form, FormErrors> {
         )]));
     }
     let candidates = vec![Candidate {
-        specs: Vec::new(),
-        made: Made::Unsupported,
+        operands: Vec::new(),
+        lowering: Lowering::Unsupported,
     }];
     Ok(Form {
         root,

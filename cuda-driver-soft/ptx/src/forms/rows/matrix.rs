@@ -1,8 +1,8 @@
-//! Matrices that a warp holds together: `mma`, `ldmatrix`, `wmma`.
+//! Matrix operations of a warp: `mma`, `ldmatrix`, `wmma`.
 
-use super::mods::op;
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, op, row};
+use crate::ir::{MatrixPart, Mma, Op, Type};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -133,23 +133,13 @@ pub(super) const ROWS: &[Row] = &[
     row("wmma.mma.and.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32 d:s32^2, a:b32^1, b:b32^1, c:s32^2", 71, 80, wmma_mma),
 ];
 
-/// The numbers in `.m16n8k16`.
-pub(super) fn shape(m: &Mods) -> [u16; 3] {
-    let numbers = |text: &str| -> Option<[u16; 3]> {
-        let (m, rest) = text.strip_prefix(".m")?.split_once('n')?;
-        let (n, k) = rest.split_once('k')?;
-        Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
-    };
-    m.find(numbers).unwrap_or([8, 8, 4])
-}
-
-fn mma(m: &Mods) -> Result<Made, Reject> {
+fn mma(m: &Mods) -> Result<Lowering, Reject> {
     let (a, b, c) = match (m.small_types().as_slice(), m.types()) {
         ([a, b], [_, c]) => (*a, *b, *c),
         _ => (m.ty(1), m.ty(2), m.ty(3)),
     };
     op(Op::Mma(Mma {
-        shape: shape(m),
+        shape: m.shape(),
         d: m.ty(0),
         a,
         b,
@@ -160,25 +150,25 @@ fn mma(m: &Mods) -> Result<Made, Reject> {
     }))
 }
 
-fn load(m: &Mods, count: u8) -> Result<Made, Reject> {
-    Ok(Made::Pointers(Op::Ldmatrix {
+fn load(m: &Mods, count: u8) -> Result<Lowering, Reject> {
+    Ok(Lowering::Pointers(Op::Ldmatrix {
         count,
         trans: m.has(".trans"),
         space: m.space(),
     }))
 }
 
-fn store(m: &Mods, count: u8) -> Result<Made, Reject> {
-    Ok(Made::Pointers(Op::Stmatrix {
+fn store(m: &Mods, count: u8) -> Result<Lowering, Reject> {
+    Ok(Lowering::Pointers(Op::Stmatrix {
         count,
         trans: m.has(".trans"),
         space: m.space(),
     }))
 }
 
-fn wmma_load(m: &Mods, part: MatrixPart) -> Result<Made, Reject> {
-    Ok(Made::Pointers(Op::WmmaLd {
-        shape: shape(m),
+fn wmma_load(m: &Mods, part: MatrixPart) -> Result<Lowering, Reject> {
+    Ok(Lowering::Pointers(Op::WmmaLd {
+        shape: m.shape(),
         part,
         ty: m.small_types().first().copied().unwrap_or(m.ty(0)),
         column: m.has(".col"),
@@ -186,17 +176,17 @@ fn wmma_load(m: &Mods, part: MatrixPart) -> Result<Made, Reject> {
     }))
 }
 
-fn wmma_store(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Pointers(Op::WmmaSt {
-        shape: shape(m),
+fn wmma_store(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Pointers(Op::WmmaSt {
+        shape: m.shape(),
         ty: m.ty(0),
         column: m.has(".col"),
         space: m.space(),
     }))
 }
 
-/// With two types, those of the result and the accumulator: the factors are f16.
-fn wmma_mma(m: &Mods) -> Result<Made, Reject> {
+/// `wmma.mma`. If there are only two types, they are those of the result and the accumulator, and A and B are f16.
+fn wmma_mma(m: &Mods) -> Result<Lowering, Reject> {
     let (a, b, c) = match (m.small_types().as_slice(), m.types()) {
         ([a, b], [_, c]) => (*a, *b, *c),
         (_, [_, a, b, c]) => (*a, *b, *c),
@@ -204,7 +194,7 @@ fn wmma_mma(m: &Mods) -> Result<Made, Reject> {
         _ => (Type::F16, Type::F16, Type::F16),
     };
     op(Op::Mma(Mma {
-        shape: shape(m),
+        shape: m.shape(),
         d: m.ty(0),
         a,
         b,

@@ -1,8 +1,8 @@
 //! `mov`, address conversion, and `cvt`.
 
-use super::mods::{bad_types, op};
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
+use crate::ir::{Cvt, Op, Type};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -55,35 +55,35 @@ pub(super) const ROWS: &[Row] = &[
     row("cvt.pack.sat(.u2|.s2|.u4|.s4).s32.b32 d:u32, a:s32, b:s32, c:u32", 65, 75, cvt_pack_small),
 ];
 
-fn mov(m: &Mods) -> Result<Made, Reject> {
+fn mov(m: &Mods) -> Result<Lowering, Reject> {
     if m.vec() > 1 && u32::from(m.vec()) * m.ty(0).size() > 16 {
         return bad_types("mov");
     }
-    Ok(Made::Mov {
+    Ok(Lowering::Mov {
         ty: m.ty(0),
         vec: m.vec(),
     })
 }
 
-fn cvta(m: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Cvta(Op::Cvta {
+fn cvta(m: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Cvta(Op::Cvta {
         space: m.space(),
         to: m.has(".to"),
         ty: m.ty(0),
     }))
 }
 
-fn isspacep(m: &Mods) -> Result<Made, Reject> {
+fn isspacep(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Isspacep { space: m.space() })
 }
 
-/// Whether a value of one integer type can lie outside another.
+/// Returns true if one integer type has values outside of the range of another.
 fn clamps(to: Type, from: Type) -> bool {
     let (wider, signed) = (from.size() > to.size(), from.is_signed());
     wider || (signed && !to.is_signed()) || (from.size() == to.size() && signed != to.is_signed())
 }
 
-fn cvt(m: &Mods) -> Result<Made, Reject> {
+fn cvt(m: &Mods) -> Result<Lowering, Reject> {
     let (to, from) = (m.ty(0), m.ty(1));
     let (rnd, int_rnd) = (m.rounding(), m.int_rounding());
     let integers = !to.is_float() && !from.is_float();
@@ -93,12 +93,12 @@ fn cvt(m: &Mods) -> Result<Made, Reject> {
     let narrows = to.size() < from.size();
     let widens = to.size() > from.size();
     let plain = |ty| matches!(ty, Type::F16 | Type::F32 | Type::F64);
-    // Between IEEE formats a rounding is written exactly where the result is narrower; the row of two formats takes
-    // more pairs than there are.
+    // Between IEEE formats there is a rounding if and only if the result is narrower. The rows for two formats also match
+    // pairs that do not exist.
     if plain(to) && plain(from) && (narrows != rnd.is_some() || (widens && int_rnd.is_some())) {
         return bad_types("cvt");
     }
-    // Flushing needs an f32 on one side.
+    // `.ftz` requires that one of the types is f32.
     if m.has(".ftz") && to != Type::F32 && from != Type::F32 {
         return bad_types("cvt");
     }
@@ -114,7 +114,7 @@ fn cvt(m: &Mods) -> Result<Made, Reject> {
     }))
 }
 
-fn cvt_pack_small(m: &Mods) -> Result<Made, Reject> {
+fn cvt_pack_small(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::CvtPack {
         to: m.small_types().first().copied().unwrap_or(Type::U4),
         from: m.ty(0),
@@ -122,7 +122,7 @@ fn cvt_pack_small(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn cvt_pack(m: &Mods) -> Result<Made, Reject> {
+fn cvt_pack(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::CvtPack {
         to: m.ty(0),
         from: m.ty(1),

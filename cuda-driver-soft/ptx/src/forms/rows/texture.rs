@@ -1,12 +1,12 @@
 //! Textures and surfaces.
 
-use super::mods::bad_types;
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, bad_types, row};
+use crate::ir::{Bounds, Level, Op, Opaque, Query, Surface, SurfaceOp, Tex};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
-    // --- a texel, or what is filtered from several; results of four elements, or of two pairs of halves
+    // --- a texel, or the filtered value of several, as four elements or as two pairs of halves
     row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a]{, b:s32^1}", 20, 20, |m| tex(m, Level::Base)),
     row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a]{, b:s32^2}", 20, 20, |m| tex(m, Level::Base)),
     row("tex{.base}.3d.v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a]{, b:s32^4}", 20, 20, |m| tex(m, Level::Base)),
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tex.level(.2d|.a2d).v2.f16x2(.s32|.f32) d|p:1?^2, [a], b{, c:s32^2}", 30, 20, |m| tex(m, Level::Given)),
     row("tex.level.3d.v2.f16x2(.s32|.f32) d|p:1?^2, [a], b{, c:s32^4}", 30, 20, |m| tex(m, Level::Given)),
     row("tex.level(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b", 30, 20, |m| tex(m, Level::Given)),
-    // --- of the level that these gradients ask for
+    // --- of the level that gradients select
     row("tex.grad(.1d|.a1d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b:f32^1, c:f32^1{, a:s32^1}", 30, 20, |m| tex(m, Level::Gradient(1))),
     row("tex.grad(.2d|.a2d).v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b:f32^2, c:f32^2{, a:s32^2}", 30, 20, |m| tex(m, Level::Gradient(2))),
     row("tex.grad.3d.v4(.u32|.s32|.f32|.f16)(.s32|.f32) d|p:1?^4, [a], b:f32^4, c:f32^4{, a:s32^4}", 30, 20, |m| tex(m, Level::Gradient(4))),
@@ -33,42 +33,42 @@ pub(super) const ROWS: &[Row] = &[
     row("tex.grad(.2d|.a2d).v2.f16x2(.s32|.f32) d|p:1?^2, [a], b:f32^2, c:f32^2{, a:s32^2}", 30, 20, |m| tex(m, Level::Gradient(2))),
     row("tex.grad.3d.v2.f16x2(.s32|.f32) d|p:1?^2, [a], b:f32^4, c:f32^4{, a:s32^4}", 30, 20, |m| tex(m, Level::Gradient(4))),
     row("tex.grad(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b:f32^4, c:f32^4", 43, 20, |m| tex(m, Level::Gradient(4))),
-    // --- with a value to compare with: of textures of depths, which cannot be made
-    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, later),
-    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:s32^1, a:f32", 43, 20, later),
-    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, later),
-    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:s32^2, a:f32", 43, 20, later),
-    row("tex{.base}(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, later),
-    row("tex.level(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, a:f32", 43, 20, later),
-    row("tex.level(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, c:s32^1, a:f32", 43, 20, later),
-    row("tex.level(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, a:f32", 43, 20, later),
-    row("tex.level(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, c:s32^2, a:f32", 43, 20, later),
-    row("tex.level(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, a:f32", 43, 20, later),
-    row("tex.grad(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^1, c:f32^1, a:f32", 43, 20, later),
-    row("tex.grad(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^1, c:f32^1, c:s32^1, a:f32", 43, 20, later),
-    row("tex.grad(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^2, c:f32^2, a:f32", 43, 20, later),
-    row("tex.grad(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^2, c:f32^2, c:s32^2, a:f32", 43, 20, later),
-    row("tex.grad(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^4, c:f32^4, a:f32", 43, 20, later),
-    row("tex{.base}(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], a:f32", 43, 20, later),
-    row("tex{.base}(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], c:s32^1, a:f32", 43, 20, later),
-    row("tex{.base}(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], a:f32", 43, 20, later),
-    row("tex{.base}(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], c:s32^2, a:f32", 43, 20, later),
-    row("tex{.base}(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], a:f32", 43, 20, later),
-    row("tex.level(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b, a:f32", 43, 20, later),
-    row("tex.level(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b, c:s32^1, a:f32", 43, 20, later),
-    row("tex.level(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b, a:f32", 43, 20, later),
-    row("tex.level(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b, c:s32^2, a:f32", 43, 20, later),
-    row("tex.level(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b, a:f32", 43, 20, later),
-    row("tex.grad(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^1, c:f32^1, a:f32", 43, 20, later),
-    row("tex.grad(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^1, c:f32^1, c:s32^1, a:f32", 43, 20, later),
-    row("tex.grad(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^2, c:f32^2, a:f32", 43, 20, later),
-    row("tex.grad(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^2, c:f32^2, c:s32^2, a:f32", 43, 20, later),
-    row("tex.grad(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b:f32^4, c:f32^4, a:f32", 43, 20, later),
-    // --- one component of the four texels that would be filtered
+    // --- with a reference value, for depth textures, which are not implemented
+    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:s32^1, a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], c:s32^2, a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], a:f32", 43, 20, unimplemented),
+    row("tex.level(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, a:f32", 43, 20, unimplemented),
+    row("tex.level(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, c:s32^1, a:f32", 43, 20, unimplemented),
+    row("tex.level(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, a:f32", 43, 20, unimplemented),
+    row("tex.level(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, c:s32^2, a:f32", 43, 20, unimplemented),
+    row("tex.level(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^1, c:f32^1, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.1d|.a1d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^1, c:f32^1, c:s32^1, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^2, c:f32^2, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.2d|.a2d).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^2, c:f32^2, c:s32^2, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.cube|.acube).v4(.u32|.s32|.f32|.f16).f32 d|p:1?^4, [a], b:f32^4, c:f32^4, a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], c:s32^1, a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], c:s32^2, a:f32", 43, 20, unimplemented),
+    row("tex{.base}(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], a:f32", 43, 20, unimplemented),
+    row("tex.level(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b, a:f32", 43, 20, unimplemented),
+    row("tex.level(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b, c:s32^1, a:f32", 43, 20, unimplemented),
+    row("tex.level(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b, a:f32", 43, 20, unimplemented),
+    row("tex.level(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b, c:s32^2, a:f32", 43, 20, unimplemented),
+    row("tex.level(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^1, c:f32^1, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.1d|.a1d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^1, c:f32^1, c:s32^1, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^2, c:f32^2, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.2d|.a2d).v2.f16x2.f32 d|p:1?^2, [a], b:f32^2, c:f32^2, c:s32^2, a:f32", 43, 20, unimplemented),
+    row("tex.grad(.cube|.acube).v2.f16x2.f32 d|p:1?^2, [a], b:f32^4, c:f32^4, a:f32", 43, 20, unimplemented),
+    // --- one component of each of the four texels that would be filtered
     row("tld4(.r|.g|.b|.a).2d.v4(.u32|.s32|.f32).f32 d|p:1?^4, [a]{, b:s32^2}", 22, 20, gather),
     row("tld4(.r|.g|.b|.a).a2d.v4(.u32|.s32|.f32).f32 d|p:1?^4, [a]{, b:s32^2}", 43, 20, gather),
     row("tld4(.r|.g|.b|.a)(.cube|.acube).v4(.u32|.s32|.f32).f32 d|p:1?^4, [a]", 43, 20, gather),
-    row("tld4(.r|.g|.b|.a)(.2d|.a2d|.cube|.acube).v4(.u32|.s32|.f32).f32 d|p:1?^4, [a], c:f32", 43, 20, later),
+    row("tld4(.r|.g|.b|.a)(.2d|.a2d|.cube|.acube).v4(.u32|.s32|.f32).f32 d|p:1?^4, [a], c:f32", 43, 20, unimplemented),
     // --- queries
     row("txq(.width|.height|.depth).b32 d, [a]", 20, 20, |m| query(m, false)),
     row("txq.level(.width|.height|.depth).b32 d, [a], b", 43, 30, |m| query(m, false)),
@@ -89,24 +89,9 @@ pub(super) const ROWS: &[Row] = &[
     row("sured.p(.min|.max)(.1d|.2d|.3d|.a1d|.a2d).b64(.trap|.clamp|.zero) [a], b", 81, 50, reduce),
 ];
 
-/// How the coordinates are written; of the instructions of the table all name it.
-pub(super) fn geometry(m: &Mods) -> Geometry {
-    m.find(|modifier| match modifier {
-        ".1d" => Some(Geometry::D1),
-        ".2d" => Some(Geometry::D2),
-        ".3d" => Some(Geometry::D3),
-        ".a1d" => Some(Geometry::A1),
-        ".a2d" => Some(Geometry::A2),
-        ".cube" => Some(Geometry::Cube),
-        ".acube" => Some(Geometry::ACube),
-        _ => None,
-    })
-    .unwrap_or(Geometry::D1)
-}
-
-fn tex(m: &Mods, level: Level) -> Result<Made, Reject> {
-    Ok(Made::Texture(Op::Tex(Tex {
-        geometry: geometry(m),
+fn tex(m: &Mods, level: Level) -> Result<Lowering, Reject> {
+    Ok(Lowering::Texture(Op::Tex(Tex {
+        geometry: m.geometry(),
         level,
         ty: m.ty(0),
         coordinates: m.ty(1),
@@ -114,35 +99,35 @@ fn tex(m: &Mods, level: Level) -> Result<Made, Reject> {
     })))
 }
 
-fn gather(m: &Mods) -> Result<Made, Reject> {
+fn gather(m: &Mods) -> Result<Lowering, Reject> {
     let components = [".r", ".g", ".b", ".a"];
     let component = components.iter().position(|c| m.has(c)).unwrap_or(0);
     tex(m, Level::Gather(component as u8))
 }
 
-fn later(_: &Mods) -> Result<Made, Reject> {
-    Ok(Made::Unsupported)
+fn unimplemented(_: &Mods) -> Result<Lowering, Reject> {
+    Ok(Lowering::Unsupported)
 }
 
-fn query(m: &Mods, surface: bool) -> Result<Made, Reject> {
+fn query(m: &Mods, surface: bool) -> Result<Lowering, Reject> {
     let query = match (m.has(".width"), m.has(".height")) {
         (true, _) => Query::Width,
         (_, true) => Query::Height,
         _ => Query::Depth,
     };
-    Ok(Made::Texture(Op::Query { query, surface }))
+    Ok(Lowering::Texture(Op::Query { query, surface }))
 }
 
-fn istypep(m: &Mods) -> Result<Made, Reject> {
+fn istypep(m: &Mods) -> Result<Lowering, Reject> {
     let what = match (m.has(".texref"), m.has(".surfref")) {
         (true, _) => Opaque::Texture,
         (_, true) => Opaque::Surface,
         _ => Opaque::Sampler,
     };
-    Ok(Made::Op(Op::Istypep(what)))
+    Ok(Lowering::Op(Op::Istypep(what)))
 }
 
-fn surface(m: &Mods, op: SurfaceOp) -> Result<Made, Reject> {
+fn surface(m: &Mods, op: SurfaceOp) -> Result<Lowering, Reject> {
     let (ty, vec) = (m.ty(0), m.vec());
     if ty.size() * u32::from(vec) > 16 {
         return Err(Reject(
@@ -154,9 +139,9 @@ fn surface(m: &Mods, op: SurfaceOp) -> Result<Made, Reject> {
         (_, true) => Bounds::Clamp,
         _ => Bounds::Zero,
     };
-    Ok(Made::Texture(Op::Surface(Surface {
+    Ok(Lowering::Texture(Op::Surface(Surface {
         op,
-        geometry: geometry(m),
+        geometry: m.geometry(),
         ty,
         vec,
         bounds,
@@ -164,7 +149,7 @@ fn surface(m: &Mods, op: SurfaceOp) -> Result<Made, Reject> {
     })))
 }
 
-fn reduce(m: &Mods) -> Result<Made, Reject> {
+fn reduce(m: &Mods) -> Result<Lowering, Reject> {
     if m.types().len() != 1 {
         return bad_types("sured");
     }

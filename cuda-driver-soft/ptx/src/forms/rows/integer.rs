@@ -1,8 +1,8 @@
 //! Integer arithmetic, logic, shifts, comparison and selection.
 
-use super::mods::{bad_types, op};
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, bad_types, op, row};
+use crate::ir::{Compare, Op, Part, Type};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
     row("slct{.ftz}<plain>.f32 d:1, a:1, b:1, c:f32", 10, 0, slct),
 ];
 
-/// A comparison operator that the type has.
+/// Returns true if the type has the comparison operator.
 fn compares(cmp: Compare, ty: Type) -> bool {
     use Compare::*;
     match cmp {
@@ -81,17 +81,18 @@ fn compares(cmp: Compare, ty: Type) -> bool {
     }
 }
 
-fn mismatch() -> Result<Made, Reject> {
+fn mismatch() -> Result<Lowering, Reject> {
     Err(Reject(
         "Mismatch between instruction type and comparison qualifier".to_owned(),
     ))
 }
 
+/// Returns true if there is no `.ftz`, or if the type allows it.
 fn ftz_fits(m: &Mods, ty: Type) -> bool {
     !m.has(".ftz") || matches!(ty, Type::F32 | Type::F16 | Type::F16x2)
 }
 
-fn setp(m: &Mods) -> Result<Made, Reject> {
+fn setp(m: &Mods) -> Result<Lowering, Reject> {
     let (cmp, ty) = (m.compare(), m.ty(0));
     if !compares(cmp, ty) {
         return mismatch();
@@ -107,7 +108,7 @@ fn setp(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn set(m: &Mods) -> Result<Made, Reject> {
+fn set(m: &Mods) -> Result<Lowering, Reject> {
     let (cmp, ty) = (m.compare(), m.ty(1));
     if !compares(cmp, ty) {
         return mismatch();
@@ -124,7 +125,7 @@ fn set(m: &Mods) -> Result<Made, Reject> {
     })
 }
 
-fn slct(m: &Mods) -> Result<Made, Reject> {
+fn slct(m: &Mods) -> Result<Lowering, Reject> {
     op(Op::Slct {
         ty: m.ty(0),
         cty: m.ty(1),

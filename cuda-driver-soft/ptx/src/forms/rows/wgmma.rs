@@ -1,16 +1,15 @@
-//! Products of matrices that four warps make together: `wgmma`.
+//! Matrix operations of a warpgroup of four warps: `wgmma`.
 
-use super::matrix::shape;
-use super::mods::op;
-use super::{Made, Mods, Reject, Row, row};
-use crate::ir::*;
+use crate::forms::mods::Mods;
+use crate::forms::row::{Lowering, Reject, Row, op, row};
+use crate::ir::{Mma, Op, Space, Wgmma};
 
 #[rustfmt::skip] // a row is a line
 pub(super) const ROWS: &[Row] = &[
-    // A product is done when its instruction is: there is nothing to order or to wait for.
+    // Products complete with their instruction, so there is nothing to order or to wait for.
     row("wgmma.fence.sync{.aligned}", 80, 90, |_| op(Op::Nop)),
     row("wgmma.commit_group.sync{.aligned}", 80, 90, |_| op(Op::Nop)),
-    row("wgmma.wait_group.sync{.aligned} #n:u32", 80, 90, |_| Ok(Made::Hint(Space::Generic))),
+    row("wgmma.wait_group.sync{.aligned} #n:u32", 80, 90, |_| Ok(Lowering::Hint(Space::Generic))),
     // --- A as a descriptor, or in registers
     row("wgmma.mma_async.sync{.aligned}<m64k16>.f32.f16.f16 d:f32^n/2, a:b64, b:b64, !c, #i:s32, #j:s32, #k:s32, #l:s32", 80, 90, product),
     row("wgmma.mma_async.sync{.aligned}<m64k16>.f32.f16.f16 d:f32^n/2, a:b32^4, b:b64, !c, #i:s32, #j:s32, #l:s32", 80, 90, from_registers),
@@ -36,28 +35,22 @@ pub(super) const ROWS: &[Row] = &[
     row("wgmma.mma_async.sync{.aligned}<m64k256>.s32.b1.b1.and.popc d:s32^n/2, a:b32^4, b:b64, !c", 80, 90, from_registers),
 ];
 
-/// How many registers of the accumulator `n/2` or `n/4` are.
-pub(super) fn columns(m: &Mods, count: &str) -> u8 {
-    let parts = if count == "n/4" { 4 } else { 2 };
-    (shape(m)[1] / parts) as u8
+fn product(m: &Mods) -> Result<Lowering, Reject> {
+    wgmma(m, false)
 }
 
-fn product(m: &Mods) -> Result<Made, Reject> {
-    made(m, false)
+fn from_registers(m: &Mods) -> Result<Lowering, Reject> {
+    wgmma(m, true)
 }
 
-fn from_registers(m: &Mods) -> Result<Made, Reject> {
-    made(m, true)
-}
-
-fn made(m: &Mods, a_in_registers: bool) -> Result<Made, Reject> {
+fn wgmma(m: &Mods, a_in_registers: bool) -> Result<Lowering, Reject> {
     let (a, b) = match m.small_types().as_slice() {
         [a, b] => (*a, *b),
         _ => (m.ty(1), m.ty(2)),
     };
-    Ok(Made::Wgmma(Wgmma {
+    Ok(Lowering::Wgmma(Wgmma {
         mma: Mma {
-            shape: shape(m),
+            shape: m.shape(),
             d: m.ty(0),
             a,
             b,

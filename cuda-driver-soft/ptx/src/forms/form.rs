@@ -1,0 +1,32 @@
+//! Forms: opcodes with one set of modifiers.
+
+use super::operand::OperandSpec;
+use super::row::Lowering;
+
+/// An opcode with one set of modifiers.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    /// The opcode without modifiers.
+    pub(crate) root: &'static str,
+    /// The opcode in messages: with the modifiers that ptxas counts as part of its name.
+    pub(crate) name: String,
+    /// The possible meanings. The number and the types of the operands decide.
+    pub(crate) candidates: Vec<Candidate>,
+    /// Required PTX version, times ten.
+    pub(crate) ptx: u32,
+    /// Required architecture.
+    pub(crate) sm: u32,
+    /// True if it takes any number of operands of any kind.
+    pub(crate) any_operands: bool,
+}
+
+/// One meaning of a form: its operands and how it is lowered.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) operands: Vec<OperandSpec>,
+    pub(crate) lowering: Lowering,
+}
+
+/// The messages for an opcode that has no form.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FormErrors(pub(crate) Vec<String>);

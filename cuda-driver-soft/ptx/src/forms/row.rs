@@ -1,0 +1,90 @@
+//! The types of which the rows of the table are made.
+
+use crate::ir::{BoolOp, Op, Space, Type, VideoInst, Wgmma};
+
+use super::mods::Mods;
+
+/// A row of the instruction table.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    /// The instruction in the notation of the [table](super).
+    pub(crate) syntax: &'static str,
+    /// PTX version that introduced it, times ten.
+    pub(crate) ptx: u32,
+    /// Lowest architecture that has it; 0 for all.
+    pub(crate) sm: u32,
+    /// Returns how the instruction is lowered with given modifiers.
+    pub(crate) lowering: fn(&Mods) -> Result<Lowering, Reject>,
+}
+
+/// Makes a row.
+pub(super) const fn row(
+    syntax: &'static str,
+    ptx: u32,
+    sm: u32,
+    lowering: fn(&Mods) -> Result<Lowering, Reject>,
+) -> Row {
+    Row {
+        syntax,
+        ptx,
+        sm,
+        lowering,
+    }
+}
+
+/// The way in which an instruction is lowered.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Lowering {
+    /// To an operation with the operands as written.
+    Op(Op),
+    /// `ld`, `st`, `atom`, `red`: the space and the offset of the address become part of the operation.
+    Memory(Op),
+    /// `cp.async`, `mbarrier`, `ldmatrix` and others: the addresses become the first sources.
+    Pointers(Op),
+    /// `st.async`, `red.async`: the operation, then an `mbarrier.complete_tx` with its number of bytes.
+    StoreThenSignal(Op),
+    /// `mapa`, and with `rank` `getctarank`. The address can be a variable.
+    Mapa { rank: bool },
+    /// No effect. The operands are checked; an address must be in the space.
+    Hint(Space),
+    /// `createpolicy`: the operands are checked, and the result is this constant.
+    Policy(u64),
+    /// `mov` of registers, addresses and special registers, including packing and unpacking.
+    Mov { ty: Type, vec: u8 },
+    /// `lop3`, whose lookup table is a constant operand.
+    Lop3(Option<BoolOp>),
+    /// `cvta space d, a`, whose source can be a variable.
+    Cvta(Op),
+    /// `tex`, `suld` and other instructions whose address operand is a handle, with or without coordinates.
+    Texture(Op),
+    /// A video instruction, whose operands can have selectors.
+    Video(VideoInst),
+    /// `wgmma.mma_async`: the accumulator is also a source, and constants become part of the operation.
+    Wgmma(Wgmma),
+    /// `bra`
+    Bra { uni: bool },
+    /// `brx.idx`
+    Brx { uni: bool },
+    /// `call`
+    Call { uni: bool },
+    /// An instruction that reads or writes the condition code, such as `add.cc`.
+    Carry { op: Op, reads: bool, writes: bool },
+    /// Known, but not implemented.
+    Unsupported,
+}
+
+/// The reason, in ptxas's words, why modifiers that are all known cannot be combined.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reject(pub(crate) String);
+
+/// Lowers to an operation with the operands as written.
+pub(super) fn op(op: Op) -> Result<Lowering, Reject> {
+    Ok(Lowering::Op(op))
+}
+
+/// Refuses types that cannot be combined with the other modifiers.
+pub(super) fn bad_types(root: &str) -> Result<Lowering, Reject> {
+    Err(Reject(format!(
+        "Unexpected instruction types specified for '{root}'"
+    )))
+}

@@ -1,0 +1,30 @@
+//! The rows of the instruction table, grouped by subject.
+
+mod asynchronous;
+mod bits;
+mod control;
+mod float;
+mod integer;
+mod matrix;
+mod memory;
+mod movement;
+mod texture;
+mod video;
+mod wgmma;
+
+use super::row::Row;
+
+/// All rows.
+pub(super) const GROUPS: [&[Row]; 11] = [
+    integer::ROWS,
+    bits::ROWS,
+    float::ROWS,
+    memory::ROWS,
+    movement::ROWS,
+    control::ROWS,
+    asynchronous::ROWS,
+    matrix::ROWS,
+    wgmma::ROWS,
+    video::ROWS,
+    texture::ROWS,
+];

@@ -1,0 +1,77 @@
+//! Messages for opcodes that have no form.
+
+use super::mods::{is_known, type_of};
+use super::table::{CompiledRow, fit};
+
+/// Returns messages, in ptxas's words, that say which modifiers are missing, unknown or not allowed.
+pub(super) fn why_not(name: &str, rows: &[CompiledRow], modifiers: &[&str]) -> Vec<String> {
+    let unknown = modifiers.iter().filter(|modifier| !is_known(modifier));
+    let mut messages: Vec<String> = unknown.map(|m| format!("Unknown modifier '{m}'")).collect();
+    let fits = |modifiers: &[&str]| rows.iter().any(|row| fit(&row.elements, modifiers));
+    let with = |more: &'static str| {
+        let mut all = modifiers.to_vec();
+        // Other modifiers are written before the types.
+        let at = all
+            .iter()
+            .position(|m| type_of(m).is_some())
+            .unwrap_or(all.len());
+        all.insert(at, more);
+        fits(&all)
+    };
+    let without = |i: usize| {
+        let mut fewer = modifiers.to_vec();
+        fewer.remove(i);
+        fits(&fewer)
+    };
+    if !messages.is_empty() {
+        let known: Vec<&str> = modifiers
+            .iter()
+            .copied()
+            .filter(|modifier| is_known(modifier))
+            .collect();
+        if fits(&known) {
+            return messages;
+        }
+        let at = known.iter().position(|m| type_of(m).is_some());
+        let mut compared = known;
+        compared.insert(at.unwrap_or(compared.len()), ".eq");
+        if fits(&compared) {
+            let message = format!("Comparison modifier required for instruction '{name}'");
+            messages.push(message);
+            return messages;
+        }
+    }
+    if messages.is_empty() {
+        let rounds = with(".rn") || with(".rzi");
+        let what = match (rounds, with(".approx")) {
+            (true, true) => Some("Rounding modifier or '.approx' modifier required"),
+            (true, false) => Some("Rounding modifier required"),
+            (false, true) => Some(".approx modifier required"),
+            (false, false) => None,
+        };
+        if let Some(what) = what {
+            return vec![format!("{what} for instruction '{name}'")];
+        }
+        if with(".eq") {
+            return vec![format!(
+                "Comparison modifier required for instruction '{name}'"
+            )];
+        }
+        if let Some(i) =
+            (0..modifiers.len()).find(|&i| type_of(modifiers[i]).is_none() && without(i))
+        {
+            let modifier = modifiers[i];
+            let rounding =
+                [".rn", ".rz", ".rm", ".rp", ".rni", ".rzi", ".rmi", ".rpi"].contains(&modifier);
+            return vec![if rounding {
+                format!("Illegal rounding modifier for instruction '{name}'")
+            } else {
+                format!("Illegal modifier '{modifier}' for instruction '{name}'")
+            }];
+        }
+    }
+    messages.push(format!(
+        "Unexpected instruction types specified for '{name}'"
+    ));
+    messages
+}

@@ -1,0 +1,116 @@
+//! Operands of instructions and of calls.
+
+use super::ids::{FuncId, Reg, VarId};
+
+/// A source operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operand {
+    /// A register.
+    Reg(Reg),
+    /// `!p`: a negated predicate.
+    NotReg(Reg),
+    /// An immediate: the bits of a value of the operand's width, right-aligned. Floats are their bits, integers are
+    /// truncated.
+    Imm(u64),
+    /// A special register.
+    Special(Special),
+    /// The address of a variable, a parameter or a function, in its own state space.
+    Address(Address),
+}
+
+/// An address that is known when the module is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A variable of the module, in its own space.
+    Variable {
+        /// The variable.
+        var: VarId,
+        /// Bytes added to its address.
+        offset: i64,
+    },
+    /// An offset into the current frame (local space).
+    Frame {
+        /// Bytes from the start of the frame.
+        offset: i64,
+    },
+    /// An offset into the parameter buffer of the launch. Only kernels have one.
+    Param {
+        /// Bytes from the start of the buffer.
+        offset: i64,
+    },
+    /// A function, for indirect calls.
+    Function(FuncId),
+}
+
+/// Special registers. Dimensions 0, 1 and 2 are x, y and z; `.w` is lowered to an immediate 0.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Special {
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    Laneid,
+    Warpid,
+    Nwarpid,
+    Smid,
+    Nsmid,
+    Gridid,
+    IsExplicitCluster,
+    Clusterid(u8),
+    Nclusterid(u8),
+    ClusterCtaid(u8),
+    ClusterNctaid(u8),
+    ClusterCtarank,
+    ClusterNctarank,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    Clock,
+    ClockHi,
+    Clock64,
+    Globaltimer,
+    GlobaltimerLo,
+    GlobaltimerHi,
+    /// `%pm0` to `%pm7`
+    Pm(u8),
+    /// `%pm0_64` to `%pm7_64`
+    Pm64(u8),
+    /// `%envreg0` to `%envreg31`
+    Envreg(u8),
+    TotalSmemSize,
+    AggrSmemSize,
+    DynamicSmemSize,
+    /// `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0`, `_1` as 0 to 4
+    ReservedSmemOffset(u8),
+    CurrentGraphExec,
+}
+
+/// The target of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Callee {
+    /// A function of this module, or a declared one that the driver provides (`vprintf`, `malloc`, `free`,
+    /// `__assertfail`).
+    Direct(FuncId),
+    /// A function whose address is the instruction's source 0.
+    Indirect {
+        /// The functions of `.calltargets`. Without that directive, any function of the module with this prototype.
+        targets: Option<Vec<FuncId>>,
+    },
+}
+
+/// An argument or result at a call site.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CallSlot {
+    /// A register or immediate.
+    Value(Operand),
+    /// A `.param` variable: bytes of the caller's frame.
+    Frame {
+        /// Offset from the start of the caller's frame.
+        offset: u32,
+        /// Size in bytes.
+        size: u32,
+    },
+}

@@ -1,0 +1,23 @@
+//! Properties of the driver that loads a module.
+
+/// Properties of the driver that loads a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Newest supported `.version`, as major and minor.
+    pub max_version: (u32, u32),
+    /// Architecture of the device: 90 for `sm_90`.
+    pub sm: u32,
+    /// True if the module will be linked with others, which may define the functions that it calls.
+    pub unresolved: bool,
+}
+
+impl Default for Limits {
+    /// PTX 9.5 on sm_90, without linking.
+    fn default() -> Self {
+        Limits {
+            max_version: (9, 5),
+            sm: 90,
+            unresolved: false,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `bra` and `brx`.
+
+use crate::ast::{self, Inst, OperandKind, Selector, Span};
+use crate::ir::{InstId, Op, Type};
+use crate::scopes::Symbol;
+
+use super::types::source;
+use super::walker::{PendingBranch, Walker};
+
+impl Walker<'_> {
+    /// Lowers `bra`.
+    pub(super) fn bra(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
+        match operands {
+            [
+                ast::Operand {
+                    kind: OperandKind::Name(label, Selector::None),
+                    pos,
+                },
+            ] => {
+                let pending = PendingBranch {
+                    label: *label,
+                    inst: self.count,
+                    slot: 0,
+                    pos: *pos,
+                };
+                if let Some(scope) = self.pending.last_mut() {
+                    scope.push(pending);
+                }
+                self.emit(
+                    inst,
+                    Op::Bra {
+                        target: InstId(0),
+                        uni,
+                    },
+                );
+            }
+            _ => self.error(
+                inst.pos,
+                "Label expected for argument 0 of instruction 'bra'".to_owned(),
+            ),
+        }
+    }
+
+    /// Lowers `brx.idx`.
+    pub(super) fn brx(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
+        let unit = self.unit;
+        let [index, list] = operands else {
+            self.faults.mismatch = true;
+            return;
+        };
+        let spec = source(Type::U32);
+        self.operand(0, index, &spec);
+        let OperandKind::Name(name, Selector::None) = list.kind else {
+            self.faults.mismatch = true;
+            return;
+        };
+        let Some(Symbol::Targets {
+            calls: false,
+            start,
+            len,
+        }) = self.resolve(name)
+        else {
+            let message = "Branch target list expected for argument 1 of instruction 'brx.idx'";
+            return self.error(list.pos, message.to_owned());
+        };
+        let labels = unit.ast.operands(Span { start, len });
+        for (slot, label) in labels.iter().enumerate() {
+            let OperandKind::Name(name, _) = label.kind else {
+                continue;
+            };
+            let pending = PendingBranch {
+                label: name,
+                inst: self.count,
+                slot: slot as u32,
+                pos: label.pos,
+            };
+            if let Some(scope) = self.pending.last_mut() {
+                scope.push(pending);
+            }
+        }
+        let targets = if self.builds() {
+            vec![InstId(0); labels.len()]
+        } else {
+            Vec::new()
+        };
+        self.emit(inst, Op::Brx { targets, uni });
+    }
+}

@@ -1,0 +1,182 @@
+//! Declarations inside a function: parameters, registers and variables.
+
+use std::ops::Range;
+
+use crate::ast::{DeclSpace, DeclType, Function, Var};
+use crate::ir::{Formal, Reg, Type};
+use crate::names::Name;
+use crate::scopes::{FrameKind, Symbol};
+use crate::unit::{MAX_ALIGN, alignment, parameters};
+
+use super::types::class;
+use super::walker::Walker;
+
+/// Maximum number of registers of one function.
+const MAX_REGISTERS: u32 = 1 << 22;
+
+impl Walker<'_> {
+    /// Reports a second declaration of a variable.
+    fn duplicate(&mut self, var: &Var) {
+        self.error(
+            var.pos,
+            format!("Duplicate definition of variable '{}'", self.text(var.name)),
+        );
+    }
+
+    /// Declares the parameters of the function.
+    pub(super) fn formals(&mut self, function: &Function) {
+        let unit = self.unit;
+        if function.entry {
+            let layout = parameters(unit, &function.params);
+            for (var, param) in unit.vars(&function.params).iter().zip(layout) {
+                let symbol = Symbol::Param {
+                    offset: param.offset as u32,
+                    element: var.element() as u32,
+                };
+                if !self.scopes.declare(var.name, symbol) {
+                    self.duplicate(var);
+                }
+            }
+            return;
+        }
+        self.body.returns = self.formal_list(&function.returns, FrameKind::Output);
+        self.body.params = self.formal_list(&function.params, FrameKind::Input);
+    }
+
+    /// Declares parameters of a device function, and returns their places.
+    fn formal_list(&mut self, range: &Range<u32>, kind: FrameKind) -> Vec<Formal> {
+        let vars = self.unit.vars(range);
+        let mut formals = Vec::with_capacity(vars.len());
+        for (decl, var) in range.clone().zip(vars) {
+            if var.space == DeclSpace::Reg {
+                let first = self.body.registers.len() as u32;
+                self.declare_registers(var);
+                for i in first..self.body.registers.len() as u32 {
+                    formals.push(Formal::Reg(Reg(i)));
+                }
+            } else if let Some((offset, size)) = self.frame_variable(decl, var, kind) {
+                formals.push(Formal::Frame { offset, size });
+            }
+        }
+        formals
+    }
+
+    /// Declares a variable in the frame, and returns its offset and size.
+    fn frame_variable(&mut self, decl: u32, var: &Var, kind: FrameKind) -> Option<(u32, u32)> {
+        let size = var.size().unwrap_or(u64::MAX);
+        let local = kind == FrameKind::Local;
+        let Some(offset) = self
+            .frame
+            .allocate(size, alignment(var).min(MAX_ALIGN), local)
+        else {
+            self.error(
+                var.pos,
+                format!("Variable '{}' is too large", self.text(var.name)),
+            );
+            return None;
+        };
+        let symbol = Symbol::Frame { offset, decl, kind };
+        if !self.scopes.declare(var.name, symbol) {
+            self.duplicate(var);
+        }
+        Some((offset, size as u32))
+    }
+
+    /// Declares registers.
+    fn declare_registers(&mut self, var: &Var) {
+        if !var.dims.is_empty() {
+            let text = self.text(var.name);
+            return self.error(
+                var.pos,
+                format!("Variable '{text}' cannot be allocated into a register"),
+            );
+        }
+        let DeclType::Scalar(ty) = var.ty else {
+            return self.error(
+                var.pos,
+                format!("Illegal type of register '{}'", self.text(var.name)),
+            );
+        };
+        if var.vec > 1 && (ty == Type::Pred || ty.size() * var.vec > 16) {
+            return self.error(
+                var.pos,
+                format!("Illegal vector type of register '{}'", self.text(var.name)),
+            );
+        }
+        let count = var.count.unwrap_or(1);
+        let first = self.body.registers.len() as u32;
+        let total = u64::from(first) + u64::from(count) * u64::from(var.vec);
+        if total > u64::from(MAX_REGISTERS) {
+            return self.error(
+                var.pos,
+                format!("Too many registers in one function: more than {MAX_REGISTERS}"),
+            );
+        }
+        self.body.registers.resize(total as usize, class(ty));
+        let vec = var.vec as u8;
+        let fresh = if var.count.is_none() {
+            self.scopes
+                .declare(var.name, Symbol::Reg { first, ty, vec })
+        } else if var.name.number == Name::PLAIN {
+            let symbol = Symbol::Reg { first, ty, vec };
+            self.scopes.declare_range(var.name.prefix, 0, count, symbol)
+        } else {
+            // `%r1<3>`: a range after a number has no names, so the registers cannot be used.
+            true
+        };
+        if !fresh {
+            self.duplicate(var);
+        }
+    }
+
+    /// Declares a variable among the statements.
+    pub(super) fn variable(&mut self, index: u32) {
+        let Some(var) = self.unit.ast.vars.get(index as usize) else {
+            return;
+        };
+        match var.space {
+            DeclSpace::Reg => self.declare_registers(var),
+            DeclSpace::Local | DeclSpace::Param => {
+                if var.ty == DeclType::Scalar(Type::Pred) {
+                    let message = format!(
+                        "Predicate variable '{}' must be in register state space",
+                        self.text(var.name)
+                    );
+                    self.error(var.pos, message);
+                }
+                if var.align.is_some_and(|a| !a.is_power_of_two()) {
+                    return self.error(var.pos, "Alignment must be a power of two".to_owned());
+                }
+                if var.init.is_some() {
+                    let text = self.text(var.name);
+                    let message =
+                        format!("No initial value is allowed for '{text}' in this state space");
+                    self.error(var.pos, message);
+                }
+                if var.dims.contains(&None) || var.dims.contains(&Some(0)) {
+                    let text = self.text(var.name);
+                    let message = format!("Non-external variable '{text}' has incomplete type");
+                    self.error(var.pos, message);
+                }
+                let kind = if var.space == DeclSpace::Local {
+                    FrameKind::Local
+                } else {
+                    FrameKind::Argument
+                };
+                self.frame_variable(index, var, kind);
+            }
+            DeclSpace::Shared | DeclSpace::Global | DeclSpace::Const | DeclSpace::Tex => {
+                let Some(&id) = self.unit.statics.get(&index) else {
+                    return;
+                };
+                let symbol = Symbol::Variable {
+                    var: id,
+                    element: var.element() as u32,
+                };
+                if !self.scopes.declare(var.name, symbol) {
+                    self.duplicate(var);
+                }
+            }
+        }
+    }
+}

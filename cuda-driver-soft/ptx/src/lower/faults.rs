@@ -1,0 +1,29 @@
+//! Errors in the operands of one instruction.
+//!
+//! They are collected before they are reported, because a form can have several candidates, of which the last one decides.
+
+use crate::ast::Pos;
+use crate::names::Name;
+
+/// Errors in the operands of one instruction.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// True if a type, width or count does not match.
+    pub(super) mismatch: bool,
+    /// Names without meaning.
+    pub(super) unknown: Vec<(Name, Pos)>,
+    /// Errors with a message of their own.
+    pub(super) messages: Vec<(Pos, String)>,
+}
+
+impl Faults {
+    pub(super) fn is_empty(&self) -> bool {
+        !self.mismatch && self.unknown.is_empty() && self.messages.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.mismatch = false;
+        self.unknown.clear();
+        self.messages.clear();
+    }
+}

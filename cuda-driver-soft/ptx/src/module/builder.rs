@@ -1,0 +1,73 @@
+//! The state of building a module: its variables and functions so far, and the meaning of their names.
+
+use crate::ast::{Ast, DeclType, Item, Pos};
+use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::ir::{VarId, Variable};
+use crate::names::{FastMap, Name};
+use crate::unit::{Global, Signature};
+
+pub(super) struct ModuleBuilder<'a> {
+    pub(super) ast: &'a Ast,
+    text: &'a [u8],
+    diagnostics: &'a mut Diagnostics,
+    pub(super) globals: FastMap<Name, Global>,
+    pub(super) variables: Vec<Variable>,
+    /// The declared type of each variable.
+    pub(super) types: Vec<DeclType>,
+    pub(super) functions: Vec<Signature>,
+    /// See [`Unit::statics`](crate::unit::Unit::statics).
+    pub(super) statics: FastMap<u32, VarId>,
+}
+
+impl<'a> ModuleBuilder<'a> {
+    pub(super) fn new(ast: &'a Ast, text: &'a [u8], diagnostics: &'a mut Diagnostics) -> Self {
+        ModuleBuilder {
+            ast,
+            text,
+            diagnostics,
+            globals: FastMap::default(),
+            variables: Vec::new(),
+            types: Vec::new(),
+            functions: Vec::new(),
+            statics: FastMap::default(),
+        }
+    }
+
+    pub(super) fn report(&mut self, severity: Severity, pos: Pos, message: String) {
+        self.diagnostics
+            .push_at(self.text, pos, severity, Code::Invalid, message);
+    }
+
+    pub(super) fn error(&mut self, pos: Pos, message: String) {
+        self.report(Severity::Error, pos, message);
+    }
+
+    /// Returns the spelling of a name.
+    pub(super) fn text(&self, name: Name) -> String {
+        self.ast.names.text(name)
+    }
+
+    /// Declares an item.
+    pub(super) fn item(&mut self, index: u32, item: &Item) {
+        match item {
+            Item::Var(var) => {
+                if let Some(var) = self.ast.vars.get(*var as usize) {
+                    self.global_variable(index, var);
+                }
+            }
+            Item::Function(function) => self.function(index, function),
+            Item::Alias { name, aliasee, pos } => self.alias(*name, *aliasee, *pos),
+        }
+    }
+
+    /// Gives a declared function the meaning of another one.
+    fn alias(&mut self, name: Name, aliasee: Name, pos: Pos) {
+        let Some(target) = self.globals.get(&aliasee).copied() else {
+            return self.error(pos, format!("Unknown symbol '{}'", self.text(aliasee)));
+        };
+        match self.globals.get_mut(&name) {
+            Some(global) => global.symbol = target.symbol,
+            None => self.error(pos, format!("Unknown symbol '{}'", self.text(name))),
+        }
+    }
+}

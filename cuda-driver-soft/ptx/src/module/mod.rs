@@ -1,0 +1,136 @@
+//! Module scope: variables, functions and initial values. Makes the [`ir::Module`] from the abstract syntax tree.
+
+mod builder;
+mod functions;
+mod init;
+mod sizes;
+mod variables;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use crate::ast::Ast;
+use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::ir::{self, FuncId, Linkage, Space};
+use crate::limits::Limits;
+use crate::lower::{self, Uses};
+use crate::specials;
+use crate::unit::{Unit, parameters};
+
+use builder::ModuleBuilder;
+
+/// Functions that the driver itself provides to kernels.
+const PROVIDED: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// Makes and checks the module. `None` if there are errors; the diagnostics say which.
+pub(crate) fn build(
+    ast: Ast,
+    text: &[u8],
+    limits: &Limits,
+    diagnostics: &mut Diagnostics,
+) -> Option<ir::Module> {
+    let mut builder = ModuleBuilder::new(&ast, text, diagnostics);
+    for (index, item) in ast.items.iter().enumerate() {
+        builder.item(index as u32, item);
+    }
+    let ModuleBuilder {
+        globals,
+        variables,
+        functions,
+        statics,
+        ..
+    } = builder;
+    let unit = Arc::new(Unit {
+        specials: specials::specials(&ast.names),
+        globals,
+        functions,
+        spaces: variables.iter().map(|v| v.space).collect(),
+        opaques: variables.iter().map(|v| v.opaque).collect(),
+        statics,
+        forms: (0..ast.opcodes.len()).map(|_| OnceLock::new()).collect(),
+        ast,
+    });
+    let mut uses: Vec<Uses> = Vec::with_capacity(unit.functions.len());
+    for (index, signature) in unit.functions.iter().enumerate() {
+        uses.push(if signature.defined {
+            lower::verify(&unit, FuncId(index as u32), text, diagnostics)
+        } else {
+            Uses::default()
+        });
+    }
+    sizes::check_constant_data(&variables, diagnostics);
+    if unit.ast.target.debug && !unit.ast.sections {
+        let message = "Debug information not found in presence of .target debug";
+        diagnostics.push_of_module(Severity::Error, Code::Invalid, message.to_owned());
+    }
+    if !limits.unresolved {
+        check_resolved(&unit, &variables, &uses, diagnostics);
+    }
+    sizes::check_shared_data(&unit, &variables, &uses, limits.sm, diagnostics);
+    if diagnostics.has_errors() {
+        return None;
+    }
+    let functions = (0..unit.functions.len())
+        .map(|index| function(&unit, FuncId(index as u32)))
+        .collect();
+    Some(ir::Module {
+        version: unit.ast.version,
+        target: unit.ast.target.clone(),
+        variables,
+        functions,
+    })
+}
+
+/// Checks that nothing which the module uses has to be defined by another one.
+fn check_resolved(
+    unit: &Unit,
+    variables: &[ir::Variable],
+    uses: &[Uses],
+    diagnostics: &mut Diagnostics,
+) {
+    let external = |v: &&ir::Variable| v.linkage == Linkage::Extern && v.space != Space::Shared;
+    for variable in variables.iter().filter(external) {
+        let message = format!(
+            "Unresolved extern variable '{}' in whole program compilation, ignoring extern qualifier",
+            variable.name
+        );
+        diagnostics.push_of_module(Severity::Warning, Code::Invalid, message);
+    }
+    let called: BTreeSet<FuncId> = uses
+        .iter()
+        .flat_map(|u| u.functions.iter().copied())
+        .collect();
+    for (index, signature) in unit.functions.iter().enumerate() {
+        let called = called.contains(&FuncId(index as u32));
+        let name = unit.ast.names.text(signature.name);
+        if called && !signature.defined && !PROVIDED.contains(&name.as_str()) {
+            let message = format!("Unresolved extern function '{name}'");
+            diagnostics.push_of_module(Severity::Fatal, Code::Invalid, message);
+            // Driver 580 names only the first.
+            return;
+        }
+    }
+}
+
+fn function(unit: &Arc<Unit>, id: FuncId) -> ir::Function {
+    let signature = &unit.functions[id.0 as usize];
+    let source = unit.function(signature.item);
+    let code = signature.defined.then(|| {
+        let unit = Arc::clone(unit);
+        ir::Code::lazy(move || lower::lower(&unit, id))
+    });
+    ir::Function {
+        name: unit.ast.names.text(signature.name),
+        kind: if signature.entry {
+            ir::FunctionKind::Entry
+        } else {
+            ir::FunctionKind::Device
+        },
+        linkage: signature.linkage,
+        params: parameters(unit, &signature.params),
+        returns: parameters(unit, &signature.returns),
+        directives: source.map(|f| f.directives.clone()).unwrap_or_default(),
+        line: source.map_or(0, |f| f.pos.line),
+        code,
+    }
+}

@@ -1,0 +1,238 @@
+//! Symbols: the meaning of names, and the scopes of a function in which they are declared.
+
+use crate::ir::{FuncId, InstId, Type, VarId};
+use crate::names::{FastMap, Name};
+
+/// The meaning of a name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Symbol {
+    /// A register, or a range of registers.
+    Reg {
+        /// The first register.
+        first: u32,
+        ty: Type,
+        /// Number of elements. A vector takes as many consecutive registers.
+        vec: u8,
+    },
+    /// A variable of the module, or a `.shared`, `.global` or `.const` variable of a function.
+    Variable {
+        var: VarId,
+        /// Bytes of an element.
+        element: u32,
+    },
+    /// A `.local` or `.param` variable of the function.
+    Frame {
+        /// Offset in the frame, in bytes.
+        offset: u32,
+        /// Index of the declaration in `Ast::vars`.
+        decl: u32,
+        kind: FrameKind,
+    },
+    /// A parameter of a kernel.
+    Param {
+        /// Offset in the parameter buffer, in bytes.
+        offset: u32,
+        /// Bytes of an element.
+        element: u32,
+    },
+    Function(FuncId),
+    Label(InstId),
+    /// A `.callprototype`: index into `Ast::prototypes`.
+    Prototype(u32),
+    /// `.branchtargets` or `.calltargets`: a range of `Ast::operands`.
+    Targets {
+        calls: bool,
+        start: u32,
+        len: u32,
+    },
+}
+
+/// The kind of a variable in the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    Local,
+    /// A `.param` variable for a call in this function.
+    Argument,
+    /// A formal parameter of this function.
+    Input,
+    /// A return parameter of this function.
+    Output,
+}
+
+/// A declared name, or a declared range of names with the same prefix.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    first: u32,
+    count: u32,
+    depth: u32,
+    symbol: Symbol,
+}
+
+/// The names of one function by scope.
+#[derive(Debug)]
+pub(crate) struct Scopes {
+    /// Ranges of names by prefix.
+    ranges: FastMap<u32, Vec<Entry>>,
+    /// Single names.
+    singles: FastMap<Name, Vec<Entry>>,
+    /// The declarations in order, which are removed when their scope is closed.
+    log: Vec<Name>,
+    /// Length of `log` at the start of each open scope.
+    marks: Vec<usize>,
+}
+
+impl Scopes {
+    pub(crate) fn new() -> Self {
+        Scopes {
+            ranges: FastMap::default(),
+            singles: FastMap::default(),
+            log: Vec::new(),
+            marks: vec![0],
+        }
+    }
+
+    /// Opens a scope in the current one.
+    pub(crate) fn open(&mut self) {
+        self.marks.push(self.log.len());
+    }
+
+    /// Closes the current scope and removes its declarations.
+    pub(crate) fn close(&mut self) {
+        let mark = self.marks.pop().unwrap_or(0);
+        for name in self.log.drain(mark..).rev() {
+            if name.number == RANGE {
+                if let Some(ranges) = self.ranges.get_mut(&name.prefix) {
+                    ranges.pop();
+                }
+            } else if let Some(entries) = self.singles.get_mut(&name) {
+                entries.pop();
+                if entries.is_empty() {
+                    self.singles.remove(&name);
+                }
+            }
+        }
+    }
+
+    fn depth(&self) -> u32 {
+        self.marks.len() as u32
+    }
+
+    /// Declares a name in the current scope. Returns false if that scope already has it.
+    pub(crate) fn declare(&mut self, name: Name, symbol: Symbol) -> bool {
+        let depth = self.depth();
+        if let Some((_, at)) = self.lookup(name)
+            && at == depth
+        {
+            return false;
+        }
+        self.singles.entry(name).or_default().push(Entry {
+            first: name.number,
+            count: 1,
+            depth,
+            symbol,
+        });
+        self.log.push(name);
+        true
+    }
+
+    /// Declares the registers `first` to `first + count - 1` of a prefix in the current scope. Returns false if that scope
+    /// already has one of them.
+    pub(crate) fn declare_range(
+        &mut self,
+        prefix: u32,
+        first: u32,
+        count: u32,
+        symbol: Symbol,
+    ) -> bool {
+        let depth = self.depth();
+        let end = first.saturating_add(count);
+        let ranges = self.ranges.entry(prefix).or_default();
+        let clash = ranges
+            .iter()
+            .any(|e| e.depth == depth && e.first < end && first < e.first.saturating_add(e.count))
+            || {
+                let taken = |all: &Vec<Entry>| all.iter().any(|e| e.depth == depth);
+                // Searches the shorter list: the names of the range or all single names.
+                if (count as usize) < self.singles.len() {
+                    let mut names = (first..end).map(|number| Name { prefix, number });
+                    names.any(|name| self.singles.get(&name).is_some_and(taken))
+                } else {
+                    let mut singles = self.singles.iter();
+                    singles.any(|(n, all)| {
+                        n.prefix == prefix && (first..end).contains(&n.number) && taken(all)
+                    })
+                }
+            };
+        if clash {
+            return false;
+        }
+        ranges.push(Entry {
+            first,
+            count,
+            depth,
+            symbol,
+        });
+        self.log.push(Name {
+            prefix,
+            number: RANGE,
+        });
+        true
+    }
+
+    /// Returns the meaning of a name in the innermost scope that has it, and the depth of that scope.
+    fn lookup(&self, name: Name) -> Option<(Symbol, u32)> {
+        let ranged = self.ranges.get(&name.prefix).and_then(|ranges| {
+            ranges
+                .iter()
+                .rev()
+                .find(|e| name.number.wrapping_sub(e.first) < e.count)
+                .map(|e| {
+                    let symbol = match e.symbol {
+                        Symbol::Reg { first, ty, vec } => Symbol::Reg {
+                            first: first + (name.number - e.first) * u32::from(vec),
+                            ty,
+                            vec,
+                        },
+                        other => other,
+                    };
+                    (symbol, e.depth)
+                })
+        });
+        if self.singles.is_empty() {
+            return ranged;
+        }
+        let single = self
+            .singles
+            .get(&name)
+            .and_then(|all| all.last())
+            .map(|e| (e.symbol, e.depth));
+        match (ranged, single) {
+            (Some(a), Some(b)) => Some(if a.1 > b.1 { a } else { b }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Returns the meaning of a name if the current scope declares it.
+    pub(crate) fn innermost(&self, name: Name) -> Option<Symbol> {
+        self.lookup(name)
+            .filter(|(_, depth)| *depth == self.depth())
+            .map(|(symbol, _)| symbol)
+    }
+
+    /// Returns the meaning of a name if it is in a declared range.
+    pub(crate) fn get_ranged(&self, name: Name) -> Option<Symbol> {
+        let ranges = self.ranges.get(&name.prefix)?;
+        let ranged = ranges
+            .iter()
+            .any(|e| name.number.wrapping_sub(e.first) < e.count);
+        if ranged { self.get(name) } else { None }
+    }
+
+    /// Returns the meaning of a name in the innermost scope that has it.
+    pub(crate) fn get(&self, name: Name) -> Option<Symbol> {
+        self.lookup(name).map(|(symbol, _)| symbol)
+    }
+}
+
+/// The number that marks a range in the log. No name has it.
+const RANGE: u32 = u32::MAX - 1;

@@ -1,0 +1,118 @@
+//! A parsed module with the names of module scope resolved: the input of lowering.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::ast::{Ast, DeclType, Function, Item, Var};
+use crate::forms::{self, Form, FormErrors};
+use crate::ir::{Linkage, Opaque, Param, Space, Type, VarId};
+use crate::names::{FastMap, Name};
+use crate::scopes::Symbol;
+use crate::specials::SpecialReg;
+
+/// A parsed module with the names of module scope resolved.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    pub(crate) ast: Ast,
+    /// The special registers that the module mentions.
+    pub(crate) specials: FastMap<Name, SpecialReg>,
+    pub(crate) globals: FastMap<Name, Global>,
+    pub(crate) functions: Vec<Signature>,
+    /// The state space of each variable.
+    pub(crate) spaces: Vec<Space>,
+    /// The kind of opaque object of each variable that is one.
+    pub(crate) opaques: Vec<Option<Opaque>>,
+    /// The module's variable for each `.shared`, `.global` or `.const` declaration inside a function, by its index in
+    /// [`Ast::vars`].
+    pub(crate) statics: FastMap<u32, VarId>,
+    /// The form of each opcode of [`Ast::opcodes`]; looked up on first use.
+    pub(crate) forms: Vec<OnceLock<Result<Form, FormErrors>>>,
+}
+
+/// A name of module scope.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Global {
+    pub(crate) symbol: Symbol,
+    /// Index of the item that declares it first. A name is known only after its declaration.
+    pub(crate) item: u32,
+}
+
+/// A function as seen by its callers.
+#[derive(Clone, Debug)]
+pub(crate) struct Signature {
+    pub(crate) name: Name,
+    pub(crate) entry: bool,
+    /// Range of [`Ast::vars`].
+    pub(crate) returns: Range<u32>,
+    /// Range of [`Ast::vars`].
+    pub(crate) params: Range<u32>,
+    /// Index of the item that defines it, or of the first that declares it.
+    pub(crate) item: u32,
+    pub(crate) defined: bool,
+    pub(crate) linkage: Linkage,
+}
+
+impl Unit {
+    /// Returns the form of an opcode.
+    pub(crate) fn form(&self, opcode: u32) -> Result<&Form, &FormErrors> {
+        static NONE: OnceLock<Result<Form, FormErrors>> = OnceLock::new();
+        let slot = self.forms.get(opcode as usize).unwrap_or(&NONE);
+        let found = slot.get_or_init(|| {
+            let text = String::from_utf8_lossy(self.ast.opcodes.string(opcode));
+            forms::find(&text)
+        });
+        found.as_ref()
+    }
+
+    /// Returns the function that an item declares.
+    pub(crate) fn function(&self, item: u32) -> Option<&Function> {
+        match self.ast.items.get(item as usize) {
+            Some(Item::Function(function)) => Some(function),
+            _ => None,
+        }
+    }
+
+    /// Returns the declarations of a range.
+    pub(crate) fn vars(&self, range: &Range<u32>) -> &[Var] {
+        self.ast.vars(range)
+    }
+}
+
+/// Returns the alignment of a declared variable in bytes.
+pub(crate) fn alignment(var: &Var) -> u64 {
+    var.align.unwrap_or(0).max(var.element()).max(1)
+}
+
+/// Returns the end of memory that holds variables of these sizes and alignments one after the other.
+pub(crate) fn layout_end(sizes: impl Iterator<Item = (u64, u64)>) -> u64 {
+    sizes.fold(0u64, |end, (size, align)| {
+        end.next_multiple_of(align.min(MAX_ALIGN))
+            .saturating_add(size)
+    })
+}
+
+/// Alignments in bytes are limited to this before they are used in sums.
+pub(crate) const MAX_ALIGN: u64 = 1 << 30;
+
+/// Returns the parameters of a range in order, each at the next offset that its alignment allows.
+pub(crate) fn parameters(unit: &Unit, range: &Range<u32>) -> Vec<Param> {
+    let mut offset = 0u64;
+    let layout = |var: &Var| {
+        let align = alignment(var);
+        offset = offset.next_multiple_of(align);
+        let size = var.size().unwrap_or(0);
+        let param = Param {
+            name: unit.ast.names.text(var.name),
+            offset,
+            size,
+            align,
+            ty: match var.ty {
+                DeclType::Scalar(ty) => ty,
+                DeclType::Opaque(_) => Type::B64,
+            },
+        };
+        offset += size;
+        param
+    };
+    unit.vars(range).iter().map(layout).collect()
+}
