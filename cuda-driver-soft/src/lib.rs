@@ -10,17 +10,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | environment variable | |
-//! | --- | --- |
-//! | `CUDA_DRIVER` | `software`, `system` or a path: what [`from_env`] chooses |
-//! | `CUDA_SOFT_LOG` | `1`: say on standard error why calls fail, and which functions are not supported |
-//! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80`; one of sm_90 if not set |
-//! | `CUDA_SOFT_VERSION` | the CUDA version to report, `12.4` or `12040`; that of the bindings if not set |
-//! | `CUDA_SOFT_MEMORY` | memory of each device in bytes; its share of that of the machine if not set |
-//! | `CUDA_SOFT_THREADS` | threads that run kernels at once; the number of processors if not set |
-//! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run |
-//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may touch; 0 if not set |
-//! | `CUDA_VISIBLE_DEVICES` | as with any driver |
+//! | environment variable | value | default |
+//! | --- | --- | --- |
+//! | `CUDA_DRIVER` | the driver that [`from_env`] chooses: `software`, `system` or a path | its argument |
+//! | `CUDA_SOFT_LOG` | `1`: log on standard error why calls fail, and which functions are not supported | off |
+//! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
+//! | `CUDA_SOFT_VERSION` | the CUDA version to report: `12.4` or `12040` | that of the bindings |
+//! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
+//! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
+//! | `CUDA_SOFT_PARALLEL` | `1`: run blocks that see one another's atomics on several threads; results may then differ from run to run | on one thread |
+//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may access | 0 |
+//! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
+//! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
 //!
 //! | crate | purpose |
 //! | --- | --- |

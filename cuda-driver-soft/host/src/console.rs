@@ -1,7 +1,7 @@
 //! Direct writes to the program's standard output and standard error.
 //!
-//! `std::io::stdout()` and `stderr()` take locks that the program shares. A thread of the program that holds one while it
-//! waits for the device would deadlock with a kernel that prints.
+//! `std::io::stdout()` and `stderr()` take locks that the program shares. A thread of the program that holds such a lock
+//! while it waits for the device would deadlock with a kernel that prints.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,13 +16,14 @@ pub enum Stream {
     Error,
 }
 
-/// Writes all of the text, and ignores a stream that is closed.
+/// Writes all of the text. Errors are ignored: the stream may be closed.
 pub fn write(stream: Stream, text: &[u8]) {
     if let Some(mut file) = file(stream) {
         let _ = file.write_all(text);
     }
 }
 
+/// Returns the stream as a file that must not be closed.
 #[cfg(unix)]
 fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
     use std::os::fd::FromRawFd;
@@ -30,10 +31,12 @@ fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
         Stream::Output => libc::STDOUT_FILENO,
         Stream::Error => libc::STDERR_FILENO,
     };
-    // SAFETY: the process owns this descriptor, and `ManuallyDrop` never closes it.
+    // SAFETY: the descriptor belongs to the process, and `ManuallyDrop` never closes it. If the program has closed it, writes
+    // fail.
     Some(ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }))
 }
 
+/// Returns the stream as a file that must not be closed; `None` if the process has no such stream.
 #[cfg(windows)]
 fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
     use std::os::windows::io::{AsRawHandle, FromRawHandle};
@@ -41,6 +44,6 @@ fn file(stream: Stream) -> Option<ManuallyDrop<File>> {
         Stream::Output => std::io::stdout().as_raw_handle(),
         Stream::Error => std::io::stderr().as_raw_handle(),
     };
-    // SAFETY: the process owns this handle, and `ManuallyDrop` never closes it.
+    // SAFETY: the handle is not null and belongs to the process, and `ManuallyDrop` never closes it.
     (!handle.is_null()).then(|| ManuallyDrop::new(unsafe { File::from_raw_handle(handle) }))
 }

@@ -1,9 +1,24 @@
 //! The environment variables of the driver. No other file reads one.
+//!
+//! | variable | value | default |
+//! | --- | --- | --- |
+//! | `CUDA_DRIVER` | the driver to choose: `software`, `system` or a path | the caller's preference |
+//! | `CUDA_SOFT_LOG` | anything but `0`: log why calls fail | off |
+//! | `CUDA_SOFT_DEVICES` | a number of devices, or their architectures: `sm_90,sm_80` | one of sm_90 |
+//! | `CUDA_SOFT_VERSION` | CUDA version to report: `12.4` or `12040` | that of the bindings |
+//! | `CUDA_SOFT_MEMORY` | memory of each device, in bytes | an equal share of the machine's memory |
+//! | `CUDA_SOFT_THREADS` | number of threads that run kernels | number of processors |
+//! | `CUDA_SOFT_PARALLEL` | `1`: blocks that see one another's atomics run on several threads | on one thread |
+//! | `CUDA_SOFT_SLACK` | bytes past the end of an allocation that kernels may access | 0 |
+//! | `CUDA_SOFT_ISA` | `baseline`: use no vector extensions of this CPU | all that the CPU has |
+//! | `CUDA_VISIBLE_DEVICES` | the devices to show, as with any driver | all |
+//!
+//! A variable whose value is empty counts as unset, except for `CUDA_VISIBLE_DEVICES`.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-/// The variable that chooses a driver: `software`, `system` or a path.
+/// The name of the variable that chooses a driver.
 pub const DRIVER: &str = "CUDA_DRIVER";
 
 /// Returns the value of a variable; `None` if it is unset, empty or not Unicode.
@@ -11,60 +26,65 @@ fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns the number that a variable holds; `None` if it holds none.
+/// Returns the value of a variable as a number; `None` if it is not one.
 fn number(name: &str) -> Option<u64> {
     text(name)?.trim().parse().ok()
 }
 
-/// Returns the value of [`DRIVER`]; `None` if it is unset or empty.
+/// Returns `CUDA_DRIVER`, the driver to choose: `software`, `system` or a path. `None` if it is unset or empty.
 pub fn driver() -> Option<OsString> {
     std::env::var_os(DRIVER).filter(|value| !value.is_empty())
 }
 
-/// Returns `CUDA_SOFT_VERSION`, the CUDA version to report.
+/// Returns `CUDA_SOFT_VERSION`, the CUDA version to report, such as `12.4` or `12040`. Default: the version of the
+/// bindings.
 pub fn version() -> Option<String> {
     text("CUDA_SOFT_VERSION")
 }
 
-/// Returns `CUDA_SOFT_DEVICES`, the devices to offer.
+/// Returns `CUDA_SOFT_DEVICES`, the number of devices or a list of architectures such as `sm_90,sm_80`. Default: one
+/// device of sm_90.
 pub fn devices() -> Option<String> {
     text("CUDA_SOFT_DEVICES")
 }
 
-/// Returns `CUDA_VISIBLE_DEVICES`. An empty value hides every device.
+/// Returns `CUDA_VISIBLE_DEVICES`, the devices to show. An empty value hides all devices. Default: all devices.
 pub fn visible_devices() -> Option<String> {
     std::env::var("CUDA_VISIBLE_DEVICES").ok()
 }
 
-/// Returns `CUDA_SOFT_MEMORY`, the memory of each device in bytes, if it is a positive number.
+/// Returns `CUDA_SOFT_MEMORY`, the memory of each device in bytes, if it is a positive number. Default: an equal share of
+/// the machine's [`memory`](crate::memory()).
 pub fn memory() -> Option<u64> {
     number("CUDA_SOFT_MEMORY").filter(|&bytes| bytes > 0)
 }
 
-/// Returns `CUDA_SOFT_THREADS`, the number of threads that run kernels, if it is a positive number.
+/// Returns `CUDA_SOFT_THREADS`, the number of threads that run kernels, if it is a positive number. Default: the number
+/// of processors.
 pub fn threads() -> Option<usize> {
     usize::try_from(number("CUDA_SOFT_THREADS")?)
         .ok()
         .filter(|&threads| threads > 0)
 }
 
-/// Returns `CUDA_SOFT_SLACK`: bytes past the end of an allocation that kernels may touch; 0 if unset.
+/// Returns `CUDA_SOFT_SLACK`, the number of bytes past the end of an allocation that kernels may access. Default: 0.
 pub fn slack() -> u64 {
     number("CUDA_SOFT_SLACK").unwrap_or(0)
 }
 
-/// Returns true if `CUDA_SOFT_PARALLEL=1`: blocks that see one another's atomics run on several threads.
+/// Returns true if `CUDA_SOFT_PARALLEL` is `1`: blocks that see one another's atomics run on several threads. Default:
+/// false.
 pub fn parallel() -> bool {
     static PARALLEL: OnceLock<bool> = OnceLock::new();
     *PARALLEL.get_or_init(|| text("CUDA_SOFT_PARALLEL").is_some_and(|value| value == "1"))
 }
 
-/// Returns true if `CUDA_SOFT_ISA=baseline`: the interpreter uses no vector extensions of this CPU.
+/// Returns true if `CUDA_SOFT_ISA` is `baseline`: the interpreter uses no vector extensions of this CPU. Default: false.
 pub fn baseline_isa() -> bool {
     text("CUDA_SOFT_ISA").is_some_and(|value| value == "baseline")
 }
 
-/// Returns true if `CUDA_SOFT_LOG` is set to something other than `0`.
+/// Returns true if `CUDA_SOFT_LOG` is set to anything but `0`: the driver logs why calls fail. Default: false.
 pub fn log() -> bool {
     static LOG: OnceLock<bool> = OnceLock::new();
     *LOG.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The driver's log: lines on standard error if `CUDA_SOFT_LOG=1`.
+//! The driver's log: lines on standard error if `CUDA_SOFT_LOG` is on.
 
 /// Writes one line to the log. The arguments are evaluated only if the log is on.
 #[macro_export]

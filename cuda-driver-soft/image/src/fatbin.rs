@@ -1,192 +1,237 @@
-//! Fat binaries: several kernel images in one, of which the PTX ones can run here.
+//! Fat binaries: several kernel images in one file, of which this driver runs those in PTX.
 
 use std::io::Read;
 
-/// Bytes of the header that every fat binary starts with.
+use crate::bytes::{range, size_at, u16_at, u32_at, u64_at};
+
+/// First bytes of a fat binary.
+pub const FATBIN_MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
+
+/// First bytes of the structure in which compilers wrap the address of a fat binary.
+pub const WRAPPER_MAGIC: [u8; 4] = 0x4662_43B1_u32.to_le_bytes();
+
+/// Bytes of the header of a fat binary.
 pub const HEADER: usize = 16;
+
+/// Offsets of the header's fields.
+mod header {
+    /// Version of the format, 16 bits.
+    pub(super) const VERSION: usize = 4;
+    /// Bytes of the header, 16 bits.
+    pub(super) const SIZE: usize = 6;
+    /// Bytes of the entries, 64 bits.
+    pub(super) const CONTENT_SIZE: usize = 8;
+}
+
+/// The known version of the format.
+const FORMAT: u16 = 1;
+
+/// Offsets of the fields of an entry's header. The header of a part has the same fields, with other sizes.
+mod entry {
+    /// Kind, 16 bits.
+    pub(super) const KIND: usize = 0;
+    /// Bytes of the entry's header, 32 bits.
+    pub(super) const HEADER_SIZE: usize = 4;
+    /// Bytes of the padded payload, 64 bits.
+    pub(super) const PAYLOAD_SIZE: usize = 8;
+    /// Bytes of the compressed payload, 32 bits; 0 if it is not compressed.
+    pub(super) const COMPRESSED_SIZE: usize = 16;
+    /// Architecture, 32 bits: 90 for `sm_90`.
+    pub(super) const SM: usize = 28;
+    /// Flags, 64 bits.
+    pub(super) const FLAGS: usize = 40;
+    /// Bytes of the decompressed payload, 64 bits.
+    pub(super) const DECOMPRESSED_SIZE: usize = 56;
+    /// Number of parts of a concatenation, 32 bits.
+    pub(super) const PART_COUNT: usize = 64;
+    /// Headers of the parts of a concatenation.
+    pub(super) const PARTS: usize = 72;
+}
+
+/// Offsets of the fields of a part's header that differ from an entry's.
+mod part {
+    /// Offset in the decompressed payload, 32 bits.
+    pub(super) const OFFSET: usize = 4;
+    /// Bytes of the part, 64 bits.
+    pub(super) const SIZE: usize = 8;
+}
+
+/// Bytes of the header of a part.
+const PART_BYTES: usize = 80;
 
 /// Kind of an entry: PTX text.
 const KIND_PTX: u16 = 1;
-/// Kind of an entry: several entries compressed as one.
+/// Kind of an entry: several images that are compressed as one.
 const KIND_CONCATENATION: u16 = 256;
-/// In a concatenation, where the number of parts is, and where the headers of the parts begin.
-const PARTS: (usize, usize) = (64, 72);
-/// Bytes of the header of a part.
-const PART: usize = 80;
 /// Flag of an entry: the payload is an LZ4 block.
 const FLAG_LZ4: u64 = 0x2000;
 /// Flag of an entry: the payload is a zstd frame.
 const FLAG_ZSTD: u64 = 0x8000;
 
-/// Length of a fat binary in bytes, from its header.
+/// Returns the length of a fat binary in bytes from its header; `None` if it is larger than the address space.
 pub fn length(header: &[u8; HEADER]) -> Option<usize> {
-    let (header_bytes, content) = (
-        u16::from_le_bytes([header[6], header[7]]),
-        u64::from_le_bytes(header[8..].try_into().ok()?),
-    );
-    usize::try_from(content)
-        .ok()?
-        .checked_add(usize::from(header_bytes))
+    let header_bytes = u16_at(header, header::SIZE)?;
+    size_at(header, header::CONTENT_SIZE)?.checked_add(header_bytes.into())
 }
 
-/// Why a fat binary gives no PTX.
+/// The reason why a fat binary has no PTX for the device.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It is not well formed, or of a version that is not known.
+    /// It is damaged, or its format is not known. The text says what is wrong.
     Malformed(&'static str),
-    /// No entry is PTX that the device can take.
+    /// No entry is PTX for the device's architecture or an older one.
     NoPtx,
 }
 
-/// One entry.
+/// An entry.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     kind: u16,
     sm: u32,
     flags: u64,
     header: &'a [u8],
+    /// The payload without padding.
     payload: &'a [u8],
-    /// Length when decompressed.
+    decompressed_bytes: usize,
+}
+
+/// Returns the first entry, and the bytes after it.
+fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
+    let header_bytes = u32_at(bytes, entry::HEADER_SIZE)? as usize;
+    let padded_bytes = size_at(bytes, entry::PAYLOAD_SIZE)?;
+    let compressed_bytes = u32_at(bytes, entry::COMPRESSED_SIZE)? as usize;
+    let padded = range(bytes, header_bytes, padded_bytes)?;
+    let payload = if compressed_bytes != 0 {
+        padded.get(..compressed_bytes)?
+    } else {
+        padded
+    };
+    let entry = Entry {
+        kind: u16_at(bytes, entry::KIND)?,
+        sm: u32_at(bytes, entry::SM)?,
+        flags: u64_at(bytes, entry::FLAGS)?,
+        header: bytes.get(..header_bytes)?,
+        payload,
+        decompressed_bytes: size_at(bytes, entry::DECOMPRESSED_SIZE)?,
+    };
+    Some((entry, &bytes[header_bytes + padded_bytes..]))
+}
+
+/// A part of a concatenation.
+struct Part {
+    kind: u16,
+    sm: u32,
+    /// Offset in the decompressed payload.
+    offset: usize,
     bytes: usize,
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-/// The entry at the start of `rest`, and what follows it.
-fn entry(rest: &[u8]) -> Option<(Entry<'_>, &[u8])> {
-    let kind = u16::from_le_bytes(number(rest, 0)?);
-    let header = u32::from_le_bytes(number(rest, 4)?) as usize;
-    let padded = usize::try_from(u64::from_le_bytes(number(rest, 8)?)).ok()?;
-    let compressed = u32::from_le_bytes(number(rest, 16)?) as usize;
-    let sm = u32::from_le_bytes(number(rest, 28)?);
-    let flags = u64::from_le_bytes(number(rest, 40)?);
-    let bytes = usize::try_from(u64::from_le_bytes(number(rest, 56)?)).ok()?;
-    let (payload, own) = (
-        rest.get(header..header.checked_add(padded)?)?,
-        rest.get(..header)?,
-    );
-    let used = if compressed != 0 {
-        payload.get(..compressed)?
-    } else {
-        payload
-    };
-    Some((
-        Entry {
-            kind,
-            sm,
-            flags,
-            header: own,
-            payload: used,
-            bytes,
-        },
-        &rest[header + padded..],
-    ))
-}
-
-/// The parts of a concatenation: their headers are like those of entries, but have the offset into the decompressed payload
-/// in place of their own length.
-fn parts<'a>(header: &'a [u8]) -> Option<Vec<(Entry<'a>, usize)>> {
-    let count = u32::from_le_bytes(number(header, PARTS.0)?) as usize;
-    let headers = header.get(PARTS.1..)?.chunks_exact(PART).take(count);
+/// Returns the parts of a concatenation, given the header of its entry.
+fn parts(header: &[u8]) -> Option<Vec<Part>> {
+    let count = u32_at(header, entry::PART_COUNT)? as usize;
+    let headers = header.get(entry::PARTS..)?.chunks_exact(PART_BYTES);
     let parts: Option<Vec<_>> = headers
-        .map(|part| {
-            let offset = u32::from_le_bytes(number(part, 4)?) as usize;
-            let bytes = usize::try_from(u64::from_le_bytes(number(part, 8)?)).ok()?;
-            let kind = u16::from_le_bytes(number(part, 0)?);
-            let sm = u32::from_le_bytes(number(part, 28)?);
-            let flags = u64::from_le_bytes(number(part, 40)?);
-            Some((
-                Entry {
-                    kind,
-                    sm,
-                    flags,
-                    header: part,
-                    payload: &[],
-                    bytes,
-                },
-                offset,
-            ))
+        .take(count)
+        .map(|header| {
+            Some(Part {
+                kind: u16_at(header, entry::KIND)?,
+                sm: u32_at(header, entry::SM)?,
+                offset: u32_at(header, part::OFFSET)? as usize,
+                bytes: size_at(header, part::SIZE)?,
+            })
         })
         .collect();
-    parts.filter(|p| p.len() == count)
+    parts.filter(|parts| parts.len() == count)
 }
 
-/// Where the best PTX so far is.
-enum Found<'a> {
-    Entry(Entry<'a>),
-    /// In a concatenation: its entry, and the part's offset and length in bytes.
-    Part(Entry<'a>, usize, usize),
+/// PTX text in a fat binary.
+struct Found<'a> {
+    sm: u32,
+    entry: Entry<'a>,
+    /// The part, if the entry is a concatenation.
+    part: Option<Part>,
 }
 
-/// The PTX of the highest architecture that a device of `sm` can take.
+/// Returns the PTX text with the highest architecture that a device of architecture `sm` can run.
+///
+/// # Errors
+/// Returns a [`Failure`] if there is no such text.
 pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
     let header: &[u8; HEADER] = binary
         .first_chunk()
-        .ok_or(Failure::Malformed("shorter than its header"))?;
-    if u16::from_le_bytes([header[4], header[5]]) != 1 {
-        return Err(Failure::Malformed("version of the header"));
+        .ok_or(Failure::Malformed("it is shorter than a header"))?;
+    if u16_at(header, header::VERSION) != Some(FORMAT) {
+        return Err(Failure::Malformed("its header has an unknown version"));
     }
-    let start = usize::from(u16::from_le_bytes([header[6], header[7]]));
-    let end = length(header).ok_or(Failure::Malformed("length"))?;
+    let start = usize::from(u16_at(header, header::SIZE).unwrap_or(0));
+    let end = length(header).ok_or(Failure::Malformed("its header has a wrong length"))?;
     let mut rest = binary
         .get(start..end)
-        .ok_or(Failure::Malformed("shorter than its header says"))?;
-    let mut best: Option<(u32, Found<'_>)> = None;
+        .ok_or(Failure::Malformed("it is shorter than its header says"))?;
+    let mut best: Option<Found<'_>> = None;
     while !rest.is_empty() {
-        let (entry, after) = entry(rest).ok_or(Failure::Malformed("an entry runs over the end"))?;
+        let (entry, after) = split_entry(rest).ok_or(Failure::Malformed("an entry is cut off"))?;
         rest = after;
-        let better = |e: &Entry<'_>, best: &Option<(u32, Found<'_>)>| {
-            e.kind == KIND_PTX && e.sm <= sm && best.as_ref().is_none_or(|b| b.0 < e.sm)
+        let is_better = |kind: u16, found: u32, best: &Option<Found<'_>>| {
+            kind == KIND_PTX && found <= sm && best.as_ref().is_none_or(|best| best.sm < found)
         };
         if entry.kind == KIND_CONCATENATION {
-            let parts = parts(entry.header).ok_or(Failure::Malformed("the parts of an entry"))?;
-            for (part, offset) in parts {
-                if better(&part, &best) {
-                    best = Some((part.sm, Found::Part(entry, offset, part.bytes)));
+            let parts = parts(entry.header).ok_or(Failure::Malformed(
+                "the headers of an entry's parts are cut off",
+            ))?;
+            for part in parts {
+                if is_better(part.kind, part.sm, &best) {
+                    best = Some(Found {
+                        sm: part.sm,
+                        entry,
+                        part: Some(part),
+                    });
                 }
             }
-        } else if better(&entry, &best) {
-            best = Some((entry.sm, Found::Entry(entry)));
+        } else if is_better(entry.kind, entry.sm, &best) {
+            best = Some(Found {
+                sm: entry.sm,
+                entry,
+                part: None,
+            });
         }
     }
-    let mut text = match best.ok_or(Failure::NoPtx)?.1 {
-        Found::Entry(entry) => decompress(&entry)?,
-        Found::Part(entry, offset, bytes) => {
-            let all = decompress(&entry)?;
-            let part = offset
-                .checked_add(bytes)
-                .and_then(|end| all.get(offset..end));
-            part.ok_or(Failure::Malformed("a part runs over the end"))?
-                .to_vec()
-        }
-    };
+    let best = best.ok_or(Failure::NoPtx)?;
+    let mut text = decompress(&best.entry)?;
+    if let Some(part) = best.part {
+        let part = range(&text, part.offset, part.bytes);
+        text = part
+            .ok_or(Failure::Malformed("a part of an entry is cut off"))?
+            .to_vec();
+    }
     while text.last() == Some(&0) {
         text.pop();
     }
     Ok(text)
 }
 
-/// Longest PTX text that is decompressed, in bytes: more than any compiler writes.
-const MOST: usize = 1 << 30;
+/// Maximum length of decompressed PTX text in bytes: more than any compiler writes.
+const MAX_TEXT: usize = 1 << 30;
 
+/// Returns the decompressed payload of an entry.
 fn decompress(entry: &Entry<'_>) -> Result<Vec<u8>, Failure> {
-    if entry.bytes > MOST {
-        return Err(Failure::Malformed("an entry of more than 1 GiB"));
+    if entry.decompressed_bytes > MAX_TEXT {
+        return Err(Failure::Malformed("an entry is longer than 1 GiB"));
     }
     if entry.flags & FLAG_LZ4 != 0 {
-        return lz4_flex::block::decompress(entry.payload, entry.bytes)
-            .map_err(|_| Failure::Malformed("LZ4"));
+        return lz4_flex::block::decompress(entry.payload, entry.decompressed_bytes)
+            .map_err(|_| Failure::Malformed("the LZ4 data of an entry is damaged"));
     }
     if entry.flags & FLAG_ZSTD != 0 {
+        let damaged = || Failure::Malformed("the zstd data of an entry is damaged");
         let mut source = entry.payload;
         let decoder = ruzstd::decoding::StreamingDecoder::new(&mut source);
         let mut text = Vec::new();
-        let decoder = decoder.map_err(|_| Failure::Malformed("zstd"))?;
-        // No more than the entry says, whatever the stream claims.
-        let read = decoder.take(entry.bytes as u64).read_to_end(&mut text);
-        return read.map(|_| text).map_err(|_| Failure::Malformed("zstd"));
+        let decoder = decoder.map_err(|_| damaged())?;
+        // The entry's length is the limit, whatever the stream says.
+        let mut limited = decoder.take(entry.decompressed_bytes as u64);
+        let read = limited.read_to_end(&mut text);
+        return read.map(|_| text).map_err(|_| damaged());
     }
     Ok(entry.payload.to_vec())
 }
@@ -197,7 +242,7 @@ mod tests {
 
     const TEXT: &[u8] = b".version 6.4 .target sm_52 .address_size 64 // some text, some text, some text, some text";
 
-    /// An entry as compilers write it.
+    /// Returns an entry as compilers write it.
     fn entry(kind: u16, sm: u32, flags: u64, payload: &[u8], bytes: usize, more: &[u8]) -> Vec<u8> {
         let padded = payload.len().next_multiple_of(8);
         let mut entry = vec![0; 64];
@@ -240,7 +285,7 @@ mod tests {
         parts.extend(168u32.to_le_bytes());
         let mut all = Vec::new();
         for (sm, text) in [(52u32, &b"first"[..]), (80, TEXT)] {
-            let mut part = [0; PART];
+            let mut part = [0; PART_BYTES];
             part[..2].copy_from_slice(&KIND_PTX.to_le_bytes());
             part[4..8].copy_from_slice(&(all.len() as u32).to_le_bytes());
             part[8..16].copy_from_slice(&(text.len() as u64).to_le_bytes());
@@ -277,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_that_the_device_takes() {
+    fn the_highest_architecture_that_the_device_runs() {
         let of = |sm, text: &[u8]| entry(KIND_PTX, sm, 0x11, text, 0, &[]);
         let elf = entry(2, 90, 0x11, b"machine code", 0, &[]);
         let binary = binary(&[of(52, b"52"), elf.clone(), of(100, b"100"), of(80, b"80")]);
@@ -287,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_ones_are_errors() {
+    fn damaged_binaries_are_errors() {
         let good = binary(&[concatenation(), entry(KIND_PTX, 52, 0x11, TEXT, 0, &[])]);
         for at in 0..good.len() {
             assert!(ptx(&good[..at], 90).is_err());

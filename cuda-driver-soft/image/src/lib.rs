@@ -1,44 +1,34 @@
-//! What a program hands over as a kernel image: PTX text, fat binaries, linked images.
+//! Kernel images: everything that `cuModuleLoadData` and the linker accept.
+//!
+//! | image | module |
+//! | --- | --- |
+//! | PTX text | (the `ptx` crate) |
+//! | fat binaries, from which the best PTX is taken | [`fatbin`] |
+//! | linked images, which the driver's own linker writes | [`cubin`] |
+//! | host objects and libraries with fat binaries | [`fat_binaries`] |
+//!
+//! [`Image::of`] recognizes an image by its first bytes. [`link`] makes one module of several.
+//!
+//! ```
+//! use cuda_driver_soft_image::{Image, cubin};
+//!
+//! let source = ("a.ptx".to_owned(), b".version 8.0".to_vec());
+//! let linked = cubin::write(&[source.clone()], Some(90));
+//! assert!(matches!(Image::of(linked.clone()), Image::Elf(_)));
+//! assert_eq!(cubin::read(&linked).unwrap().sources, [source]);
+//! ```
 
 #![forbid(unsafe_code)]
 
+mod bytes;
 pub mod cubin;
+mod elf;
 pub mod fatbin;
-pub mod host;
+mod host_object;
+mod image;
 pub mod link;
 
-/// A kernel image, by its first bytes.
-#[derive(Clone, Debug)]
-pub enum Image {
-    /// PTX text, or what claims to be.
-    Text(Vec<u8>),
-    /// A fat binary: header and entries.
-    FatBinary(Vec<u8>),
-    /// An ELF file: a linked image of ours, or machine code, which cannot run here.
-    Elf(Vec<u8>),
-}
-
-/// First bytes of an ELF file.
-pub const ELF_MAGIC: [u8; 4] = [0x7F, b'E', b'L', b'F'];
-/// First bytes of a fat binary.
-pub const FATBIN_MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
-/// First bytes of the structure that a compiler puts around the address of a fat binary.
-pub const WRAPPER_MAGIC: [u8; 4] = 0x4662_43B1_u32.to_le_bytes();
-
-impl Image {
-    /// The image in a whole file, or in bytes whose length is known.
-    pub fn of(bytes: Vec<u8>) -> Image {
-        match bytes.first_chunk::<4>() {
-            Some(&ELF_MAGIC) => Image::Elf(bytes),
-            Some(&FATBIN_MAGIC) => Image::FatBinary(bytes),
-            _ => Image::Text(bytes),
-        }
-    }
-
-    /// All of it.
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            Image::Text(bytes) | Image::FatBinary(bytes) | Image::Elf(bytes) => bytes,
-        }
-    }
-}
+pub use elf::ELF_MAGIC;
+pub use fatbin::{FATBIN_MAGIC, WRAPPER_MAGIC};
+pub use host_object::fat_binaries;
+pub use image::Image;

@@ -1,14 +1,15 @@
-//! Linking: several modules become one, in which declarations are the definitions of other modules.
+//! Linking: several modules become one, in which declarations refer to the definitions of other modules.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use ptx::PROVIDED_FUNCTIONS;
 use ptx::ir::{
     Address, Body, CallSlot, Callee, Code, FuncId, Function, Linkage, Module, Op, Operand, Reloc,
     RelocTarget, Space, Target, VarId, Variable,
 };
 
-/// A module and what it is called in messages.
+/// A module and its name in messages.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The name in messages.
@@ -17,24 +18,50 @@ pub struct Input {
     pub module: Arc<Module>,
 }
 
-/// Functions that the driver itself provides to kernels.
-const BUILTIN: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
-
-/// Whether a name is seen by other modules.
-fn is_global(linkage: Linkage) -> bool {
-    !matches!(linkage, Linkage::Internal)
+/// A reference to a name that no input defines.
+///
+/// Its text is that of NVIDIA's linker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndefinedReference {
+    /// The name of the function or variable.
+    pub symbol: String,
+    /// The name of the input that refers to it.
+    pub input: String,
 }
 
-/// Whether it gives a definition that another one may not repeat.
+impl std::fmt::Display for UndefinedReference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let UndefinedReference { symbol, input } = self;
+        write!(f, "Undefined reference to '{symbol}' in '{input}'")
+    }
+}
+
+/// Returns true if other modules can refer to a symbol with this linkage.
+fn is_global(linkage: Linkage) -> bool {
+    linkage != Linkage::Internal
+}
+
+/// Returns true if the function is a definition that no other module may repeat.
 fn is_strong(function: &Function) -> bool {
-    function.code.is_some() && matches!(function.linkage, Linkage::Visible)
+    function.code.is_some() && function.linkage == Linkage::Visible
+}
+
+/// Returns true if the module or the driver has the code of the function.
+fn has_code(function: &Function) -> bool {
+    function.code.is_some() || PROVIDED_FUNCTIONS.contains(&&*function.name)
 }
 
 fn is_defined(variable: &Variable) -> bool {
     variable.linkage != Linkage::Extern
 }
 
-/// A name that `new` defines though one of the others does, and which one.
+/// Returns true if the variable is declared here and defined in another module. An external `.shared` array is the dynamic
+/// shared memory of the launch, which no module defines.
+fn is_external(variable: &Variable) -> bool {
+    !is_defined(variable) && variable.space != Space::Shared
+}
+
+/// Returns a name that both `new` and one of the others define, and the name of that input.
 pub fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a str, &'a str)> {
     let functions = new.functions.iter().filter(|f| is_strong(f));
     let variables = new
@@ -63,7 +90,7 @@ pub fn duplicate<'a>(others: &'a [Input], new: &'a Module) -> Option<(&'a str, &
     })
 }
 
-/// The names that inputs refer to and none of them defines.
+/// Returns the names that inputs refer to and none of them defines.
 pub fn undefined(inputs: &[Input]) -> HashSet<&str> {
     let defined: HashSet<&str> = inputs.iter().flat_map(|i| defined(&i.module)).collect();
     let mut missing = HashSet::new();
@@ -71,13 +98,11 @@ pub fn undefined(inputs: &[Input]) -> HashSet<&str> {
         let used = references(&input.module);
         let functions = used.functions.iter().filter_map(|id| {
             let function = input.module.functions.get(id.0 as usize)?;
-            let own = function.code.is_some() || BUILTIN.contains(&&*function.name);
-            (!own).then_some(&*function.name)
+            (!has_code(function)).then_some(&*function.name)
         });
         let variables = used.variables.iter().filter_map(|id| {
             let variable = input.module.variables.get(id.0 as usize)?;
-            let own = is_defined(variable) || variable.space == Space::Shared;
-            (!own).then_some(&*variable.name)
+            is_external(variable).then_some(&*variable.name)
         });
         let names = functions.chain(variables);
         missing.extend(names.filter(|name| !defined.contains(name)));
@@ -85,7 +110,7 @@ pub fn undefined(inputs: &[Input]) -> HashSet<&str> {
     missing
 }
 
-/// The names that a module defines for others.
+/// Returns the names that a module defines for others.
 pub fn defined(module: &Module) -> impl Iterator<Item = &str> {
     let functions = module.functions.iter();
     let functions = functions.filter(|f| is_global(f.linkage) && f.code.is_some());
@@ -95,149 +120,175 @@ pub fn defined(module: &Module) -> impl Iterator<Item = &str> {
     functions.chain(variables.map(|v| &*v.name))
 }
 
-/// Where the things of one input are in the linked module.
+/// The indices in the linked module of one input's variables and functions.
 #[derive(Clone, Debug, Default)]
-struct Places {
+struct NewIds {
     variables: Vec<VarId>,
     functions: Vec<FuncId>,
 }
 
-/// Links the inputs, in order.
+impl NewIds {
+    fn variable(&self, id: VarId) -> VarId {
+        self.variables[id.0 as usize]
+    }
+
+    fn function(&self, id: FuncId) -> FuncId {
+        self.functions[id.0 as usize]
+    }
+}
+
+/// A module being linked.
+#[derive(Default)]
+struct Linker<'a> {
+    variables: Vec<Variable>,
+    /// The input that defines or declares each variable.
+    owners: Vec<usize>,
+    /// The input and the index in its module of each function.
+    functions: Vec<(usize, usize)>,
+    variable_names: HashMap<&'a str, VarId>,
+    function_names: HashMap<&'a str, FuncId>,
+    /// For each input.
+    new_ids: Vec<NewIds>,
+}
+
+/// Links the inputs in order.
 ///
 /// # Errors
-/// A line for each reference that nothing defines, in a real linker's words.
-pub fn link(inputs: &[Input]) -> Result<Arc<Module>, Vec<String>> {
-    let mut variables: Vec<Variable> = Vec::new();
-    let mut functions: Vec<(usize, usize)> = Vec::new();
-    let mut variable_names: HashMap<&str, VarId> = HashMap::new();
-    let mut function_names: HashMap<&str, FuncId> = HashMap::new();
-    let mut places = vec![Places::default(); inputs.len()];
-    // Definitions first: declarations then find them wherever they are.
-    for (input, place) in inputs.iter().zip(&mut places) {
-        for variable in &input.module.variables {
-            let shared_name = is_global(variable.linkage) && is_defined(variable);
-            let known = shared_name
-                .then(|| variable_names.get(&*variable.name).copied())
-                .flatten();
-            place.variables.push(match known {
+/// Returns the references to names that no input defines.
+pub fn link(inputs: &[Input]) -> Result<Arc<Module>, Vec<UndefinedReference>> {
+    let mut linker = Linker::default();
+    linker.new_ids.resize_with(inputs.len(), NewIds::default);
+    // All definitions come first, so that declarations find them in any order of the inputs.
+    for (index, input) in inputs.iter().enumerate() {
+        linker.add_variables(index, &input.module);
+        linker.add_functions(index, &input.module);
+    }
+    let undefined: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .flat_map(|(index, input)| linker.resolve(index, input))
+        .collect();
+    if undefined.is_empty() {
+        Ok(Arc::new(linker.finish(inputs)))
+    } else {
+        Err(undefined)
+    }
+}
+
+impl<'a> Linker<'a> {
+    fn add_variables(&mut self, input: usize, module: &'a Module) {
+        for variable in &module.variables {
+            let is_shared_name = is_global(variable.linkage) && is_defined(variable);
+            let known = self.variable_names.get(&*variable.name);
+            let id = match known.copied().filter(|_| is_shared_name) {
                 Some(id) => {
-                    // `.weak` and `.common` may be repeated; the largest counts.
-                    let first = &mut variables[id.0 as usize];
+                    // `.weak` and `.common` definitions may be repeated. The largest is used.
+                    let first = &mut self.variables[id.0 as usize];
                     if variable.size > first.size
                         || (first.init.is_empty() && !variable.init.is_empty())
                     {
                         *first = variable.clone();
+                        self.owners[id.0 as usize] = input;
                     }
                     id
                 }
                 None => {
-                    let id = VarId(variables.len() as u32);
-                    variables.push(variable.clone());
-                    if shared_name {
-                        variable_names.insert(&variable.name, id);
+                    let id = VarId(self.variables.len() as u32);
+                    self.variables.push(variable.clone());
+                    self.owners.push(input);
+                    if is_shared_name {
+                        self.variable_names.insert(&variable.name, id);
                     }
                     id
                 }
-            });
+            };
+            self.new_ids[input].variables.push(id);
         }
     }
-    for (i, input) in inputs.iter().enumerate() {
-        for (j, function) in input.module.functions.iter().enumerate() {
-            let shared_name = is_global(function.linkage) && function.code.is_some();
-            let known = shared_name
-                .then(|| function_names.get(&*function.name).copied())
-                .flatten();
-            places[i].functions.push(known.unwrap_or_else(|| {
-                let id = FuncId(functions.len() as u32);
-                functions.push((i, j));
-                if shared_name {
-                    function_names.insert(&function.name, id);
+
+    fn add_functions(&mut self, input: usize, module: &'a Module) {
+        for (index, function) in module.functions.iter().enumerate() {
+            let is_shared_name = is_global(function.linkage) && function.code.is_some();
+            let known = self.function_names.get(&*function.name);
+            let id = known.copied().filter(|_| is_shared_name);
+            let id = id.unwrap_or_else(|| {
+                let id = FuncId(self.functions.len() as u32);
+                self.functions.push((input, index));
+                if is_shared_name {
+                    self.function_names.insert(&function.name, id);
                 }
                 id
-            }));
+            });
+            self.new_ids[input].functions.push(id);
         }
     }
-    let mut undefined = Vec::new();
-    for (input, place) in inputs.iter().zip(&mut places) {
-        let used = references(&input.module);
-        let mut miss = |name: &str| {
-            undefined.push(format!(
-                "Undefined reference to '{name}' in '{}'",
-                input.name
-            ))
+
+    /// Replaces an input's declarations by definitions. Returns the references that have none.
+    fn resolve(&mut self, index: usize, input: &Input) -> Vec<UndefinedReference> {
+        let module = &input.module;
+        let used = references(module);
+        let new_ids = &mut self.new_ids[index];
+        let mut undefined = Vec::new();
+        let mut add_undefined = |symbol: &str| {
+            undefined.push(UndefinedReference {
+                symbol: symbol.to_owned(),
+                input: input.name.clone(),
+            });
         };
-        for (i, variable) in input.module.variables.iter().enumerate() {
-            // A `.extern .shared` array is the dynamic shared memory of the launch.
-            if is_defined(variable) || variable.space == Space::Shared {
+        for (i, variable) in module.variables.iter().enumerate() {
+            if !is_external(variable) {
                 continue;
             }
-            match variable_names.get(&*variable.name) {
-                Some(id) => place.variables[i] = *id,
-                None if used.variables.contains(&VarId(i as u32)) => miss(&variable.name),
+            match self.variable_names.get(&*variable.name) {
+                Some(id) => new_ids.variables[i] = *id,
+                None if used.variables.contains(&VarId(i as u32)) => add_undefined(&variable.name),
                 None => {}
             }
         }
-        for (i, function) in input.module.functions.iter().enumerate() {
-            if function.code.is_some() || BUILTIN.contains(&&*function.name) {
+        for (i, function) in module.functions.iter().enumerate() {
+            if has_code(function) {
                 continue;
             }
-            match function_names.get(&*function.name) {
-                Some(id) => place.functions[i] = *id,
-                None if used.functions.contains(&FuncId(i as u32)) => miss(&function.name),
+            match self.function_names.get(&*function.name) {
+                Some(id) => new_ids.functions[i] = *id,
+                None if used.functions.contains(&FuncId(i as u32)) => add_undefined(&function.name),
                 None => {}
             }
         }
+        undefined
     }
-    if !undefined.is_empty() {
-        return Err(undefined);
-    }
-    let places: Vec<Arc<Places>> = places.into_iter().map(Arc::new).collect();
-    let owner = |id: usize| {
-        places
-            .iter()
-            .zip(inputs)
-            .find(|(p, i)| owns(p, &i.module, id))
-            .map(|(p, _)| p)
-    };
-    for (id, variable) in variables.iter_mut().enumerate() {
-        if let Some(place) = owner(id) {
-            variable
-                .relocs
-                .iter_mut()
-                .for_each(|reloc| move_reloc(reloc, place));
+
+    /// Returns the linked module.
+    fn finish(mut self, inputs: &[Input]) -> Module {
+        let new_ids: Vec<Arc<NewIds>> = self.new_ids.into_iter().map(Arc::new).collect();
+        for (variable, owner) in self.variables.iter_mut().zip(self.owners) {
+            for reloc in &mut variable.relocs {
+                renumber_reloc(reloc, &new_ids[owner]);
+            }
+        }
+        let functions = self.functions.into_iter();
+        let functions = functions
+            .map(|(input, index)| linked_function(&inputs[input].module, index, &new_ids[input]))
+            .collect();
+        let modules = || inputs.iter().map(|i| &i.module);
+        let newest = modules().max_by_key(|module| module.target.sm);
+        // Without inputs the module is empty.
+        let no_target = Target {
+            sm: 0,
+            suffix: None,
+            debug: false,
+            map_f64_to_f32: false,
+        };
+        Module {
+            version: modules().map(|m| m.version).max().unwrap_or((1, 0)),
+            target: newest.map_or(no_target, |module| module.target.clone()),
+            variables: self.variables,
+            functions,
         }
     }
-    let functions = functions
-        .into_iter()
-        .map(|(i, j)| move_function(&inputs[i].module, j, &places[i]))
-        .collect();
-    let newest = inputs.iter().map(|i| &i.module).max_by_key(|m| m.target.sm);
-    // Of nothing comes a module without anything in it.
-    let nothing = Target {
-        sm: 0,
-        suffix: None,
-        debug: false,
-        map_f64_to_f32: false,
-    };
-    Ok(Arc::new(Module {
-        version: inputs
-            .iter()
-            .map(|i| i.module.version)
-            .max()
-            .unwrap_or((1, 0)),
-        target: newest.map_or(nothing, |m| m.target.clone()),
-        variables,
-        functions,
-    }))
 }
 
-/// Whether the variable `id` of the linked module came from this input.
-fn owns(places: &Places, module: &Module, id: usize) -> bool {
-    let mut own = places.variables.iter().zip(&module.variables);
-    own.any(|(place, variable)| place.0 as usize == id && is_defined(variable))
-}
-
-/// What the code and the initial values of a module refer to.
+/// The variables and functions to which the code and the initial values of a module refer.
 #[derive(Default)]
 struct References {
     variables: Vec<VarId>,
@@ -282,20 +333,14 @@ fn references(module: &Module) -> References {
     found
 }
 
-fn move_reloc(reloc: &mut Reloc, places: &Places) {
-    match &mut reloc.target {
-        RelocTarget::Variable(id) => *id = places.variables[id.0 as usize],
-        RelocTarget::Function(id) => *id = places.functions[id.0 as usize],
-    }
-}
-
-fn move_function(module: &Arc<Module>, index: usize, places: &Arc<Places>) -> Function {
+/// Returns a function of the linked module. Its body is lowered on first use, as in the module that it comes from.
+fn linked_function(module: &Arc<Module>, index: usize, new_ids: &Arc<NewIds>) -> Function {
     let function = &module.functions[index];
     let code = function.code.as_ref().map(|_| {
-        let (module, places) = (Arc::clone(module), Arc::clone(places));
+        let (module, new_ids) = (Arc::clone(module), Arc::clone(new_ids));
         Code::lazy(move || {
             let mut body = module.functions[index].body().cloned().unwrap_or_default();
-            move_body(&mut body, &places);
+            renumber_body(&mut body, &new_ids);
             body
         })
     });
@@ -311,37 +356,100 @@ fn move_function(module: &Arc<Module>, index: usize, places: &Arc<Places>) -> Fu
     }
 }
 
-fn move_body(body: &mut Body, places: &Places) {
+fn renumber_reloc(reloc: &mut Reloc, new_ids: &NewIds) {
+    match &mut reloc.target {
+        RelocTarget::Variable(id) => *id = new_ids.variable(*id),
+        RelocTarget::Function(id) => *id = new_ids.function(*id),
+    }
+}
+
+fn renumber_body(body: &mut Body, new_ids: &NewIds) {
     for inst in &mut body.insts {
-        inst.srcs
-            .iter_mut()
-            .for_each(|operand| move_operand(operand, places));
+        for operand in &mut inst.srcs {
+            renumber_operand(operand, new_ids);
+        }
         if let Op::Call {
             callee, args, rets, ..
         } = &mut inst.op
         {
             match callee {
-                Callee::Direct(id) => *id = places.functions[id.0 as usize],
+                Callee::Direct(id) => *id = new_ids.function(*id),
                 Callee::Indirect { targets } => {
-                    targets
-                        .iter_mut()
-                        .flatten()
-                        .for_each(|id| *id = places.functions[id.0 as usize]);
+                    for id in targets.iter_mut().flatten() {
+                        *id = new_ids.function(*id);
+                    }
                 }
             }
             for slot in args.iter_mut().chain(rets) {
                 if let CallSlot::Value(operand) = slot {
-                    move_operand(operand, places);
+                    renumber_operand(operand, new_ids);
                 }
             }
         }
     }
 }
 
-fn move_operand(operand: &mut Operand, places: &Places) {
+fn renumber_operand(operand: &mut Operand, new_ids: &NewIds) {
     match operand {
-        Operand::Address(Address::Variable { var, .. }) => *var = places.variables[var.0 as usize],
-        Operand::Address(Address::Function(id)) => *id = places.functions[id.0 as usize],
+        Operand::Address(Address::Variable { var, .. }) => *var = new_ids.variable(*var),
+        Operand::Address(Address::Function(id)) => *id = new_ids.function(*id),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(name: &str, text: &str) -> Input {
+        let text = format!(".version 8.0\n.target sm_80\n.address_size 64\n{text}");
+        let limits = ptx::Limits {
+            unresolved: true,
+            ..ptx::Limits::default()
+        };
+        let loaded = ptx::load(text.as_bytes(), &limits);
+        Input {
+            name: name.to_owned(),
+            module: loaded.expect("it is valid").module,
+        }
+    }
+
+    #[test]
+    fn addresses_in_a_larger_weak_definition_are_renumbered() {
+        let inputs = [
+            input("a", ".weak .global .u64 x;"),
+            input(
+                "b",
+                ".global .u32 y; .global .u32 z; .weak .global .u64 x[2] = {z, 0};",
+            ),
+        ];
+        let module = link(&inputs).expect("nothing is undefined");
+        let x = &module.variables[0];
+        assert_eq!((&*x.name, x.size), ("x", 16));
+        let RelocTarget::Variable(target) = x.relocs[0].target else {
+            panic!("the address of a function");
+        };
+        assert_eq!(module.variables[target.0 as usize].name, "z");
+    }
+
+    #[test]
+    fn undefined_references_name_their_input() {
+        let inputs = [input(
+            "a.ptx",
+            ".extern .global .u32 v; .extern .func f(); .entry k() { .reg .u64 %r; mov.u64 %r, v; call f; }",
+        )];
+        assert_eq!(undefined(&inputs), HashSet::from(["v", "f"]));
+        let messages: Vec<String> = link(&inputs)
+            .expect_err("two names are undefined")
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            messages,
+            [
+                "Undefined reference to 'v' in 'a.ptx'",
+                "Undefined reference to 'f' in 'a.ptx'"
+            ]
+        );
     }
 }

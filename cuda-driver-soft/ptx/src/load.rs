@@ -31,7 +31,7 @@ pub enum FailureKind {
     Invalid,
 }
 
-/// The error of [`load`].
+/// The error of [`load()`].
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The reason.

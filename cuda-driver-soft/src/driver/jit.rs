@@ -169,8 +169,8 @@ pub(crate) fn sources(
 /// Links modules; each reference that nothing defines is a line of the log.
 pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
     link::link(inputs).map_err(|undefined| {
-        for line in undefined {
-            let _: Result<()> = fail(log, Error::INVALID_SOURCE, &line);
+        for reference in undefined {
+            let _: Result<()> = fail(log, Error::INVALID_SOURCE, &reference.to_string());
         }
         Error::INVALID_SOURCE
     })

@@ -7,10 +7,9 @@ use super::device::Device;
 use super::error::{Error, Result};
 use super::jit::{self, Log, Options};
 use super::process::driver_without_fault;
-use image::Image;
 use image::cubin::{self, Source};
-use image::host::fat_binaries;
 use image::link::{self, Input};
+use image::{Image, fat_binaries};
 
 /// What a library is called whose functions the driver has itself, as that library carries machine code.
 const DEVICE_RUNTIME: &str = "cudadevrt";

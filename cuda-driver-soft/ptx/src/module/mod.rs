@@ -20,7 +20,7 @@ use crate::unit::{Unit, parameters};
 use builder::ModuleBuilder;
 
 /// Functions that the driver itself provides to kernels.
-const PROVIDED: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+pub const PROVIDED_FUNCTIONS: [&str; 4] = ["vprintf", "malloc", "free", "__assertfail"];
 
 /// Makes and checks the module. `None` if there are errors; the diagnostics say which.
 pub(crate) fn build(
@@ -103,7 +103,7 @@ fn check_resolved(
     for (index, signature) in unit.functions.iter().enumerate() {
         let called = called.contains(&FuncId(index as u32));
         let name = unit.ast.names.text(signature.name);
-        if called && !signature.defined && !PROVIDED.contains(&name.as_str()) {
+        if called && !signature.defined && !PROVIDED_FUNCTIONS.contains(&name.as_str()) {
             let message = format!("Unresolved extern function '{name}'");
             diagnostics.push_of_module(Severity::Fatal, Code::Invalid, message);
             // Driver 580 names only the first.

@@ -1,23 +1,26 @@
-//! Host objects and libraries: files of the host's compiler that carry fat binaries in sections of their own.
+//! Host objects and libraries, in which compilers embed fat binaries in sections of their own.
 
-use super::{FATBIN_MAGIC, fatbin};
+use crate::elf;
+use crate::fatbin::{self, FATBIN_MAGIC};
 
 /// First bytes of a library of objects.
 const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
-/// Bytes of the header of a member.
-const MEMBER: usize = 60;
-/// The sections: fat binaries of code that is complete, and of code that is to be linked.
+/// Bytes of the header of a member of a library.
+const MEMBER_HEADER_BYTES: usize = 60;
+/// The range of a member's size, as a decimal number, in its header.
+const MEMBER_SIZE: std::ops::Range<usize> = 48..58;
+/// The sections with fat binaries: of linked code, and of code that is still to be linked.
 const SECTIONS: [&[u8]; 2] = [b".nv_fatbin", b"__nv_relfatbin"];
-/// Bytes of a section header in an ELF file of 64 bits.
-const SECTION: usize = 64;
+/// Alignment of fat binaries in a section, in bytes.
+const FATBIN_ALIGN: usize = 8;
 
-/// The fat binaries that an object, or the objects of a library, carry; `None` if it is neither.
+/// Returns the fat binaries that an object, or the objects of a library, contain; `None` if the file is neither.
 pub fn fat_binaries(file: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     match file.strip_prefix(ARCHIVE_MAGIC) {
         Some(members) => {
             for member in Members(members) {
-                // Tables of symbols and names are no objects.
+                // Members that are not objects, such as tables of symbols, have no fat binaries.
                 let _ = of_object(member, &mut found);
             }
         }
@@ -26,73 +29,37 @@ pub fn fat_binaries(file: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(found)
 }
 
-/// The contents of the members of a library; a damaged one is the last.
+/// The contents of the members of a library, up to the first damaged one.
 struct Members<'a>(&'a [u8]);
 
 impl<'a> Iterator for Members<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let header = self.0.get(..MEMBER)?;
-        let size = std::str::from_utf8(&header[48..58]).ok()?;
+        let header = self.0.get(..MEMBER_HEADER_BYTES)?;
+        let size = std::str::from_utf8(&header[MEMBER_SIZE]).ok()?;
         let size: usize = size.trim_end().parse().ok()?;
-        let end = MEMBER.checked_add(size)?;
-        let contents = self.0.get(MEMBER..end)?;
-        // Members begin at even places.
+        let end = MEMBER_HEADER_BYTES.checked_add(size)?;
+        let contents = self.0.get(MEMBER_HEADER_BYTES..end)?;
+        // Members begin at even offsets.
         self.0 = self.0.get(end.next_multiple_of(2)..).unwrap_or(&[]);
         Some(contents)
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<usize> {
-    let bytes = bytes.get(at..)?.first_chunk::<8>()?;
-    usize::try_from(u64::from_le_bytes(*bytes)).ok()
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<usize> {
-    let bytes = bytes.get(at..)?.first_chunk::<2>()?;
-    Some(u16::from_le_bytes(*bytes).into())
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<usize> {
-    let bytes = bytes.get(at..)?.first_chunk::<4>()?;
-    usize::try_from(u32::from_le_bytes(*bytes)).ok()
-}
-
-/// Adds what an ELF object of 64 bits carries; `None` if it is none.
+/// Adds the fat binaries of an object; `None` if it is not an ELF file of 64 bits, or is damaged.
 fn of_object(object: &[u8], found: &mut Vec<Vec<u8>>) -> Option<()> {
-    object.strip_prefix(b"\x7fELF\x02\x01")?;
-    let (table, entry, count, names) = (
-        number(object, 40)?,
-        half(object, 58)?,
-        half(object, 60)?,
-        half(object, 62)?,
-    );
-    if entry < SECTION {
-        return None;
-    }
-    let section = |index: usize| {
-        let at = table.checked_add(index.checked_mul(entry)?)?;
-        object.get(at..at.checked_add(SECTION)?)
-    };
-    let contents = |header: &[u8]| {
-        let (start, size) = (number(header, 24)?, number(header, 32)?);
-        object.get(start..start.checked_add(size)?)
-    };
-    let names = contents(section(names)?)?;
-    for index in 0..count {
-        let header = section(index)?;
-        let name = names.get(word(header, 0)?..)?;
-        let name = name.split(|byte| *byte == 0).next()?;
-        if SECTIONS.contains(&name) {
-            split(contents(header)?, found);
+    for section in elf::sections(object)? {
+        let section = section?;
+        if SECTIONS.contains(&section.name) {
+            of_section(section.contents, found);
         }
     }
     Some(())
 }
 
-/// Fat binaries one after the other, with zeros between them.
-fn split(mut section: &[u8], found: &mut Vec<Vec<u8>>) {
+/// Adds the fat binaries of a section, which are padded with zeros.
+fn of_section(mut section: &[u8], found: &mut Vec<Vec<u8>>) {
     while let Some(header) = section.first_chunk::<{ fatbin::HEADER }>() {
         let length = if header[..4] == FATBIN_MAGIC {
             let length = fatbin::length(header);
@@ -103,9 +70,10 @@ fn split(mut section: &[u8], found: &mut Vec<Vec<u8>>) {
             found.push(binary.to_vec());
             binary.len()
         } else {
-            8
+            FATBIN_ALIGN
         };
-        section = section.get(length.next_multiple_of(8)..).unwrap_or(&[]);
+        let next = length.next_multiple_of(FATBIN_ALIGN);
+        section = section.get(next..).unwrap_or(&[]);
     }
 }
 
@@ -121,14 +89,14 @@ mod tests {
         bytes
     }
 
-    /// An object with these sections.
+    /// Returns an object with these sections.
     fn object(sections: &[(&str, &[u8])]) -> Vec<u8> {
-        let mut elf = vec![0; 64];
-        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut elf = vec![0; elf::HEADER_BYTES];
+        elf[..6].copy_from_slice(&elf::IDENT);
         let mut names = b"\0.shstrtab\0".to_vec();
-        let mut headers = vec![0; SECTION];
+        let mut headers = vec![0; elf::SECTION_BYTES];
         let mut add = |elf: &mut Vec<u8>, name: usize, content: &[u8]| {
-            let mut header = [0; SECTION];
+            let mut header = [0; elf::SECTION_BYTES];
             header[..4].copy_from_slice(&(name as u32).to_le_bytes());
             header[24..32].copy_from_slice(&(elf.len() as u64).to_le_bytes());
             header[32..40].copy_from_slice(&(content.len() as u64).to_le_bytes());
@@ -143,8 +111,8 @@ mod tests {
         add(&mut elf, 1, &names);
         let table = elf.len() as u64;
         elf[40..48].copy_from_slice(&table.to_le_bytes());
-        let count = headers.len() / SECTION;
-        for (at, value) in [(58, SECTION), (60, count), (62, count - 1)] {
+        let count = headers.len() / elf::SECTION_BYTES;
+        for (at, value) in [(58, elf::SECTION_BYTES), (60, count), (62, count - 1)] {
             elf[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes());
         }
         elf.extend(headers);
@@ -176,7 +144,7 @@ mod tests {
         let all = library(&[b"names".to_vec(), first, second]);
         assert_eq!(fat_binaries(&all), Some(vec![a, b, c]));
         assert_eq!(fat_binaries(b"text"), None);
-        // Damaged ones give nothing, or something, but no crash.
+        // Damaged files do not cause panics.
         for cut in 0..all.len() {
             let _ = fat_binaries(&all[..cut]);
             let mut changed = all.clone();

@@ -1,0 +1,81 @@
+//! The parts of ELF files of 64 bits that this crate reads and writes.
+
+use crate::bytes::{range, size_at, u16_at, u32_at};
+
+/// First bytes of an ELF file.
+pub const ELF_MAGIC: [u8; 4] = [0x7F, b'E', b'L', b'F'];
+
+/// The identification of a little-endian file of 64 bits: magic, class, byte order.
+pub(crate) const IDENT: [u8; 6] = *b"\x7fELF\x02\x01";
+
+/// Bytes of the header.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// Bytes of a section header.
+pub(crate) const SECTION_BYTES: usize = 64;
+
+/// Offsets of the header's fields.
+pub(crate) mod header {
+    pub(crate) const IDENT_VERSION: usize = 6;
+    pub(crate) const TYPE: usize = 16;
+    pub(crate) const MACHINE: usize = 18;
+    pub(crate) const VERSION: usize = 20;
+    pub(crate) const SECTIONS_OFFSET: usize = 40;
+    pub(crate) const FLAGS: usize = 48;
+    pub(crate) const HEADER_SIZE: usize = 52;
+    pub(crate) const SECTION_SIZE: usize = 58;
+    pub(crate) const SECTION_COUNT: usize = 60;
+    pub(crate) const NAMES_INDEX: usize = 62;
+}
+
+/// Offsets of a section header's fields.
+pub(crate) mod section {
+    pub(crate) const NAME: usize = 0;
+    pub(crate) const TYPE: usize = 4;
+    pub(crate) const OFFSET: usize = 24;
+    pub(crate) const SIZE: usize = 32;
+    pub(crate) const ALIGN: usize = 48;
+}
+
+/// Returns the offset of the table of section headers.
+pub(crate) fn sections_offset(file: &[u8]) -> Option<usize> {
+    size_at(file, header::SECTIONS_OFFSET)
+}
+
+/// Returns the contents of a section, given its header.
+pub(crate) fn contents<'a>(file: &'a [u8], section_header: &[u8]) -> Option<&'a [u8]> {
+    let start = size_at(section_header, section::OFFSET)?;
+    range(file, start, size_at(section_header, section::SIZE)?)
+}
+
+/// A section of a file.
+pub(crate) struct Section<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) contents: &'a [u8],
+}
+
+/// Returns the sections of a file, with `None` for a damaged one. The result is `None` if the file is not an ELF file of 64
+/// bits or has no table of sections.
+pub(crate) fn sections(file: &[u8]) -> Option<impl Iterator<Item = Option<Section<'_>>>> {
+    file.strip_prefix(&IDENT)?;
+    let table = sections_offset(file)?;
+    let entry_bytes = usize::from(u16_at(file, header::SECTION_SIZE)?);
+    let count = usize::from(u16_at(file, header::SECTION_COUNT)?);
+    let names_index = usize::from(u16_at(file, header::NAMES_INDEX)?);
+    if entry_bytes < SECTION_BYTES {
+        return None;
+    }
+    let section_header = move |index: usize| {
+        let at = table.checked_add(index.checked_mul(entry_bytes)?)?;
+        range(file, at, SECTION_BYTES)
+    };
+    let names = contents(file, section_header(names_index)?)?;
+    let section = move |index| {
+        let section_header = section_header(index)?;
+        let name = usize::try_from(u32_at(section_header, section::NAME)?).ok()?;
+        Some(Section {
+            name: names.get(name..)?.split(|byte| *byte == 0).next()?,
+            contents: contents(file, section_header)?,
+        })
+    };
+    Some((0..count).map(section))
+}
