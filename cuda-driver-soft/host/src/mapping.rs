@@ -10,7 +10,6 @@ pub enum Mapping {
     /// All bytes can be read and written.
     Writable,
     /// The system does not say.
-    #[cfg_attr(windows, allow(dead_code))]
     Unknown,
 }
 

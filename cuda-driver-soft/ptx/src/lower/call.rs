@@ -11,6 +11,15 @@ use crate::unit::alignment;
 use super::types::{constant, fits};
 use super::walker::Walker;
 
+/// The target of a call.
+struct CallTarget {
+    callee: Callee,
+    /// Results: a range of `Ast::vars`.
+    returns: Range<u32>,
+    /// Formal parameters: a range of `Ast::vars`.
+    params: Range<u32>,
+}
+
 impl Walker<'_> {
     /// Lowers `call (rets), callee, (args), prototype`, of which only the callee is required.
     pub(super) fn call(&mut self, inst: &Inst, operands: &[ast::Operand], uni: bool) {
@@ -69,7 +78,7 @@ impl Walker<'_> {
         &mut self,
         inst: &Inst,
         rets: &[ast::Operand],
-        (callee, pos): (Name, Pos),
+        callee: (Name, Pos),
         args: &[ast::Operand],
         proto: Option<(Name, Pos)>,
         uni: bool,
@@ -78,81 +87,15 @@ impl Walker<'_> {
         if let Some((name, pos)) = proto.filter(|(name, _)| self.resolve(*name).is_none()) {
             self.unknown(name, pos);
         }
-        let (callee, returns, params): (Callee, Range<u32>, Range<u32>) = match self.resolve(callee)
-        {
-            Some(Symbol::Function(id)) => {
-                self.note_function(id);
-                let Some(signature) = unit.functions.get(id.0 as usize) else {
-                    return;
-                };
-                if signature.entry {
-                    let message = "Illegal call target, device function expected";
-                    return self.say(pos, message.to_owned());
-                }
-                (
-                    Callee::Direct(id),
-                    signature.returns.clone(),
-                    signature.params.clone(),
-                )
-            }
-            Some(Symbol::Reg { first, ty, vec: 1 }) => {
-                self.faults.mismatch |= !fits(Type::U64, ty, false) && !fits(Type::U32, ty, false);
-                self.srcs.push(Operand::Reg(Reg(first)));
-                let Some((name, pos)) = proto else {
-                    return self.refuse(inst.pos, "Label expected for argument 0");
-                };
-                match self.resolve(name) {
-                    Some(Symbol::Prototype(index)) => {
-                        let Some(prototype) = unit.ast.prototypes.get(index as usize) else {
-                            return;
-                        };
-                        let callee = Callee::Indirect { targets: None };
-                        (callee, prototype.returns.clone(), prototype.params.clone())
-                    }
-                    Some(Symbol::Targets {
-                        calls: true,
-                        start,
-                        len,
-                    }) => {
-                        let Some(found) = self.call_targets(Span { start, len }) else {
-                            return;
-                        };
-                        found
-                    }
-                    Some(Symbol::Variable { .. }) => {
-                        let message =
-                            "A variable as list of call targets is not supported; use .calltargets";
-                        return self.say(pos, message.to_owned());
-                    }
-                    None => return self.unknown(name, pos),
-                    Some(_) => {
-                        let message = format!(
-                            "Prototype or list of targets expected, not '{}'",
-                            self.text(name)
-                        );
-                        return self.say(pos, message);
-                    }
-                }
-            }
-            Some(_) => {
-                let message = format!("Call to '{}' requires call prototype", self.text(callee));
-                return self.say(pos, message);
-            }
-            None => {
-                self.say(
-                    pos,
-                    format!("Call to '{}' requires call prototype", self.text(callee)),
-                );
-                self.unknown.push((callee, pos));
-                return;
-            }
+        let Some(target) = self.call_target(inst, callee, proto) else {
+            return;
         };
-        let rets = self.slots(inst, unit.vars(&returns), rets, true);
-        let args = self.slots(inst, unit.vars(&params), args, false);
+        let rets = self.slots(inst, unit.vars(&target.returns), rets, true);
+        let args = self.slots(inst, unit.vars(&target.params), args, false);
         self.emit(
             inst,
             Op::Call {
-                callee,
+                callee: target.callee,
                 args,
                 rets,
                 uni,
@@ -160,11 +103,90 @@ impl Walker<'_> {
         );
     }
 
-    /// Returns the functions of a `.calltargets`, and the results and parameters of the first.
-    fn call_targets(&mut self, span: Span) -> Option<(Callee, Range<u32>, Range<u32>)> {
+    /// Returns the target of a call; `None` after adding an error. The address in a register is added to the sources.
+    fn call_target(
+        &mut self,
+        inst: &Inst,
+        (callee, pos): (Name, Pos),
+        proto: Option<(Name, Pos)>,
+    ) -> Option<CallTarget> {
+        match self.resolve(callee) {
+            Some(Symbol::Function(id)) => {
+                self.note_function(id);
+                let signature = self.unit.functions.get(id.0 as usize)?;
+                if signature.entry {
+                    let message = "Illegal call target, device function expected";
+                    self.say(pos, message.to_owned());
+                    return None;
+                }
+                Some(CallTarget {
+                    callee: Callee::Direct(id),
+                    returns: signature.returns.clone(),
+                    params: signature.params.clone(),
+                })
+            }
+            Some(Symbol::Reg { first, ty, vec: 1 }) => {
+                self.faults.mismatch |= !fits(Type::U64, ty, false) && !fits(Type::U32, ty, false);
+                self.srcs.push(Operand::Reg(Reg(first)));
+                self.indirect_target(inst, proto)
+            }
+            found => {
+                let text = self.text(callee);
+                self.say(pos, format!("Call to '{text}' requires call prototype"));
+                if found.is_none() {
+                    self.unknown.push((callee, pos));
+                }
+                None
+            }
+        }
+    }
+
+    /// Returns the target of a call through a register, as described by its prototype or list of targets.
+    fn indirect_target(&mut self, inst: &Inst, proto: Option<(Name, Pos)>) -> Option<CallTarget> {
+        let Some((name, pos)) = proto else {
+            self.refuse(inst.pos, "Label expected for argument 0");
+            return None;
+        };
+        match self.resolve(name) {
+            Some(Symbol::Prototype(index)) => {
+                let prototype = self.unit.ast.prototypes.get(index as usize)?;
+                Some(CallTarget {
+                    callee: Callee::Indirect { targets: None },
+                    returns: prototype.returns.clone(),
+                    params: prototype.params.clone(),
+                })
+            }
+            Some(Symbol::Targets {
+                calls: true,
+                start,
+                len,
+            }) => self.call_targets(Span { start, len }),
+            Some(Symbol::Variable { .. }) => {
+                let message =
+                    "A variable as list of call targets is not supported; use .calltargets";
+                self.say(pos, message.to_owned());
+                None
+            }
+            Some(_) => {
+                let message = format!(
+                    "Prototype or list of targets expected, not '{}'",
+                    self.text(name)
+                );
+                self.say(pos, message);
+                None
+            }
+            None => {
+                self.unknown(name, pos);
+                None
+            }
+        }
+    }
+
+    /// Returns the functions of a `.calltargets`, with the results and parameters of the first.
+    fn call_targets(&mut self, span: Span) -> Option<CallTarget> {
         let unit = self.unit;
         let mut targets = Vec::new();
-        let mut shape = None;
+        let mut prototype = None;
         for target in unit.ast.operands(span) {
             let OperandKind::Name(name, _) = target.kind else {
                 continue;
@@ -175,7 +197,7 @@ impl Walker<'_> {
                     targets.push(id);
                     let signature = unit.functions.get(id.0 as usize)?;
                     let found = (signature.returns.clone(), signature.params.clone());
-                    let (returns, params) = shape.get_or_insert(found.clone());
+                    let (returns, params) = prototype.get_or_insert(found.clone());
                     if found.0.len() != returns.len() || found.1.len() != params.len() {
                         self.say(target.pos, "Call has wrong number of parameters".to_owned());
                     }
@@ -183,14 +205,14 @@ impl Walker<'_> {
                 _ => self.unknown(name, target.pos),
             }
         }
-        let (returns, params) = shape?;
-        Some((
-            Callee::Indirect {
+        let (returns, params) = prototype?;
+        Some(CallTarget {
+            callee: Callee::Indirect {
                 targets: Some(targets),
             },
             returns,
             params,
-        ))
+        })
     }
 
     /// Checks actual parameters against the formal ones.

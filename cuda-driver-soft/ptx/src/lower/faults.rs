@@ -10,7 +10,7 @@ use crate::names::Name;
 pub(super) struct Faults {
     /// True if a type, width or count does not match.
     pub(super) mismatch: bool,
-    /// Names without meaning.
+    /// Undeclared names.
     pub(super) unknown: Vec<(Name, Pos)>,
     /// Errors with a message of their own.
     pub(super) messages: Vec<(Pos, String)>,

@@ -16,7 +16,7 @@ pub(super) struct Frame {
 struct FrameScope {
     /// Offset at which its variables begin.
     start: u64,
-    /// True if it declared `.local` variables.
+    /// True if it or a scope inside of it declared `.local` variables.
     keeps_space: bool,
 }
 

@@ -31,7 +31,7 @@ impl Walker<'_> {
         self.faults = faults;
     }
 
-    /// Adds errors for the names without meaning in operands that are not checked otherwise.
+    /// Adds errors for the undeclared names in operands that are not checked otherwise.
     pub(super) fn note_unknown(&mut self, operands: &[ast::Operand]) {
         let unit = self.unit;
         for operand in operands {
@@ -59,7 +59,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns the register that a name with a selector means. Adds an error if the name has no meaning; if it means
+    /// Returns the register that a name with a selector means. Adds an error if the name is not declared; if it means
     /// something else, the caller has to do so.
     pub(super) fn register(
         &mut self,

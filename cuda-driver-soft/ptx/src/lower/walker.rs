@@ -66,7 +66,7 @@ pub(super) struct Walker<'u> {
     pub(super) dest_float: bool,
     /// The labels of the function; filled when they are first needed.
     labels: Option<HashSet<Name>>,
-    /// Names without meaning in the whole function.
+    /// Undeclared names in the whole function.
     pub(super) unknown: Vec<(Name, Pos)>,
     /// The register for the condition code, if an instruction uses it.
     pub(super) carry: Option<Reg>,
@@ -143,7 +143,7 @@ impl<'u> Walker<'u> {
         self.say(pos, format!("{message} for instruction '{}'", self.name));
     }
 
-    /// Adds an error for a name without meaning. A label that is declared later is an operand of the wrong kind instead.
+    /// Adds an error for a name that is not declared so far. The name of a later label is an operand of the wrong kind instead.
     pub(super) fn unknown(&mut self, name: Name, pos: Pos) {
         if self.reporter.is_some() && self.is_label(name) {
             self.faults.mismatch = true;
@@ -240,7 +240,7 @@ impl<'u> Walker<'u> {
         self.scopes.get_ranged(self.unit.ast.names.find(&plain)?)
     }
 
-    /// Returns true if the function has a label with this name, in whatever scope.
+    /// Returns true if any scope of the function has a label with this name.
     pub(super) fn is_label(&mut self, wanted: Name) -> bool {
         let (unit, function) = (self.unit, self.function);
         let labels = self.labels.get_or_insert_with(|| {

@@ -16,7 +16,7 @@ pub(super) struct InitialValue {
 }
 
 /// The place and the message of an error.
-type Error = (Pos, String);
+type InitError = (Pos, String);
 
 /// The state of one conversion.
 struct Filler<'a> {
@@ -46,7 +46,7 @@ pub(super) fn value(
     space_of: &dyn Fn(VarId) -> Space,
     var: &Var,
     nodes: &[Init],
-) -> Result<InitialValue, Error> {
+) -> Result<InitialValue, InitError> {
     let Some(first) = nodes.first() else {
         return Err((var.pos, mismatch()));
     };
@@ -116,7 +116,7 @@ fn outer_count(nodes: &[Init]) -> u64 {
 
 impl Filler<'_> {
     /// Converts a value at a depth of nested lists.
-    fn fill(&mut self, init: &Init, depth: usize, offset: u64) -> Result<(), Error> {
+    fn fill(&mut self, init: &Init, depth: usize, offset: u64) -> Result<(), InitError> {
         let Some(&Dimension { count, step }) = self.dims.get(depth) else {
             return self.scalar(init, offset);
         };
@@ -154,7 +154,7 @@ impl Filler<'_> {
         self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
     }
 
-    fn scalar(&mut self, init: &Init, offset: u64) -> Result<(), Error> {
+    fn scalar(&mut self, init: &Init, offset: u64) -> Result<(), InitError> {
         let DeclType::Scalar(ty) = self.ty else {
             return Err((init.pos, mismatch()));
         };

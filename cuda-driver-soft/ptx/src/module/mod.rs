@@ -81,7 +81,7 @@ pub(crate) fn build(
     })
 }
 
-/// Checks that nothing which the module uses has to be defined by another one.
+/// Checks that all functions that the module calls are defined. Undefined variables are only a warning.
 fn check_resolved(
     unit: &Unit,
     variables: &[ir::Variable],

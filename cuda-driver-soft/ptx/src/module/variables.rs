@@ -10,7 +10,7 @@ use crate::unit::{Global, alignment};
 use super::builder::ModuleBuilder;
 use super::init;
 
-/// Variables of a range `a<n>` at module scope, at most.
+/// Maximum number of variables of a range `a<n>` at module scope.
 const MAX_VARIABLE_RANGE: u32 = 1 << 16;
 
 impl ModuleBuilder<'_> {

@@ -191,12 +191,16 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Parses an integer literal of 32 bits.
     pub(super) fn integer_u32(&mut self) -> Result<u32> {
         let pos = self.pos();
         let value = self.literal()?;
         match u32::try_from(value) {
             Ok(value) => Ok(value),
-            Err(_) => self.fatal(pos, format!("Value out of range: {value}")),
+            Err(_) => self.fatal(
+                pos,
+                format!("Value out of range: {value} has more than 32 bits"),
+            ),
         }
     }
 

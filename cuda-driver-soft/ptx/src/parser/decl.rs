@@ -288,7 +288,9 @@ impl Parser<'_> {
             return self.initial_scalar();
         }
         if depth >= MAX_DEPTH {
-            return self.fatal(pos, "Initial value is nested too deeply".to_owned());
+            let message =
+                format!("Initial value is nested too deeply: {MAX_DEPTH} levels are allowed");
+            return self.fatal(pos, message);
         }
         self.push_init(InitKind::Open, pos);
         loop {

@@ -4,6 +4,7 @@
 //! (`lowering::constant_expressions_are_as_ptxas_computes_them` has the cases). Floating-point constants have only
 //! `+ - * /` and comparisons.
 
+use crate::ast::Pos;
 use crate::lexer::TokenKind;
 
 use super::cursor::{Parser, Result};
@@ -48,14 +49,22 @@ impl Parser<'_> {
 
     /// Parses a constant expression, including `?:`.
     pub(super) fn expression(&mut self) -> Result<ConstValue> {
+        self.nested(self.pos(), Self::ternary)
+    }
+
+    /// Parses a nested part of an expression. Nesting is limited, because the parser is recursive.
+    fn nested(
+        &mut self,
+        pos: Pos,
+        parse: impl FnOnce(&mut Self) -> Result<ConstValue>,
+    ) -> Result<ConstValue> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return self.fatal(
-                self.pos(),
-                "Constant expression is nested too deeply".to_owned(),
-            );
+            let message =
+                format!("Constant expression is nested too deeply: {MAX_DEPTH} levels are allowed");
+            return self.fatal(pos, message);
         }
-        let value = self.ternary();
+        let value = parse(self);
         self.depth -= 1;
         value
     }
@@ -141,12 +150,7 @@ impl Parser<'_> {
             }
             let pos = self.pos();
             self.lexer.bump();
-            self.depth += 1;
-            if self.depth > MAX_DEPTH {
-                return self.fatal(pos, "Constant expression is nested too deeply".to_owned());
-            }
-            let right = self.binary(precedence)?;
-            self.depth -= 1;
+            let right = self.nested(pos, |parser| parser.binary(precedence))?;
             left = match apply(operator, left, right) {
                 Ok(value) => value,
                 Err(message) => return self.fatal(pos, message.to_owned()),
@@ -214,16 +218,7 @@ impl Parser<'_> {
     }
 
     fn nested_unary(&mut self) -> Result<ConstValue> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return self.fatal(
-                self.pos(),
-                "Constant expression is nested too deeply".to_owned(),
-            );
-        }
-        let value = self.unary();
-        self.depth -= 1;
-        value
+        self.nested(self.pos(), Self::unary)
     }
 }
 

@@ -45,7 +45,7 @@ impl Parser<'_> {
             64 => self.ast.address_size = 64,
             32 => {
                 let message =
-                    "32-Bit addressing is not supported by this driver: .address_size 64 is needed";
+                    "32-bit addressing is not supported by this driver: use .address_size 64";
                 self.report(Severity::Error, pos, message.to_owned());
             }
             _ => {

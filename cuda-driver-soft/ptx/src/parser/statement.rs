@@ -30,7 +30,9 @@ impl Parser<'_> {
                 TokenKind::Punct(b'{') => {
                     depth += 1;
                     if depth > MAX_DEPTH {
-                        return self.fatal(self.pos(), "Blocks are nested too deeply".to_owned());
+                        let message =
+                            format!("Blocks are nested too deeply: {MAX_DEPTH} levels are allowed");
+                        return self.fatal(self.pos(), message);
                     }
                     self.lexer.bump();
                     self.ast.statements.push(Statement::Open);
