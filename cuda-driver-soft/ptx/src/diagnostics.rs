@@ -17,7 +17,7 @@ pub enum Severity {
 
 /// The cause of a [`Diagnostic`]. Causes that decide the driver's result or the form of its log have a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum DiagnosticCode {
     /// The `.version` does not exist or is newer than the driver.
     UnsupportedVersion,
     /// The `.target` is newer than the device.
@@ -34,7 +34,7 @@ pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
     /// The cause.
-    pub code: Code,
+    pub code: DiagnosticCode,
     /// Line in the PTX text, from 1; 0 if the diagnostic is about the module as a whole.
     pub line: u32,
     /// Column in bytes, from 1; 0 if the diagnostic is about the module as a whole.
@@ -69,7 +69,7 @@ impl Diagnostic {
             Severity::Error => "error  ",
             Severity::Fatal => "fatal  ",
         };
-        if self.code == Code::NotAscii {
+        if self.code == DiagnosticCode::NotAscii {
             format!("ptxas {severity} : {} on line {}", self.message, self.line)
         } else if self.line > 0 {
             let message = self.message.replace(INPUT, "'application ptx input'");
@@ -122,7 +122,7 @@ impl Diagnostics {
         text: &[u8],
         pos: Pos,
         severity: Severity,
-        code: Code,
+        code: DiagnosticCode,
         message: String,
     ) {
         let column = self.column(text, pos.offset);
@@ -136,7 +136,12 @@ impl Diagnostics {
     }
 
     /// Adds a diagnostic about the module as a whole.
-    pub(crate) fn push_of_module(&mut self, severity: Severity, code: Code, message: String) {
+    pub(crate) fn push_of_module(
+        &mut self,
+        severity: Severity,
+        code: DiagnosticCode,
+        message: String,
+    ) {
         self.push(Diagnostic {
             severity,
             code,
@@ -164,7 +169,7 @@ impl Diagnostics {
     }
 
     /// Returns true if one of the diagnostics has this code.
-    pub(crate) fn contains(&self, code: Code) -> bool {
+    pub(crate) fn contains(&self, code: DiagnosticCode) -> bool {
         self.all.iter().any(|d| d.code == code)
     }
 
@@ -187,8 +192,9 @@ impl Diagnostics {
             ));
         }
         // Driver 580 has no closing line if the text itself is well formed but does not fit the driver.
-        let malformed = errors().any(|d| d.line > 0 && d.code != Code::UnsupportedVersion);
-        if malformed && !self.contains(Code::TargetTooNew) {
+        let malformed =
+            errors().any(|d| d.line > 0 && d.code != DiagnosticCode::UnsupportedVersion);
+        if malformed && !self.contains(DiagnosticCode::TargetTooNew) {
             log.push_str("ptxas fatal   : Ptx assembly aborted due to errors");
         } else if log.ends_with('\n') {
             log.pop();

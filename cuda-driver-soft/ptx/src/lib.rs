@@ -44,7 +44,7 @@ mod scopes;
 mod specials;
 mod unit;
 
-pub use diagnostics::{Code, Diagnostic, Severity};
+pub use diagnostics::{Diagnostic, DiagnosticCode, Severity};
 pub use forms::{
     Sample, TableRow, UnimplementedOpcode, every_form, modifier_classes, samples, table_rows,
     unimplemented_opcodes,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ast::Pos;
-use crate::diagnostics::{Code, Diagnostic, Diagnostics, Severity};
+use crate::diagnostics::{Diagnostic, DiagnosticCode, Diagnostics, Severity};
 use crate::ir;
 use crate::lexer::Lexer;
 use crate::limits::Limits;
@@ -72,7 +72,7 @@ pub fn load(text: &[u8], limits: &Limits) -> Result<Loaded, Failure> {
             diagnostics: diagnostics.into_vec(),
         }),
         _ => Err(Failure {
-            kind: if diagnostics.contains(Code::UnsupportedVersion) {
+            kind: if diagnostics.contains(DiagnosticCode::UnsupportedVersion) {
                 FailureKind::UnsupportedVersion
             } else {
                 FailureKind::Invalid
@@ -95,7 +95,7 @@ fn starts_like_ptx(text: &[u8]) -> bool {
 fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<ir::Module> {
     if text.len() >= u32::MAX as usize {
         let message = "The PTX text is too long: 4 GiB or more";
-        diagnostics.push_of_module(Severity::Fatal, Code::Invalid, message.to_owned());
+        diagnostics.push_of_module(Severity::Fatal, DiagnosticCode::Invalid, message.to_owned());
         return None;
     }
     if let Some(at) = text.iter().position(|b| !b.is_ascii()) {
@@ -105,7 +105,13 @@ fn check(text: &[u8], limits: &Limits, diagnostics: &mut Diagnostics) -> Option<
             line,
         };
         let message = "Unexpected non-ASCII character encountered".to_owned();
-        diagnostics.push_at(text, pos, Severity::Fatal, Code::NotAscii, message);
+        diagnostics.push_at(
+            text,
+            pos,
+            Severity::Fatal,
+            DiagnosticCode::NotAscii,
+            message,
+        );
         return None;
     }
     let ast = parser::parse(text, limits, diagnostics).ok()?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use crate::ast::{Function, Inst, Item, Pos, Statement};
-use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::ir::{self, Body, FuncId, Op, Operand, Reg, Type, VarId};
 use crate::names::Name;
 use crate::scopes::{Scopes, Symbol};
@@ -125,7 +125,7 @@ impl<'u> Walker<'u> {
             text, diagnostics, ..
         }) = &mut self.reporter
         {
-            diagnostics.push_at(text, pos, severity, Code::Invalid, message);
+            diagnostics.push_at(text, pos, severity, DiagnosticCode::Invalid, message);
         }
     }
 

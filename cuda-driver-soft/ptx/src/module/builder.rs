@@ -1,7 +1,7 @@
 //! The state of building a module: its variables and functions so far, and the meaning of their names.
 
 use crate::ast::{Ast, DeclType, Item, Pos};
-use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::ir::{VarId, Variable};
 use crate::names::{FastMap, Name};
 use crate::unit::{Global, Signature};
@@ -35,7 +35,7 @@ impl<'a> ModuleBuilder<'a> {
 
     pub(super) fn report(&mut self, severity: Severity, pos: Pos, message: String) {
         self.diagnostics
-            .push_at(self.text, pos, severity, Code::Invalid, message);
+            .push_at(self.text, pos, severity, DiagnosticCode::Invalid, message);
     }
 
     pub(super) fn error(&mut self, pos: Pos, message: String) {

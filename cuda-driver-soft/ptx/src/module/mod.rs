@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::ast::Ast;
-use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::ir::{self, FuncId, Linkage, Space};
 use crate::limits::Limits;
 use crate::lower::{self, Uses};
@@ -61,7 +61,7 @@ pub(crate) fn build(
     sizes::check_constant_data(&variables, diagnostics);
     if unit.ast.target.debug && !unit.ast.sections {
         let message = "Debug information not found in presence of .target debug";
-        diagnostics.push_of_module(Severity::Error, Code::Invalid, message.to_owned());
+        diagnostics.push_of_module(Severity::Error, DiagnosticCode::Invalid, message.to_owned());
     }
     if !limits.unresolved {
         check_resolved(&unit, &variables, &uses, diagnostics);
@@ -94,7 +94,7 @@ fn check_resolved(
             "Unresolved extern variable '{}' in whole program compilation, ignoring extern qualifier",
             variable.name
         );
-        diagnostics.push_of_module(Severity::Warning, Code::Invalid, message);
+        diagnostics.push_of_module(Severity::Warning, DiagnosticCode::Invalid, message);
     }
     let called: BTreeSet<FuncId> = uses
         .iter()
@@ -105,7 +105,7 @@ fn check_resolved(
         let name = unit.ast.names.text(signature.name);
         if called && !signature.defined && !PROVIDED_FUNCTIONS.contains(&name.as_str()) {
             let message = format!("Unresolved extern function '{name}'");
-            diagnostics.push_of_module(Severity::Fatal, Code::Invalid, message);
+            diagnostics.push_of_module(Severity::Fatal, DiagnosticCode::Invalid, message);
             // Driver 580 names only the first.
             return;
         }

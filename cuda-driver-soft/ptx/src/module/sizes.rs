@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::ir::{FuncId, Space, VarId, Variable};
 use crate::lower::Uses;
 use crate::unit::{MAX_ALIGN, Unit, layout_end};
@@ -31,7 +31,7 @@ pub(super) fn check_constant_data(variables: &[Variable], diagnostics: &mut Diag
         let message = format!(
             "File uses too much global constant data ({bytes:#x} bytes, {MAX_CONSTANT:#x} max)"
         );
-        diagnostics.push_of_module(Severity::Error, Code::Invalid, message);
+        diagnostics.push_of_module(Severity::Error, DiagnosticCode::Invalid, message);
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) fn check_shared_data(
             let message = format!(
                 "Entry function '{name}' uses too much shared data ({bytes:#x} bytes, {max:#x} max)"
             );
-            diagnostics.push_of_module(Severity::Error, Code::Invalid, message);
+            diagnostics.push_of_module(Severity::Error, DiagnosticCode::Invalid, message);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The parser's state, and the steps that all of its parts use: tokens, names, literals and errors.
 
 use crate::ast::{Ast, Operand, Pos, Span};
-use crate::diagnostics::{Code, Diagnostics, Severity};
+use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
 use crate::ir::Target;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::names::{Name, Names};
@@ -79,25 +79,34 @@ impl<'a> Parser<'a> {
 
     pub(super) fn report(&mut self, severity: Severity, pos: Pos, message: String) {
         self.diagnostics
-            .push_at(self.text, pos, severity, Code::Invalid, message);
+            .push_at(self.text, pos, severity, DiagnosticCode::Invalid, message);
     }
 
     /// Reports a fatal error with a code of its own.
-    pub(super) fn fatal_with<T>(&mut self, code: Code, pos: Pos, message: String) -> Result<T> {
+    pub(super) fn fatal_with<T>(
+        &mut self,
+        code: DiagnosticCode,
+        pos: Pos,
+        message: String,
+    ) -> Result<T> {
         self.diagnostics
             .push_at(self.text, pos, Severity::Fatal, code, message);
         Err(ParseError)
     }
 
     /// Reports a fatal error about the module as a whole.
-    pub(super) fn fatal_of_module<T>(&mut self, code: Code, message: String) -> Result<T> {
+    pub(super) fn fatal_of_module<T>(
+        &mut self,
+        code: DiagnosticCode,
+        message: String,
+    ) -> Result<T> {
         self.diagnostics
             .push_of_module(Severity::Fatal, code, message);
         Err(ParseError)
     }
 
     pub(super) fn fatal<T>(&mut self, pos: Pos, message: String) -> Result<T> {
-        self.fatal_with(Code::Invalid, pos, message)
+        self.fatal_with(DiagnosticCode::Invalid, pos, message)
     }
 
     /// Reports that the current token is not allowed here.

@@ -1,7 +1,7 @@
 //! The head of a module, `.version` and `.target`, and the features that they allow.
 
 use crate::ast::Pos;
-use crate::diagnostics::{Code, Severity};
+use crate::diagnostics::{DiagnosticCode, Severity};
 use crate::ir::Target;
 use crate::lexer::TokenKind;
 use crate::limits::Limits;
@@ -63,7 +63,7 @@ impl Parser<'_> {
             let text = String::from_utf8_lossy(self.word()).into_owned();
             let message =
                 format!("Unsupported .version {text}; current version is '{major}.{minor}'");
-            return self.fatal_with(Code::UnsupportedVersion, pos, message);
+            return self.fatal_with(DiagnosticCode::UnsupportedVersion, pos, message);
         }
         self.ast.version = (number / 10, number % 10);
         self.lexer.bump();
@@ -134,12 +134,12 @@ impl Parser<'_> {
         if !runs {
             let (code, message) = match target.suffix {
                 None => (
-                    Code::TargetTooNew,
+                    DiagnosticCode::TargetTooNew,
                     "SM version specified by .target is higher than default SM version assumed"
                         .to_owned(),
                 ),
                 Some(suffix) => (
-                    Code::Invalid,
+                    DiagnosticCode::Invalid,
                     format!(
                         "PTX with .target 'sm_{}{suffix}' cannot be compiled for architecture 'sm_{}'",
                         target.sm, limits.sm
