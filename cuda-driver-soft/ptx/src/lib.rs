@@ -32,6 +32,7 @@
 mod ast;
 mod diagnostics;
 mod forms;
+mod hash;
 pub mod ir;
 mod lexer;
 mod limits;

@@ -1,7 +1,8 @@
 //! Symbols: the meaning of names, and the scopes of a function in which they are declared.
 
+use crate::hash::FastMap;
 use crate::ir::{FuncId, InstId, Type, VarId};
-use crate::names::{FastMap, Name};
+use crate::names::Name;
 
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! The special registers.
 
+use crate::hash::FastMap;
 use crate::ir::{Special, Type};
-use crate::names::{FastMap, Name, Names};
+use crate::names::{Name, Names};
 
 /// A special register.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use crate::ast::{Ast, DeclType, Function, Item, Var};
 use crate::forms::{self, Form, FormErrors};
+use crate::hash::FastMap;
 use crate::ir::{Linkage, Opaque, Param, Space, Type, VarId};
-use crate::names::{FastMap, Name};
+use crate::names::Name;
 use crate::scopes::Symbol;
 use crate::specials::SpecialReg;
 

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::names::FastMap;
+use crate::hash::FastMap;
 
 use super::classes;
 use super::mods::type_of;

@@ -2,8 +2,9 @@
 
 use crate::ast::{Ast, DeclType, Item, Pos};
 use crate::diagnostics::{DiagnosticCode, Diagnostics, Severity};
+use crate::hash::FastMap;
 use crate::ir::{VarId, Variable};
-use crate::names::{FastMap, Name};
+use crate::names::Name;
 use crate::unit::{Global, Signature};
 
 pub(super) struct ModuleBuilder<'a> {

@@ -1,8 +1,9 @@
 //! Initial values of variables: nested lists of constants and addresses become bytes and relocations.
 
 use crate::ast::{Ast, DeclType, Init, InitKind, Pos, Var};
+use crate::hash::FastMap;
 use crate::ir::{Reloc, RelocTarget, Space, Type, VarId};
-use crate::names::{FastMap, Name};
+use crate::names::Name;
 use crate::scopes::Symbol;
 use crate::unit::Global;
 
