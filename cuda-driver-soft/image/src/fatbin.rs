@@ -56,6 +56,8 @@ mod part {
     pub(super) const SIZE: usize = 8;
 }
 
+/// Minimum number of bytes of an entry's header.
+const ENTRY_BYTES: usize = 64;
 /// Bytes of the header of a part.
 const PART_BYTES: usize = 80;
 
@@ -95,9 +97,12 @@ struct Entry<'a> {
     decompressed_bytes: usize,
 }
 
-/// Returns the first entry, and the bytes after it.
+/// Returns the first entry, and the bytes after it; `None` if it is cut off or its header is too short.
 fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let header_bytes = u32_at(bytes, entry::HEADER_SIZE)? as usize;
+    if header_bytes < ENTRY_BYTES {
+        return None;
+    }
     let padded_bytes = size_at(bytes, entry::PAYLOAD_SIZE)?;
     let compressed_bytes = u32_at(bytes, entry::COMPRESSED_SIZE)? as usize;
     let padded = range(bytes, header_bytes, padded_bytes)?;
@@ -170,7 +175,7 @@ pub fn ptx(binary: &[u8], sm: u32) -> Result<Vec<u8>, Failure> {
         .ok_or(Failure::Malformed("it is shorter than its header says"))?;
     let mut best: Option<Found<'_>> = None;
     while !rest.is_empty() {
-        let (entry, after) = split_entry(rest).ok_or(Failure::Malformed("an entry is cut off"))?;
+        let (entry, after) = split_entry(rest).ok_or(Failure::Malformed("an entry is damaged"))?;
         rest = after;
         let is_better = |kind: u16, found: u32, best: &Option<Found<'_>>| {
             kind == KIND_PTX && found <= sm && best.as_ref().is_none_or(|best| best.sm < found)
@@ -329,6 +334,13 @@ mod tests {
         assert_eq!(ptx(&binary, 90).as_deref(), Ok(&b"80"[..]));
         assert_eq!(ptx(&binary, 70).as_deref(), Ok(&b"52"[..]));
         assert_eq!(ptx(&binary, 50), Err(Failure::NoPtx));
+    }
+
+    #[test]
+    fn entries_without_header_are_errors() {
+        let zeros = binary(&[vec![0; 128]]);
+        let damaged = Failure::Malformed("an entry is damaged");
+        assert_eq!(ptx(&zeros, 90), Err(damaged));
     }
 
     #[test]
