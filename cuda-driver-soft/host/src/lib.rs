@@ -8,13 +8,18 @@
 //! | [`memory()`] | the amount of memory that the process can have |
 //! | [`mapping()`] | the access that the process has to a range of addresses |
 
-// `unsafe` is needed to write to a file descriptor that is not ours to close (`console`), and to call getrlimit
-// (`memory`) and the functions of kernel32 (`memory`, `mapping`).
+#![deny(unsafe_code)]
 
+// Writes to file descriptors that it must not close.
+#[allow(unsafe_code)]
 pub mod console;
 pub mod environment;
 mod log;
+// Calls VirtualQuery on Windows.
+#[allow(unsafe_code)]
 mod mapping;
+// Calls getrlimit on Linux and GlobalMemoryStatusEx on Windows.
+#[allow(unsafe_code)]
 mod memory;
 
 pub use mapping::{Mapping, mapping};
