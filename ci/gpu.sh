@@ -23,8 +23,8 @@ pack() {
         small+=(--config "profile.release.package.cuda-driver-soft$crate.opt-level=\"s\"")
     done
     cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver --test '*' >"$built"
-    cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver-sys --test abi_drivers --test interposers >>"$built"
-    cargo build "${small[@]}" --release --message-format=json -p cuda-driver -p cuda-driver-sys --examples >>"$built"
+    cargo test "${small[@]}" --no-run --release --message-format=json -p cuda-driver-sys -p cuda-driver-hooks --test abi_drivers --test hooks >>"$built"
+    cargo build "${small[@]}" --release --message-format=json -p cuda-driver -p cuda-driver-sys -p cuda-driver-hooks --examples >>"$built"
     # Without CUDA_PATH the linker gets a stub instead of this machine's driver.
     env -u CUDA_PATH cargo build --release --target-dir target/linked --manifest-path ci/linked/Cargo.toml --bin linked
     cp target/linked/release/linked "$folder/examples/"

@@ -17,7 +17,7 @@ mkdir -p "$work"
 # One command for both, so that common dependencies are built once. Under qemu a well-optimised software driver is not
 # faster, but it takes twice as long to build.
 test=(
-    cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver
+    cargo test --no-fail-fast --package cuda-driver-sys --package cuda-driver-hooks --package cuda-driver
     --config profile.dev.package.cuda-driver-soft-engine.opt-level=1
     --config profile.dev.package.cuda-driver-soft-ptx.opt-level=1
 )

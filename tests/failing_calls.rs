@@ -7,10 +7,10 @@ use core::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-use cuda_driver::sys::library::hooks::{Fail, FailInThread};
 use cuda_driver::sys::library::{Call, Faithful, Interposer, Options, Source, set_default_with};
 use cuda_driver::sys::{CUresult, Function};
 use cuda_driver::{Context, Device, DeviceBuffer, Error, Result, Stream};
+use cuda_driver_hooks::{Fail, FailInThread};
 
 const OUT_OF_MEMORY: CUresult = CUresult::CUDA_ERROR_OUT_OF_MEMORY;
 

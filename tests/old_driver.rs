@@ -10,13 +10,13 @@ mod common;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-use cuda_driver::sys::library::hooks::DriverVersion;
 use cuda_driver::sys::library::{Options, Source, set_default_with};
 use cuda_driver::sys::{
     CUDA_KERNEL_NODE_PARAMS as NodeParams, CUfunction, CUgraphExecUpdateResultInfo, Function,
     Library,
 };
 use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream, checked};
+use cuda_driver_hooks::DriverVersion;
 
 /// Makes the driver under test, with newer exports hidden, the default. Returns the driver with all of its exports.
 fn install() -> &'static Library {

@@ -58,7 +58,7 @@
 //! [`Source::search`](library::Source::search) lists where the system's driver is looked for; the environment variable
 //! `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) choose per-thread default streams, and
 //! put an [`Interposer`](library::Interposer) between the program and the driver: one that counts, watches, hides
-//! functions or lets calls fail ([`library::hooks`]), which is what tests need of a fake driver.
+//! functions or makes calls fail. The crate `cuda-driver-hooks` has these ready-made.
 //!
 //! # Features
 //!

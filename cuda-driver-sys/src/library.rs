@@ -15,7 +15,6 @@
 mod arguments;
 mod default;
 mod error;
-pub mod hooks;
 mod interposer;
 #[cfg(feature = "link")]
 mod linked;

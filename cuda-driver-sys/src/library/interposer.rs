@@ -13,7 +13,8 @@ use super::{Library, proc_address};
 use crate::{CUresult, Function};
 
 /// Stands between the callers of a library and the driver: watches, counts, times, changes arguments and results,
-/// hides functions, lets calls fail. A closure that takes a [`Call`] is one; [`hooks`](super::hooks) has ready ones.
+/// hides functions, lets calls fail. A closure that takes a [`Call`] is one, and the crate
+/// `cuda-driver-hooks` has ready-made ones.
 ///
 /// It is set when the library is made, over any driver, and costs nothing where there is none: with
 /// [`Options::hook`](super::Options::hook) if it is [`Faithful`], else with

@@ -1,23 +1,23 @@
-//! A small program that is watched, and then run again and again, each time with another of its calls failing.
+//! Watches the calls of a small program, then runs it again once per call, with that call failing.
 //!
-//! The driver is the system's if it has a device, else the software driver; `CUDA_DRIVER=software|system|PATH` says
-//! which. The program's calls are the free functions, so that the same works for whatever is built on these.
+//! The driver is the system's if it has a device, otherwise the software driver; `CUDA_DRIVER=software|system|PATH`
+//! chooses another.
 
 use core::ptr;
 use std::process::ExitCode;
 
-use cuda_driver_sys::library::hooks::{Counter, Fail, Watch};
+use cuda_driver_hooks::{Counter, Fail, Watch};
 use cuda_driver_sys::library::{Options, Source};
 use cuda_driver_sys::*;
 
-/// Creates a context, allocates 1 MiB, fills it and frees everything; the first code that is no success.
+/// Creates a context, allocates 1 MiB, fills it and frees everything. The error is the first call that failed.
 fn program(cuda: &Library) -> Result<(), (Function, CUresult)> {
     let check = |function, code| match code {
         CUresult::CUDA_SUCCESS => Ok(()),
         code => Err((function, code)),
     };
     let (mut device, mut context, mut memory) = (0, ptr::null_mut(), 0);
-    // SAFETY: the pointers are to what is written, the handles are those that the calls gave.
+    // SAFETY: the output pointers are valid, and the handles come from the calls before.
     unsafe {
         check(Function::cuInit, cuda.cuInit(0))?;
         check(Function::cuDeviceGet, cuda.cuDeviceGet(&raw mut device, 0))?;
@@ -40,7 +40,7 @@ fn program(cuda: &Library) -> Result<(), (Function, CUresult)> {
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let driver = driver()?;
 
-    println!("\nEvery call, its arguments, what it answered and how long it took:");
+    println!("\nEvery call with its arguments, result and duration:");
     let calls = Counter::new();
     let watched = Options::new()
         .hook(Watch::new(|call| println!("  {call}")))
@@ -49,24 +49,24 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     program(library).map_err(|(function, code)| format!("{function}: {code:?}"))?;
     println!("{} calls", calls.total());
 
-    println!("\nThe same program when its n-th call fails:");
+    println!("\nThe same program with its n-th call failing:");
     for n in 1.. {
         let fail = Fail::nth_of_all(n, CUresult::CUDA_ERROR_UNKNOWN);
         let library = Library::new(Source::library(driver), Options::new().hook(fail.clone()))?;
         let result = program(library);
         if fail.failed() == 0 {
-            println!("  {n}: it makes no more calls");
+            println!("  {n}: the program makes no further calls");
             break;
         }
         match result {
-            Ok(()) => println!("  {n}: nobody noticed"),
+            Ok(()) => println!("  {n}: the program did not notice the failure"),
             Err((function, code)) => println!("  {n}: {function} failed with {code:?}"),
         }
     }
     Ok(())
 }
 
-/// The driver that serves this program.
+/// Returns the driver to use.
 #[cfg(target_os = "linux")]
 fn driver() -> Result<&'static Library, Box<dyn std::error::Error>> {
     let selection = cuda_driver_soft::from_env(cuda_driver_soft::Prefer::System)?;

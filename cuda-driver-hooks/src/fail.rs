@@ -1,4 +1,4 @@
-//! Calls that fail.
+//! Making calls fail.
 
 use core::cell::RefCell;
 use core::fmt;
@@ -6,34 +6,34 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use crate::library::{Call, Faithful, Interposer};
-use crate::{CUresult, Function};
+use cuda_driver_sys::library::{Call, Faithful, Interposer};
+use cuda_driver_sys::{CUresult, Function};
 
-/// Lets calls fail with a code, without making them. Clones share their count of calls.
+/// Makes calls fail with a code instead of passing them to the driver. Clones share their count of calls.
 ///
-/// A call that is not made cannot have succeeded: with [`CUDA_SUCCESS`](CUresult::CUDA_SUCCESS) as the code none fails, and
-/// all are made.
+/// A call that is not made cannot have succeeded: with [`CUDA_SUCCESS`](CUresult::CUDA_SUCCESS) as the code, no call fails
+/// and all are passed on.
 ///
-/// To see what a program does when any of its calls fails, run it with [`nth_of_all`](Self::nth_of_all) for 1, 2, 3 …
-/// until [`failed`](Self::failed) says 0.
+/// To test a program against the failure of each of its calls, run it with [`nth_of_all`](Self::nth_of_all) for 1, 2, 3 …
+/// until [`failed`](Self::failed) returns 0.
 ///
-/// As a hook it counts the calls of all threads, from the start of the library. Tests share a process and its default
-/// library: each lets its own calls fail, with [`in_this_thread`](Self::in_this_thread).
+/// Used as a hook, it counts the calls of all threads since the library was made. Tests that share a process and its
+/// default library use [`in_this_thread`](Self::in_this_thread) instead, so that each makes only its own calls fail.
 #[derive(Debug, Clone)]
 pub struct Fail {
-    /// `None` is every function.
+    /// `None` for every function.
     function: Option<Function>,
     code: CUresult,
     first: u64,
     last: u64,
-    /// Calls seen so far.
+    /// Number of calls seen so far.
     seen: Arc<AtomicU64>,
 }
 
 impl Fail {
     #[inline]
     fn new(function: Option<Function>, first: u64, last: u64, code: CUresult) -> Self {
-        // No call has the number 0.
+        // Calls are numbered from 1, so none has the number 0.
         let first = if code == CUresult::CUDA_SUCCESS {
             0
         } else {
@@ -48,35 +48,35 @@ impl Fail {
         }
     }
 
-    /// The `n`-th call of a function fails with `code`. The first is 1; with 0 none fails.
+    /// Makes the `n`-th call of a function fail with `code`. The first call has the number 1; with 0 none fails.
     #[inline]
     #[must_use]
     pub fn nth(function: Function, n: u64, code: CUresult) -> Self {
         Self::new(Some(function), n, n, code)
     }
 
-    /// The `n`-th call of a function fails with `code`, and so does every later one, as after a fault on the device.
+    /// Makes the `n`-th and every later call of a function fail with `code`, as after a fault on the device.
     #[inline]
     #[must_use]
     pub fn from_nth(function: Function, n: u64, code: CUresult) -> Self {
         Self::new(Some(function), n, u64::MAX, code)
     }
 
-    /// Every call of a function fails with `code`.
+    /// Makes every call of a function fail with `code`.
     #[inline]
     #[must_use]
     pub fn always(function: Function, code: CUresult) -> Self {
         Self::from_nth(function, 1, code)
     }
 
-    /// The `n`-th call of all fails with `code`, whichever function it is of.
+    /// Makes the `n`-th call of any function fail with `code`.
     #[inline]
     #[must_use]
     pub fn nth_of_all(n: u64, code: CUresult) -> Self {
         Self::new(None, n, n, code)
     }
 
-    /// How many calls failed so far.
+    /// Returns the number of calls that failed so far.
     #[inline]
     #[must_use]
     pub fn failed(&self) -> u64 {
@@ -89,7 +89,7 @@ impl Fail {
 }
 
 impl Fail {
-    /// Counts a call; whether it fails.
+    /// Counts a call and returns true if it must fail.
     #[inline]
     fn hits(&self, function: Function) -> bool {
         if self.function.is_some_and(|mine| mine != function) {
@@ -99,10 +99,10 @@ impl Fail {
         self.first > 0 && self.first <= number && number <= self.last
     }
 
-    /// From here on, until what this returns is dropped, calls that this thread makes through a library with the hook
-    /// [`FailInThread`] are counted, and fail. Without that hook nothing does.
+    /// Applies to the calls of this thread until the returned guard is dropped. Only calls through a library that has the
+    /// hook [`FailInThread`] are counted and fail.
     #[inline]
-    #[must_use = "calls fail for as long as this lives"]
+    #[must_use = "calls fail only until the guard is dropped"]
     pub fn in_this_thread(&self) -> Failing {
         FAILING.with_borrow_mut(|failing| failing.push(self.clone()));
         Failing {
@@ -123,19 +123,19 @@ impl Interposer for Fail {
     }
 }
 
-// SAFETY: a call fails without being forwarded, and never with 0; the others are forwarded.
+// SAFETY: a failing call is not forwarded and its code is never CUDA_SUCCESS; all others are forwarded.
 unsafe impl Faithful for Fail {}
 
 thread_local! {
-    /// What this thread asked for, the oldest first.
+    /// The active guards of this thread, oldest first.
     static FAILING: RefCell<Vec<Fail>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets calls fail for those threads that ask for it, with [`Fail::in_this_thread`]: the hook for tests, which are threads of
-/// one process. It is set once, and each test asks for its own failures.
+/// Makes calls fail in threads that asked for it with [`Fail::in_this_thread`]. This is the hook for tests, which run as
+/// threads of one process: set it once, and let each test ask for its own failures.
 ///
 /// ```
-/// use cuda_driver_sys::library::hooks::{Fail, FailInThread};
+/// use cuda_driver_hooks::{Fail, FailInThread};
 /// use cuda_driver_sys::library::{Options, Source};
 /// use cuda_driver_sys::{CUresult, Function, Library};
 ///
@@ -159,7 +159,8 @@ pub struct FailInThread;
 impl Interposer for FailInThread {
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
-        // All count it, also behind the first one that lets it fail. At a thread's end nothing is asked for any more.
+        // Every active `Fail` counts the call, including those after the first that makes it fail. `try_with` fails while
+        // the thread ends, when no guard is left.
         let code = FAILING.try_with(|failing| {
             let failing = failing.borrow();
             let hit = failing.iter().filter(|fail| fail.hits(call.function()));
@@ -172,10 +173,10 @@ impl Interposer for FailInThread {
 // SAFETY: as for `Fail`.
 unsafe impl Faithful for FailInThread {}
 
-/// While it lives, calls of this thread fail; see [`Fail::in_this_thread`].
+/// Guard of [`Fail::in_this_thread`]: calls of this thread fail until it is dropped.
 pub struct Failing {
     seen: Arc<AtomicU64>,
-    /// It is of one thread.
+    /// Keeps the guard on its thread.
     thread: PhantomData<*const ()>,
 }
 

@@ -4,14 +4,15 @@ use core::fmt;
 use core::time::Duration;
 use std::time::Instant;
 
-use crate::library::{Arguments, Call, Faithful, Interposer};
-use crate::{CUresult, Function, Library};
+use cuda_driver_sys::library::{Arguments, Call, Faithful, Interposer};
+use cuda_driver_sys::{CUresult, Function, Library};
 
-/// Tells a closure of every call, after it was made.
+/// Passes every call to a closure after the call returned.
 pub struct Watch<F>(F);
 
 impl<F: Fn(&Observed<'_>) + Send + Sync> Watch<F> {
-    /// `watcher` is called on the thread of the call, on many at once. Calls that it makes itself are not watched.
+    /// Returns a hook that calls `watcher` on the thread of the call, possibly on several threads at once. Calls that the
+    /// watcher makes itself are not watched.
     #[inline]
     #[must_use]
     pub const fn new(watcher: F) -> Self {
@@ -37,7 +38,7 @@ impl<F: Fn(&Observed<'_>) + Send + Sync> Interposer for Watch<F> {
     }
 }
 
-// SAFETY: every call is forwarded, and its answer handed back.
+// SAFETY: every call is forwarded and its result returned.
 unsafe impl<F: Fn(&Observed<'_>) + Send + Sync> Faithful for Watch<F> {}
 
 impl<F> fmt::Debug for Watch<F> {
@@ -47,20 +48,21 @@ impl<F> fmt::Debug for Watch<F> {
     }
 }
 
-/// One call that was made. `Display` prints it on one line:
+/// One call that returned. `Display` prints it on one line:
 /// `cuMemAlloc_v2(dptr: 0x7ffd6e4c3a58, bytesize: 4096) = CUDA_SUCCESS, 1830 ns`.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Observed<'a> {
-    /// The function, by the name that the caller used.
+    /// The function under the name that the caller used.
     pub function: Function,
-    /// The library that was called.
+    /// The called library.
     pub library: &'a Library,
-    /// The arguments. Outputs are behind them now, if the call succeeded.
+    /// The arguments. If the call succeeded, the outputs that they point to have been written.
     pub arguments: Arguments<'a>,
-    /// What the caller gets, unless an interposer before this one changes it.
+    /// The result that the caller gets, unless an interposer before this one changes it.
     pub result: CUresult,
-    /// How long the call took, with the interposers behind this one; some 50 ns of it are the clock's and the hook's.
+    /// Duration of the call, including the interposers after this one. About 50 ns of it are the cost of reading the clock
+    /// and of the hook itself.
     pub elapsed: Duration,
 }
 

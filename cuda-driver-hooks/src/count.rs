@@ -5,11 +5,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::library::{Call, Faithful, Interposer};
-use crate::{CUresult, Function};
+use cuda_driver_sys::library::{Call, Faithful, Interposer};
+use cuda_driver_sys::{CUresult, Function};
 
-/// Counts the calls of each function and the time that they take. Clones share their counts: keep one, and give
-/// another to the options.
+/// Counts the calls of each function and the time that they take. Clones share their counts: keep one and pass another to
+/// the options.
 #[derive(Clone)]
 pub struct Counter(Arc<[Count]>);
 
@@ -20,28 +20,29 @@ struct Count {
 }
 
 impl Counter {
-    /// All counts are 0.
+    /// Returns a counter whose counts are all 0.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self((0..Function::COUNT).map(|_| Count::default()).collect())
     }
 
-    /// How often a function was called, by the name that the caller used. Calls that are under way do not count yet.
+    /// Returns the number of calls of a function under the name that the caller used. Calls that have not returned yet are
+    /// not counted.
     #[inline]
     #[must_use]
     pub fn calls(&self, function: Function) -> u64 {
         self.0[function.index()].calls.load(Ordering::Relaxed)
     }
 
-    /// How long the calls of a function took together, in nanoseconds.
+    /// Returns the total time of all calls of a function, in nanoseconds.
     #[inline]
     #[must_use]
     pub fn nanoseconds(&self, function: Function) -> u64 {
         self.0[function.index()].nanoseconds.load(Ordering::Relaxed)
     }
 
-    /// How often any function was called.
+    /// Returns the number of calls of all functions.
     #[inline]
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -51,14 +52,14 @@ impl Counter {
             .sum()
     }
 
-    /// The functions that were called.
+    /// Returns the functions that were called.
     #[inline]
     pub fn called(&self) -> impl Iterator<Item = Function> + '_ {
         let all = Function::ALL.iter().copied();
         all.filter(|function| self.calls(*function) > 0)
     }
 
-    /// Sets all counts to 0.
+    /// Resets all counts to 0.
     #[inline]
     pub fn reset(&self) {
         for count in self.0.iter() {
@@ -88,7 +89,7 @@ impl Interposer for Counter {
     }
 }
 
-// SAFETY: every call is forwarded, and its answer handed back.
+// SAFETY: every call is forwarded and its result returned.
 unsafe impl Faithful for Counter {}
 
 impl fmt::Debug for Counter {

@@ -1,11 +1,10 @@
-//! The ready-made interposers, over functions of the test's own and over the software driver.
-#![cfg(feature = "loader")]
+//! The hooks over a fake driver, and over the software driver.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::ptr;
 use std::sync::{Arc, Mutex};
 
-use cuda_driver_sys::library::hooks::{ChangeResult, Counter, DriverVersion, Fail, Hide, Watch};
+use cuda_driver_hooks::{ChangeResult, Counter, DriverVersion, Fail, Hide, Watch};
 use cuda_driver_sys::library::{Call, Interposer, Options, Source};
 use cuda_driver_sys::{
     CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUdriverProcAddressQueryResult as Status,
