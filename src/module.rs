@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub use error::JitError;
 pub use jit::JitOptions;
 
+use self::image::Format;
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
@@ -128,12 +129,10 @@ impl Module {
     pub fn load_ptx(context: &Context, path: impl AsRef<Path>) -> Result<Self, JitError> {
         let path = path.as_ref();
         let loaded = match read(path) {
-            Ok(file) => match image::check(&file) {
-                Ok(image::Kind::Text(text)) => {
-                    Self::from_text(context, &text, &JitOptions::default())
-                }
-                Ok(image::Kind::Binary) => Err(refused(
-                    "this is no PTX but a binary, which `Module::load` loads".to_owned(),
+            Ok(file) => match image::recognise(&file) {
+                Ok(Format::Text(text)) => Self::from_text(context, &text, &JitOptions::default()),
+                Ok(Format::Binary) => Err(refused(
+                    "the file is a binary, not PTX: use `Module::load`".to_owned(),
                 )),
                 Err(reason) => Err(refused(reason)),
             },
@@ -200,23 +199,26 @@ impl Module {
     /// ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
     ///
     /// # Errors
-    /// As [`from_ptx`](Self::from_ptx); 209 for an image that holds nothing for this device, and 200 for one whose
-    /// headers say that it is longer than the slice, or point to what is not there: the driver, which is not told the
-    /// length, would read on and crash.
+    /// As [`from_ptx`](Self::from_ptx); [`CUDA_ERROR_NO_BINARY_FOR_GPU`](CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU) if the image
+    /// has no code for this device; [`CUDA_ERROR_INVALID_IMAGE`](CUresult::CUDA_ERROR_INVALID_IMAGE) if the image is cut
+    /// off.
     ///
     /// # Safety
-    /// If the image is a cubin or a fat binary, NVIDIA's tools made it, and it is whole: what is checked here is what an image
-    /// that was cut off would have wrong. Of 600 cubins with one field or byte changed that passes these checks, 26 crashed
-    /// a driver of CUDA 13.0. PTX is safe to load: [`from_ptx`](Self::from_ptx).
+    /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver gets no length and trusts
+    /// the offsets inside the image: a damaged one can crash it. Only an image that is cut off is detected here. PTX needs
+    /// no such promise: use [`from_ptx`](Self::from_ptx) or [`load_ptx`](Self::load_ptx).
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
     pub unsafe fn from_image(context: &Context, image: &[u8]) -> Result<Self, JitError> {
         let options = JitOptions::default();
-        match image::check(image) {
-            Ok(image::Kind::Binary) => jit::load(context, image.as_ptr(), &options)
-                .map(|(raw, log)| Self::compiled(raw, context, log)),
-            Ok(image::Kind::Text(text)) => Self::from_text(context, &text, &options),
+        match image::recognise(image) {
+            Ok(Format::Binary) => {
+                // SAFETY: the caller vouches for the binary, which ends inside the slice.
+                let loaded = unsafe { jit::load(context, image.as_ptr(), &options) };
+                loaded.map(|(raw, log)| Self::compiled(raw, context, log))
+            }
+            Ok(Format::Text(text)) => Self::from_text(context, &text, &options),
             Err(reason) => Err(refused(reason)),
         }
     }
@@ -224,7 +226,8 @@ impl Module {
     #[inline]
     #[track_caller]
     fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
-        match jit::load(context, text.as_ptr().cast(), options) {
+        // SAFETY: the text is NUL-terminated, and `image::text` let no binary pass.
+        match unsafe { jit::load(context, text.as_ptr().cast(), options) } {
             Ok((raw, log)) => Ok(Self::compiled(raw, context, log)),
             Err(error) => Err(error),
         }

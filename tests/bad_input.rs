@@ -255,12 +255,11 @@ fn a_truncated_module() {
     cubin[0x3c] = 1;
     let mut fat_binary = 0xba55_ed50_u32.to_le_bytes().to_vec();
     fat_binary.extend([1, 0, 16, 0, 80, 0, 0, 0, 0, 0, 0, 0]);
-    // An entry whose header gives more bytes than there are.
-    fat_binary.extend([1, 0, 1, 1, 64, 0, 0, 0, 17]);
-    fat_binary.resize(96, 0);
+    // 96 bytes with the header, of which one is missing.
+    fat_binary.resize(95, 0);
     for (image, reason) in [
-        (cubin, "the cubin's section table ends at byte 128"),
-        (fat_binary, "entry 0 is said to have 64 and 17 bytes"),
+        (cubin, "the cubin is cut off: it ends at byte 128"),
+        (fat_binary, "the fat binary is cut off: it ends at byte 96"),
     ] {
         std::fs::write(&path, image).expect("a file");
         // SAFETY: the image is refused before the driver is called.

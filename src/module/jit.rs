@@ -81,12 +81,13 @@ fn log(bytes: u32) -> Result<Vec<u8>, Error> {
     Ok(room)
 }
 
-/// Loads an image, and gives what the compiler said besides.
+/// Loads an image, and returns the module with the compiler's info log.
 ///
-/// `image` is a whole one, or text that ends in a zero byte.
+/// # Safety
+/// `image` must point to a complete cubin or fat binary, or to NUL-terminated text.
 #[inline]
 #[track_caller]
-pub(super) fn load(
+pub(super) unsafe fn load(
     context: &Context,
     image: *const u8,
     options: &JitOptions,
@@ -134,7 +135,7 @@ pub(super) fn load(
         Ok(current) => current,
         Err(error) => return Err(JitError::new(error)),
     };
-    // SAFETY: the image is whole; each option has a value of its kind, and the buffers are as long as is said.
+    // SAFETY: the caller vouches for the image; each option has a value of its kind, and the buffers have the stated size.
     let loaded =
         unsafe { checked::module_load_data_ex(image.cast(), &list.options, &mut list.values) };
     match loaded {
