@@ -272,7 +272,7 @@ impl Context {
         let _current = self.enter()?;
         // SAFETY: the current context is live.
         let result = unsafe { checked::ctx_synchronize() };
-        host_fn::resume_of_context(self);
+        host_fn::resume_of_context(self.as_raw());
         result
     }
 

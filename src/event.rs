@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, dropping};
 use crate::sys::{self, CUresult};
-use crate::{Borrowed, Context, Result, Stream, checked, host_fn};
+use crate::{Borrowed, Context, Result, checked, host_fn};
 
 /// An event: a point in a stream that can be waited for, by the host or by other streams, and whose time can be taken.
 ///
@@ -73,19 +73,10 @@ impl Event {
         Ok(Self::of(raw, Some(context.clone())))
     }
 
-    /// Records the work that a stream has at this moment: the event is done when that is. What was recorded before is
-    /// forgotten ([`cuEventRecord`](checked::event_record)).
-    ///
-    /// # Errors
-    /// 400 for a stream of another context.
+    /// Notes the stream that the event was recorded in.
     #[inline]
-    #[doc(alias = "cuEventRecord")]
-    #[track_caller]
-    pub fn record(&self, stream: &Stream) -> Result<()> {
-        // SAFETY: both handles are live.
-        unsafe { checked::event_record(self.raw, stream.as_raw()) }?;
-        self.stream.store(stream.as_raw().addr(), Ordering::Relaxed);
-        Ok(())
+    pub(crate) fn set_stream(&self, stream: sys::CUstream) {
+        self.stream.store(stream.addr(), Ordering::Relaxed);
     }
 
     /// Whether what was recorded is done; also if nothing was recorded ([`cuEventQuery`](checked::event_query)).
@@ -106,7 +97,7 @@ impl Event {
     /// A fault of the work that was waited for.
     ///
     /// # Panics
-    /// With what a [host function](Stream::launch_host_fn) of the stream panicked with.
+    /// With what a [host function](crate::Stream::launch_host_fn) of the stream panicked with.
     #[inline]
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
@@ -129,7 +120,7 @@ impl Event {
     pub(crate) fn resume(&self) {
         let stream = self.stream.load(Ordering::Relaxed);
         if stream != NO_STREAM {
-            host_fn::resume_of_stream(stream, self.context.as_ref());
+            host_fn::resume_of_stream(stream, self.context.as_ref().map(Context::as_raw));
         }
     }
 

@@ -2,9 +2,10 @@
 
 use core::ffi::c_void;
 use core::fmt;
+use std::ffi::CString;
 
 use crate::context::Entered;
-use crate::launch::{ArgumentError, KernelArgs, LaunchConfig};
+use crate::launch::{ArgumentError, KernelArgs, LaunchConfig, ParamInfo};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Error, Module, Result, Stream, checked};
@@ -22,9 +23,32 @@ unsafe impl Send for Function {}
 // SAFETY: as above; the driver locks what it shares.
 unsafe impl Sync for Function {}
 
+impl Module {
+    /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
+    ///
+    /// # Errors
+    /// 500 if there is none of that name, 1 if the name is empty.
+    #[inline]
+    #[doc(alias = "cuModuleGetFunction")]
+    #[track_caller]
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let Ok(name) = CString::new(name) else {
+            // No kernel's name holds a zero byte.
+            return Err(Error::refused(
+                CUresult::CUDA_ERROR_NOT_FOUND,
+                sys::Function::cuModuleGetFunction,
+                Refusal::ZeroByte,
+            ));
+        };
+        // SAFETY: the module is live.
+        let raw = unsafe { checked::module_get_function(self.as_raw(), &name) }?;
+        Ok(Function::new(raw, Some(self.clone())))
+    }
+}
+
 impl Function {
     #[inline]
-    pub(crate) const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
+    const fn new(raw: sys::CUfunction, module: Option<Module>) -> Self {
         Self { raw, module }
     }
 
@@ -320,14 +344,4 @@ impl fmt::Debug for Function {
             .field(&self.raw.cast::<c_void>())
             .finish()
     }
-}
-
-/// Where a parameter of a kernel lies, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ParamInfo {
-    /// Bytes from the start of all parameters.
-    pub offset: usize,
-    /// Size in bytes.
-    pub size: usize,
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, CUstreamCaptureStatus};
-use crate::{Context, Error, Result, checked};
+use crate::{Error, Result, checked};
 
 /// Where a host function runs: handles, as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,7 @@ unsafe extern "system" fn run(number: *mut c_void) {
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     stream: sys::CUstream,
-    context: Option<&Context>,
+    context: Option<sys::CUcontext>,
     function: F,
 ) -> Result<()> {
     // A captured call would run as often as its graph, and the function can run once.
@@ -104,7 +104,7 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
         ));
     }
     let context = match context {
-        Some(context) => context.as_raw(),
+        Some(context) => context,
         // Where the driver does not tell, only the stream will.
         // SAFETY: as above.
         None => unsafe { checked::stream_get_ctx(stream) }.unwrap_or(ptr::null_mut()),
@@ -127,14 +127,17 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
 
 /// After a wait for a stream, or for an event of it: panics with what a host function of it panicked with, if one did.
 #[track_caller]
-pub(crate) fn resume_of_stream(stream: usize, context: Option<&Context>) {
+pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
     let context = match context {
-        Some(context) => Some(context.as_raw()),
+        Some(context) => Some(context),
         // Every context has default streams; the handles of the others say enough.
-        None if stream <= sys::CU_STREAM_PER_THREAD.addr() => Context::current_raw().ok(),
+        // SAFETY: it takes nothing.
+        None if stream <= sys::CU_STREAM_PER_THREAD.addr() => {
+            unsafe { checked::ctx_get_current() }.ok()
+        }
         None => None,
     };
     resume(|place| {
@@ -144,11 +147,11 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<&Context>) {
 
 /// After a wait for a context: panics with what a host function of any of its streams panicked with, if one did.
 #[track_caller]
-pub(crate) fn resume_of_context(context: &Context) {
+pub(crate) fn resume_of_context(context: sys::CUcontext) {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    resume(|waiting| waiting.context == context.as_raw().addr());
+    resume(|waiting| waiting.context == context.addr());
 }
 
 #[track_caller]
@@ -167,13 +170,13 @@ fn resume(matches: impl Fn(Place) -> bool) {
 }
 
 /// The stream ends, or ended before its handle was given to another: its panics are told by its context from now on.
-pub(crate) fn stream_is_gone(stream: sys::CUstream, context: Option<&Context>) {
+pub(crate) fn stream_is_gone(stream: sys::CUstream, context: Option<sys::CUcontext>) {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
     with_waiting(|waiting| {
         for waiting in waiting {
-            let is_of = context.is_none_or(|c| waiting.place.context == c.as_raw().addr());
+            let is_of = context.is_none_or(|context| waiting.place.context == context.addr());
             if is_of && waiting.place.stream == stream.addr() {
                 waiting.place.stream = GONE;
             }

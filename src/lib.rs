@@ -101,20 +101,24 @@ mod primary_context;
 mod refusal;
 mod stream;
 pub mod vector;
+mod version;
 
 pub use borrowed::Borrowed;
 pub use context::{Attachment, Context, Current};
 pub use device::{Device, Uuid};
-pub use driver::{Version, init, load, version};
+pub use driver::{init, load, version};
 pub use error::{Error, Result, check, check_in};
 pub use event::Event;
-pub use function::{Function, ParamInfo};
-pub use launch::{ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer};
+pub use function::Function;
+pub use launch::{
+    ArgumentError, Dim3, KernelArg, KernelArgs, LaunchConfig, ParamBuffer, ParamInfo,
+};
 pub use memory::{DeviceBuffer, DeviceCopy, DevicePtr, HostBuffer};
 pub use module::{Global, JitError, JitOptions, Module};
 pub use pending::{Pending, QueueError};
 pub use primary_context::PrimaryContext;
 pub use stream::Stream;
+pub use version::Version;
 
 #[cfg(test)]
 mod tests;

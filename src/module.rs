@@ -18,7 +18,7 @@ use self::image::Format;
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
-use crate::{Context, DeviceCopy, DevicePtr, Function, Result, checked};
+use crate::{Context, DeviceCopy, DevicePtr, Result, checked};
 
 /// A module: kernels and variables, loaded into a context from PTX, a cubin or a fat binary.
 ///
@@ -239,27 +239,6 @@ impl Module {
     #[must_use]
     pub fn info_log(&self) -> &str {
         &self.inner.info_log
-    }
-
-    /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
-    ///
-    /// # Errors
-    /// 500 if there is none of that name, 1 if the name is empty.
-    #[inline]
-    #[doc(alias = "cuModuleGetFunction")]
-    #[track_caller]
-    pub fn function(&self, name: &str) -> Result<Function> {
-        let Ok(name) = CString::new(name) else {
-            // No kernel's name holds a zero byte.
-            return Err(Error::refused(
-                CUresult::CUDA_ERROR_NOT_FOUND,
-                sys::Function::cuModuleGetFunction,
-                Refusal::ZeroByte,
-            ));
-        };
-        // SAFETY: the module is live.
-        let raw = unsafe { checked::module_get_function(self.inner.raw, &name) }?;
-        Ok(Function::new(raw, Some(self.clone())))
     }
 
     /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).

@@ -1,15 +1,13 @@
 //! Streams: queues of work.
 
-use core::mem::{self, ManuallyDrop};
-use core::ptr;
+mod record;
+mod transfer;
 
-use crate::error::{Error, dropping};
+use core::{mem, ptr};
+
+use crate::error::dropping;
 use crate::event::done;
-use crate::refusal::Refusal;
-use crate::{
-    Borrowed, Context, DeviceBuffer, DeviceCopy, Event, HostBuffer, Pending, QueueError, Result,
-    checked, host_fn, sys,
-};
+use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
 
 /// A stream: work that is queued in it is done in order.
 ///
@@ -84,7 +82,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::stream_create(flags.0) }?;
-        host_fn::stream_is_gone(raw, Some(context));
+        host_fn::stream_is_gone(raw, Some(context.as_raw()));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -105,7 +103,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
-        host_fn::stream_is_gone(raw, Some(context));
+        host_fn::stream_is_gone(raw, Some(context.as_raw()));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -160,7 +158,7 @@ impl Stream {
     /// Panics with what a host function panicked with.
     #[inline]
     fn resume(&self) {
-        host_fn::resume_of_stream(self.raw.addr(), self.context.as_ref());
+        host_fn::resume_of_stream(self.raw.addr(), self.context_raw());
     }
 
     /// Whether all work of the stream is done ([`cuStreamQuery`](checked::stream_query)).
@@ -233,94 +231,7 @@ impl Stream {
     #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
     pub fn launch_host_fn(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
-        host_fn::launch(self.raw, self.context.as_ref(), function)
-    }
-
-    /// Queues a copy from the host to a device, and gives both buffers back when it is done
-    /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device's may be longer.
-    ///
-    /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
-    /// [gives the buffers back](QueueError::into_value).
-    #[doc(alias = "cuMemcpyHtoDAsync")]
-    #[track_caller]
-    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
-    pub fn upload<T: DeviceCopy>(
-        &self,
-        host: HostBuffer<T>,
-        device: DeviceBuffer<T>,
-    ) -> Result<
-        Pending<(HostBuffer<T>, DeviceBuffer<T>)>,
-        QueueError<(HostBuffer<T>, DeviceBuffer<T>)>,
-    > {
-        let event = match self.event_for(host.context(), device.context()) {
-            Ok(event) => event,
-            Err(error) => return Err(QueueError::before(error, (host, device))),
-        };
-        // A hook's panic must not free what the copy uses.
-        let mut buffers = ManuallyDrop::new((host, device));
-        let (host, device) = &mut *buffers;
-        // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
-        let queued = unsafe { device.copy_from_async(host, self) };
-        let buffers = ManuallyDrop::into_inner(buffers);
-        match queued {
-            Ok(()) => Pending::after(buffers, event, self),
-            Err(error) => Err(QueueError::of_call(error, buffers)),
-        }
-    }
-
-    /// Queues a copy from a device to the host, and gives both buffers back when it is done
-    /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device's may be longer.
-    ///
-    /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
-    /// [gives the buffers back](QueueError::into_value).
-    #[doc(alias = "cuMemcpyDtoHAsync")]
-    #[track_caller]
-    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
-    pub fn download<T: DeviceCopy>(
-        &self,
-        device: DeviceBuffer<T>,
-        host: HostBuffer<T>,
-    ) -> Result<
-        Pending<(DeviceBuffer<T>, HostBuffer<T>)>,
-        QueueError<(DeviceBuffer<T>, HostBuffer<T>)>,
-    > {
-        let event = match self.event_for(host.context(), device.context()) {
-            Ok(event) => event,
-            Err(error) => return Err(QueueError::before(error, (device, host))),
-        };
-        // A hook's panic must not free what the copy uses.
-        let mut buffers = ManuallyDrop::new((device, host));
-        let (device, host) = &mut *buffers;
-        // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
-        let queued = unsafe { device.copy_to_async(host, self) };
-        let buffers = ManuallyDrop::into_inner(buffers);
-        match queued {
-            Ok(()) => Pending::after(buffers, event, self),
-            Err(error) => Err(QueueError::of_call(error, buffers)),
-        }
-    }
-
-    /// An event that this stream can record. For a default stream, or one that belongs to someone else, it is of that
-    /// buffer's context in which the copy will be: an event of another one might not wait for the copy, and one of a
-    /// context that nobody here keeps might not last as long.
-    #[track_caller]
-    fn event_for(&self, host: &Context, device: Option<&Context>) -> Result<Event> {
-        let context = match &self.context {
-            Some(context) => context,
-            None => {
-                // SAFETY: the stream is live, or a default one.
-                let raw = unsafe { checked::stream_get_ctx(self.raw) }?;
-                let mut kept = [Some(host), device].into_iter().flatten();
-                kept.find(|context| context.as_raw() == raw)
-                    .ok_or_else(|| {
-                        let code = sys::CUresult::CUDA_ERROR_INVALID_HANDLE;
-                        Error::refused(code, sys::Function::cuEventRecord, Refusal::Elsewhere)
-                    })?
-            }
-        };
-        Event::with_flags(context, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
+        host_fn::launch(self.raw, self.context_raw(), function)
     }
 
     /// Destroys the stream; work that it still has is finished, without waiting here
@@ -332,7 +243,7 @@ impl Stream {
     #[doc(alias = "cuStreamDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
-        host_fn::stream_is_gone(self.raw, self.context.as_ref());
+        host_fn::stream_is_gone(self.raw, self.context_raw());
         // SAFETY: the handle is live, and null from here on.
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
@@ -373,6 +284,11 @@ impl Stream {
         raw
     }
 
+    #[inline]
+    fn context_raw(&self) -> Option<sys::CUcontext> {
+        self.context.as_ref().map(Context::as_raw)
+    }
+
     /// The context that the stream was made in, if it is known.
     #[inline]
     #[must_use]
@@ -385,7 +301,7 @@ impl Drop for Stream {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            host_fn::stream_is_gone(self.raw, self.context.as_ref());
+            host_fn::stream_is_gone(self.raw, self.context_raw());
             // SAFETY: the handle is live, and this is its last use.
             dropping().done(unsafe { checked::stream_destroy(self.raw) });
         }

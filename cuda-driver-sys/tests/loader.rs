@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
-use cuda_driver_sys::library::{Beaten, LoadError, LoadErrorKind, Options, Source};
+use cuda_driver_sys::library::{ClaimedBy, LoadError, LoadErrorKind, Options, Source};
 use cuda_driver_sys::{
     CUresult, DEFAULT, Function, Library, cuDriverGetVersion, cuInit, set_default,
 };
@@ -400,7 +400,7 @@ mod children {
         let source = unsafe { Source::resolver("the first", resolve) };
         set_default(source.clone()).expect("nobody was before");
         let error = set_default(source).expect_err("it was set before");
-        let Beaten::Set { source, location } = error.by() else {
+        let ClaimedBy::Set { source, location } = error.by() else {
             panic!("{error}")
         };
         assert_eq!(source, "the first");
@@ -420,7 +420,7 @@ mod children {
         let error = set_default(Source::search()).expect_err("it was used before");
         assert_eq!(
             *error.by(),
-            Beaten::FirstUse(Some(Function::cuDriverGetVersion))
+            ClaimedBy::FirstUse(Some(Function::cuDriverGetVersion))
         );
         assert_eq!(
             error.to_string(),

@@ -4,8 +4,9 @@ use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr;
 
-use super::{Dim3, ParamBuffer};
-use crate::{DevicePtr, ParamInfo, sys};
+use super::config::Dim3;
+use super::parameter::ParamInfo;
+use crate::{DevicePtr, sys};
 
 /// What can be passed to a kernel by value.
 ///
@@ -27,8 +28,8 @@ use crate::{DevicePtr, ParamInfo, sys};
 /// ```
 ///
 /// A [`CUtensorMap`](sys::CUtensorMap) is aligned to 128 here and by CUDA 13's compilers, but to 64 by CUDA 12's. In a tuple
-/// that makes no difference; for a [`ParamBuffer`] see [`Function::check_args`](crate::Function::check_args) and
-/// [`push_bytes`](ParamBuffer::push_bytes).
+/// that makes no difference; for a [`ParamBuffer`](crate::ParamBuffer) see [`Function::check_args`](crate::Function::check_args) and
+/// [`push_bytes`](crate::ParamBuffer::push_bytes).
 ///
 /// # Safety
 /// Size and alignment are those of the parameter on the device, and its bytes mean there what they mean here.
@@ -101,36 +102,6 @@ unsafe impl KernelArgs for () {
     #[inline]
     fn layout(&self) -> Option<Vec<ParamInfo>> {
         Some(Vec::new())
-    }
-}
-
-// SAFETY: the buffer makes its list of its own bytes, which it keeps where they are while it is borrowed.
-unsafe impl KernelArgs for &ParamBuffer {
-    type Storage = [*mut c_void; 5];
-
-    #[inline]
-    fn storage(&self) -> Self::Storage {
-        self.extra()
-    }
-
-    #[inline]
-    fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
-        if self.is_empty() {
-            // A driver takes a list that is too short as it is. It refuses to run a kernel that has parameters with
-            // nothing at all.
-            return (ptr::null_mut(), ptr::null_mut());
-        }
-        (ptr::null_mut(), storage.as_mut_ptr())
-    }
-
-    #[inline]
-    fn layout(&self) -> Option<Vec<ParamInfo>> {
-        Some(self.parameters().to_vec())
-    }
-
-    #[inline]
-    fn is_packed(&self) -> bool {
-        true
     }
 }
 

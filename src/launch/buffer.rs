@@ -4,8 +4,9 @@ use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::{fmt, ptr};
 
-use super::KernelArg;
-use crate::{ParamInfo, sys};
+use super::arguments::{KernelArg, KernelArgs};
+use super::parameter::ParamInfo;
+use crate::sys;
 
 /// The arguments of a launch, packed as the device wants them: each at the next multiple of its alignment, as in a C
 /// struct. The driver takes the whole at once (`extra`).
@@ -123,7 +124,7 @@ impl ParamBuffer {
 
     /// The list that the driver takes; good as long as the buffer is neither moved nor changed.
     #[inline]
-    pub(super) fn extra(&self) -> [*mut c_void; 5] {
+    fn extra(&self) -> [*mut c_void; 5] {
         [
             sys::CU_LAUNCH_PARAM_BUFFER_POINTER,
             self.bytes.as_ptr().cast_mut().cast(),
@@ -131,6 +132,36 @@ impl ParamBuffer {
             ptr::from_ref(&self.size).cast_mut().cast(),
             sys::CU_LAUNCH_PARAM_END,
         ]
+    }
+}
+
+// SAFETY: the buffer makes its list of its own bytes, which it keeps where they are while it is borrowed.
+unsafe impl KernelArgs for &ParamBuffer {
+    type Storage = [*mut c_void; 5];
+
+    #[inline]
+    fn storage(&self) -> Self::Storage {
+        self.extra()
+    }
+
+    #[inline]
+    fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
+        if self.is_empty() {
+            // A driver takes a list that is too short as it is. It refuses to run a kernel that has parameters with
+            // nothing at all.
+            return (ptr::null_mut(), ptr::null_mut());
+        }
+        (ptr::null_mut(), storage.as_mut_ptr())
+    }
+
+    #[inline]
+    fn layout(&self) -> Option<Vec<ParamInfo>> {
+        Some(self.parameters().to_vec())
+    }
+
+    #[inline]
+    fn is_packed(&self) -> bool {
+        true
     }
 }
 

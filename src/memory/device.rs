@@ -6,49 +6,7 @@ use core::{fmt, mem};
 use crate::error::{Error, dropping};
 use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
-use crate::{Borrowed, Context, DeviceCopy, Result, Stream, checked};
-
-/// An address in device memory.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub struct DevicePtr(sys::CUdeviceptr);
-
-impl DevicePtr {
-    /// The address 0.
-    #[inline]
-    #[must_use]
-    pub const fn null() -> Self {
-        Self(0)
-    }
-
-    /// An address from C.
-    #[inline]
-    #[must_use]
-    pub const fn from_raw(address: sys::CUdeviceptr) -> Self {
-        Self(address)
-    }
-
-    /// The address as C has it.
-    #[inline]
-    #[must_use]
-    pub const fn as_raw(self) -> sys::CUdeviceptr {
-        self.0
-    }
-
-    /// The address so many bytes further; it wraps around at the end of the address space.
-    #[inline]
-    #[must_use]
-    pub const fn byte_add(self, bytes: u64) -> Self {
-        Self(self.0.wrapping_add(bytes))
-    }
-}
-
-impl fmt::Debug for DevicePtr {
-    #[inline]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
-    }
-}
+use crate::{Borrowed, Context, DeviceCopy, DevicePtr, Result, Stream, checked};
 
 /// Device memory for a number of values, which does not change: the device's `Box<[T]>`.
 ///
@@ -158,7 +116,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// The address, for kernels. It is good as long as the buffer lives.
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
-        DevicePtr(self.raw)
+        DevicePtr::from_raw(self.raw)
     }
 
     /// Makes the buffer's context current for one call.

@@ -3,7 +3,10 @@
 use core::ffi::c_void;
 use core::fmt;
 
-use crate::Function;
+use crate::{CUresult, Function};
+
+/// Calls a function of the driver with arguments behind pointers; made anew for every signature.
+pub(crate) type Invoke = unsafe fn(*const c_void, *const *mut c_void) -> CUresult;
 
 /// The arguments of one call. `Display` prints them with their names, enumerations by name:
 /// `dptr: 0x7ffd6e4c3a58, bytesize: 4096`. What pointers point to is not looked at.

@@ -3,14 +3,26 @@
 use core::fmt;
 use core::panic::Location;
 
-use super::Library;
+use super::claim::ClaimedBy;
+use super::slots::{self, Library};
 use super::source::{Options, Source};
-use crate::Function;
 
 /// The library that the free functions call. Unless [`set_default`] said otherwise, its first use finds the system's
 /// driver as [`Source::search`] does (with the feature `loader`; without it, `set_default` must say something); without
 /// a driver every call answers 303 and [`Library::load_error`] says why.
 pub static DEFAULT: Library = Library::unopened(0);
+
+impl Library {
+    /// The library with a number that [`number`](Self::number) gave.
+    #[inline]
+    #[must_use]
+    pub fn by_number(number: u16) -> Option<&'static Self> {
+        match number {
+            0 => Some(&DEFAULT),
+            number => slots::made(number),
+        }
+    }
+}
 
 /// [`DEFAULT`], as a reference like any other library's.
 #[inline]
@@ -38,7 +50,7 @@ pub fn set_default(source: Source) -> Result<(), AlreadySet> {
 #[inline]
 #[track_caller]
 pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadySet> {
-    let claim = Beaten::Set {
+    let claim = ClaimedBy::Set {
         source: source.to_string(),
         location: Location::caller(),
     };
@@ -51,29 +63,14 @@ pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadyS
 /// The default library was chosen already.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AlreadySet {
-    by: Beaten,
-}
-
-/// What came first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Beaten {
-    /// The library was used: by a call to this function, or by a question that has to open it.
-    FirstUse(Option<Function>),
-    /// An earlier [`set_default`].
-    Set {
-        /// What it chose.
-        source: String,
-        /// Where it was called.
-        location: &'static Location<'static>,
-    },
+    by: ClaimedBy,
 }
 
 impl AlreadySet {
     /// What came first.
     #[inline]
     #[must_use]
-    pub const fn by(&self) -> &Beaten {
+    pub const fn by(&self) -> &ClaimedBy {
         &self.by
     }
 }
@@ -83,13 +80,13 @@ impl fmt::Display for AlreadySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the default CUDA library is fixed already: ")?;
         match &self.by {
-            Beaten::FirstUse(Some(function)) => {
+            ClaimedBy::FirstUse(Some(function)) => {
                 write!(f, "it was first used by a call to {function}")
             }
-            Beaten::FirstUse(None) => {
+            ClaimedBy::FirstUse(None) => {
                 f.write_str("it was opened by a question about it (its path, version or error)")
             }
-            Beaten::Set { source, location } => write!(f, "set to {source} at {location}"),
+            ClaimedBy::Set { source, location } => write!(f, "set to {source} at {location}"),
         }
     }
 }

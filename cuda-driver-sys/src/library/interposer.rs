@@ -5,11 +5,9 @@ use core::fmt;
 use core::ptr;
 use core::sync::atomic::AtomicPtr;
 
-use super::arguments::Arguments;
-use super::nested::{self, INTERPOSING};
+use super::arguments::{Arguments, Invoke};
 use super::open::Opened;
-use super::resolve::Invoke;
-use super::{Library, proc_address};
+use super::slots::Library;
 use crate::{CUresult, Function};
 
 /// Stands between the callers of a library and the driver: watches, counts, times, changes arguments and results,
@@ -138,28 +136,6 @@ impl<'a> Call<'a> {
             None => return false,
         }
         true
-    }
-
-    /// Makes the call: asks the next interposer, and after the last the driver; 302 if that has no such function.
-    #[inline]
-    pub fn forward(mut self) -> CUresult {
-        if let Some((next, rest)) = self.rest.split_first() {
-            self.rest = rest;
-            return next.call(self);
-        }
-        if self.target.is_null() {
-            return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
-        }
-        let code = nested::without(&INTERPOSING, || {
-            // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps
-            // the contract of the call; it is made once.
-            unsafe { (self.invoke)(self.target, self.arguments.pointers()) }
-        });
-        if code == CUresult::CUDA_SUCCESS && proc_address::is_asked_by(self.function) {
-            // SAFETY: these are the arguments of cuGetProcAddress, which took them.
-            return unsafe { proc_address::hide(self.library, self.opened, self.arguments) };
-        }
-        code
     }
 }
 

@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::ptr;
 use std::thread::LocalKey;
 
-use super::Library;
+use super::slots::Library;
 
 /// One library on a thread's list; lives in the frame of the call that put it there.
 pub(crate) struct Frame {

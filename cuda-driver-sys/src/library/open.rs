@@ -2,20 +2,20 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::Library;
-use super::default::Beaten;
+use super::claim::ClaimedBy;
 use super::error::{LoadError, REENTRANT};
 use super::interposer::Interposed;
 #[cfg(feature = "loader")]
 use super::object::Object;
+use super::origin::Origin;
 #[cfg(feature = "loader")]
 use super::search;
-use super::source::{Kind, Options, Resolver, Source};
-use super::whence::Whence;
+use super::slots::Library;
+use super::source::{Options, Resolver, Source, SourceKind};
 use crate::Function;
 
 /// What functions come from.
-pub(crate) enum Origin {
+pub(crate) enum SymbolProvider {
     #[cfg(feature = "loader")]
     Object(Object),
     #[cfg(feature = "link")]
@@ -26,8 +26,8 @@ pub(crate) enum Origin {
 
 /// An open library.
 pub(crate) struct Opened {
+    pub(crate) symbols: SymbolProvider,
     pub(crate) origin: Origin,
-    pub(crate) whence: Whence,
     pub(crate) name: String,
     pub(crate) per_thread: bool,
     pub(crate) interposed: Option<Interposed>,
@@ -36,7 +36,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// What it is, for messages: its path, or its resolver's name.
     pub(crate) fn description(&self) -> String {
-        let path = self.whence.path();
+        let path = self.origin.path();
         path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
     }
 }
@@ -45,18 +45,21 @@ impl Opened {
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
     // For 32-bit programs `cuda.h` has device pointers of 32 bits, and these bindings' functions take 64. Who names functions
     // vouches for their types.
-    let is_theirs = matches!(source.0, Kind::Resolver { .. } | Kind::Library(_));
+    let is_theirs = matches!(
+        source.0,
+        SourceKind::Resolver { .. } | SourceKind::Library(_)
+    );
     if cfg!(not(target_pointer_width = "64")) && !is_theirs {
         return Err(LoadError::unsupported());
     }
     let name = source.to_string();
-    let (origin, whence) = match source.0 {
+    let (symbols, origin) = match source.0 {
         #[cfg(feature = "loader")]
-        Kind::Search => search::search()?,
+        SourceKind::Search => of_object(search::search()?),
         #[cfg(feature = "loader")]
-        Kind::Path(path) => search::explicit(&path)?,
+        SourceKind::Path(path) => of_object(search::explicit(&path)?),
         #[cfg(feature = "link")]
-        Kind::Linked(reference) => {
+        SourceKind::Linked(reference) => {
             // The linker must not find that nobody looks at the address.
             if std::hint::black_box(reference) == 0 {
                 return Err(LoadError::unsupported());
@@ -65,33 +68,38 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             if init.is_null() {
                 return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
             }
-            (Origin::Linked, Whence::of(init, None))
+            (SymbolProvider::Linked, Origin::of(init, None))
         }
         #[cfg(not(feature = "loader"))]
-        Kind::Nowhere => return Err(LoadError::nowhere()),
-        Kind::Resolver { resolver, .. } => {
+        SourceKind::Nowhere => return Err(LoadError::nowhere()),
+        SourceKind::Resolver { resolver, .. } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
                 return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
             }
-            (Origin::Resolver(resolver), Whence::nowhere())
+            (SymbolProvider::Resolver(resolver), Origin::nowhere())
         }
-        Kind::Library(library) => match library.opened() {
-            Ok(opened) => (Origin::Library(library), opened.whence.clone()),
+        SourceKind::Library(library) => match library.opened() {
+            Ok(opened) => (SymbolProvider::Library(library), opened.origin.clone()),
             Err(error) => return Err(error.clone()),
         },
     };
     Ok(Opened {
+        symbols,
         origin,
-        whence,
         name,
         per_thread: options.per_thread,
         interposed: Interposed::new(options.interposers),
     })
 }
 
+#[cfg(feature = "loader")]
+fn of_object((object, origin): (Object, Origin)) -> (SymbolProvider, Origin) {
+    (SymbolProvider::Object(object), origin)
+}
+
 /// What is known of a library before and after it is opened.
-pub(crate) struct State {
+pub(crate) struct OpenOnce {
     opened: OnceLock<Result<Opened, LoadError>>,
     opening: Mutex<Opening>,
     changed: Condvar,
@@ -100,12 +108,12 @@ pub(crate) struct State {
 /// What only matters before the library is open.
 struct Opening {
     config: Option<(Source, Options)>,
-    claimed: Option<Beaten>,
+    claimed: Option<ClaimedBy>,
     /// The thread that is opening it now.
     by: Option<usize>,
 }
 
-impl State {
+impl OpenOnce {
     pub(crate) const fn new() -> Self {
         Self {
             opened: OnceLock::new(),
@@ -134,7 +142,11 @@ impl State {
     }
 
     /// Says what to open when the library is first used; the error says who was first.
-    pub(crate) fn configure(&self, config: (Source, Options), claim: Beaten) -> Result<(), Beaten> {
+    pub(crate) fn configure(
+        &self,
+        config: (Source, Options),
+        claim: ClaimedBy,
+    ) -> Result<(), ClaimedBy> {
         let mut opening = self.lock();
         if let Some(first) = &opening.claimed {
             return Err(first.clone());
@@ -172,7 +184,7 @@ impl State {
             }
         }
         opening.by = Some(me);
-        opening.claimed.get_or_insert(Beaten::FirstUse(function));
+        opening.claimed.get_or_insert(ClaimedBy::FirstUse(function));
         let (source, options) = opening
             .config
             .take()
@@ -200,7 +212,7 @@ fn this_thread() -> usize {
 }
 
 /// Lets the waiting threads go on, even if the resolver panics.
-struct Finish<'a>(&'a State);
+struct Finish<'a>(&'a OpenOnce);
 
 impl Drop for Finish<'_> {
     fn drop(&mut self) {

@@ -2,9 +2,9 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
-use super::Library;
 use super::arguments::Arguments;
 use super::open::Opened;
+use super::slots::Library;
 use crate::{CUdriverProcAddressQueryResult as Status, CUresult, Function, StreamMode, cuuint64_t};
 
 const LEGACY: cuuint64_t = 1;

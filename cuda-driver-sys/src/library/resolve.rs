@@ -4,16 +4,14 @@ use core::ffi::{CStr, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Invoke};
 use super::error::LoadError;
 use super::interposer::Call;
 use super::nested::{self, INTERPOSING, RESOLVING};
-use super::open::{Opened, Origin};
-use super::{Library, proc_address};
+use super::open::{Opened, SymbolProvider};
+use super::proc_address;
+use super::slots::Library;
 use crate::{CUresult, Function};
-
-/// Calls a function of the driver with arguments behind pointers; made anew for every signature.
-pub(crate) type Invoke = unsafe fn(*const c_void, *const *mut c_void) -> CUresult;
 
 impl Library {
     /// Opens the library if it is not open yet.
@@ -110,16 +108,42 @@ impl Library {
 
     /// The address of a symbol of the driver, or null; hidden or not.
     pub(crate) fn look_up(&self, opened: &Opened, symbol: &CStr) -> *const c_void {
-        match &opened.origin {
+        match &opened.symbols {
             #[cfg(feature = "loader")]
-            Origin::Object(object) => object.symbol(symbol),
+            SymbolProvider::Object(object) => object.symbol(symbol),
             #[cfg(feature = "link")]
-            Origin::Linked => super::linked::symbol(symbol),
-            Origin::Resolver(resolver) => nested::with(&RESOLVING, self, || resolver(symbol)),
-            Origin::Library(library) => match library.opened() {
+            SymbolProvider::Linked => super::linked::symbol(symbol),
+            SymbolProvider::Resolver(resolver) => {
+                nested::with(&RESOLVING, self, || resolver(symbol))
+            }
+            SymbolProvider::Library(library) => match library.opened() {
                 Ok(opened) => nested::with(&RESOLVING, self, || library.look_up(opened, symbol)),
                 Err(_) => ptr::null(),
             },
         }
+    }
+}
+
+impl Call<'_> {
+    /// Makes the call: asks the next interposer, and after the last the driver; 302 if that has no such function.
+    #[inline]
+    pub fn forward(mut self) -> CUresult {
+        if let Some((next, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            return next.call(self);
+        }
+        if self.target.is_null() {
+            return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
+        }
+        let code = nested::without(&INTERPOSING, || {
+            // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps
+            // the contract of the call; it is made once.
+            unsafe { (self.invoke)(self.target, self.arguments.pointers()) }
+        });
+        if code == CUresult::CUDA_SUCCESS && proc_address::is_asked_by(self.function) {
+            // SAFETY: these are the arguments of cuGetProcAddress, which took them.
+            return unsafe { proc_address::hide(self.library, self.opened, self.arguments) };
+        }
+        code
     }
 }

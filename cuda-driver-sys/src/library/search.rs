@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Attempt, LoadError, LoadErrorKind, Variable};
 use super::object::Object;
-use super::open::Origin;
-use super::whence::Whence;
+use super::origin::Origin;
 
 /// Names the driver's file, and is believed.
 const VARIABLE: &str = "CUDA_DRIVER_LIBRARY";
@@ -126,11 +125,11 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
 }
 
 /// Loads the first place that holds a driver.
-pub(crate) fn search() -> Result<(Origin, Whence), LoadError> {
+pub(crate) fn search() -> Result<(Object, Origin), LoadError> {
     search_in(&Surroundings::here())
 }
 
-pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence), LoadError> {
+pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Object, Origin), LoadError> {
     let places = candidates(surroundings);
     let named = places.len() == 1 && surroundings.named.as_deref() == Some(places[0].as_os_str());
     if !named && cfg!(not(any(target_os = "linux", windows))) {
@@ -145,7 +144,7 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence),
     for place in places {
         match load(&place) {
             // A stub may stand in LD_LIBRARY_PATH; who names one gets it.
-            Ok((origin, whence)) => match whence.path() {
+            Ok((object, origin)) => match origin.path() {
                 Some(path) if !named && is_stub(path) => {
                     kind = LoadErrorKind::StubOnly;
                     attempts.push(Attempt {
@@ -153,7 +152,7 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence),
                         reason: "is the stub library of a CUDA toolkit, not a driver".to_owned(),
                     });
                 }
-                _ => return Ok((origin, whence)),
+                _ => return Ok((object, origin)),
             },
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
@@ -172,18 +171,18 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Origin, Whence),
 }
 
 /// Loads the library at a path.
-pub(crate) fn explicit(path: &Path) -> Result<(Origin, Whence), LoadError> {
+pub(crate) fn explicit(path: &Path) -> Result<(Object, Origin), LoadError> {
     load(path).map_err(|reason| LoadError::one(path, reason))
 }
 
-fn load(place: &Path) -> Result<(Origin, Whence), String> {
+fn load(place: &Path) -> Result<(Object, Origin), String> {
     let object = Object::open(place)?;
     let init = object.symbol(c"cuInit");
     if init.is_null() {
         return Err("is a library, but no CUDA driver: it exports no cuInit".to_owned());
     }
     let named = place.is_absolute().then(|| place.to_owned());
-    Ok((Origin::Object(object), Whence::of(init, named)))
+    Ok((object, Origin::of(init, named)))
 }
 
 /// Toolkits keep the library that programs are linked against in a folder of this name.

@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Library;
 use super::interposer::{Faithful, Interposer};
+use super::slots::Library;
 
 /// Gives the address of an exported function, or null if there is none of that name.
 pub(crate) type Resolver = Arc<dyn Fn(&CStr) -> *const c_void + Send + Sync>;
 
 /// Where a driver comes from.
 #[derive(Clone)]
-pub struct Source(pub(crate) Kind);
+pub struct Source(pub(crate) SourceKind);
 
 #[derive(Clone)]
-pub(crate) enum Kind {
+pub(crate) enum SourceKind {
     #[cfg(feature = "loader")]
     Search,
     #[cfg(feature = "loader")]
@@ -54,7 +54,7 @@ impl Source {
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
     pub const fn search() -> Self {
-        Self(Kind::Search)
+        Self(SourceKind::Search)
     }
 
     /// The library at a path; a bare file name is left to the system's loader to find.
@@ -69,7 +69,7 @@ impl Source {
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     #[must_use]
     pub unsafe fn path(path: impl Into<PathBuf>) -> Self {
-        Self(Kind::Path(path.into()))
+        Self(SourceKind::Path(path.into()))
     }
 
     /// The driver that the program is linked against: a program that asks for it starts only where the system finds
@@ -87,7 +87,7 @@ impl Source {
     #[inline]
     #[must_use]
     pub fn linked() -> Self {
-        Self(Kind::Linked(super::linked::reference()))
+        Self(SourceKind::Linked(super::linked::reference()))
     }
 
     /// Where the default library comes from if nobody says it.
@@ -96,7 +96,7 @@ impl Source {
         #[cfg(feature = "loader")]
         return Self::search();
         #[cfg(not(feature = "loader"))]
-        return Self(Kind::Nowhere);
+        return Self(SourceKind::Nowhere);
     }
 
     /// Functions that a resolver names, for instance those of a driver that is linked into the program, or that another
@@ -136,7 +136,7 @@ impl Source {
         name: impl Into<Cow<'static, str>>,
         resolver: impl Fn(&CStr) -> *const c_void + Send + Sync + 'static,
     ) -> Self {
-        Self(Kind::Resolver {
+        Self(SourceKind::Resolver {
             name: name.into(),
             resolver: Arc::new(resolver),
         })
@@ -148,7 +148,7 @@ impl Source {
     #[inline]
     #[must_use]
     pub const fn library(library: &'static Library) -> Self {
-        Self(Kind::Library(library))
+        Self(SourceKind::Library(library))
     }
 }
 
@@ -157,15 +157,15 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             #[cfg(feature = "loader")]
-            Kind::Search => f.write_str("the system's driver"),
+            SourceKind::Search => f.write_str("the system's driver"),
             #[cfg(feature = "loader")]
-            Kind::Path(path) => write!(f, "{}", path.display()),
+            SourceKind::Path(path) => write!(f, "{}", path.display()),
             #[cfg(feature = "link")]
-            Kind::Linked(_) => f.write_str("the driver that the program is linked against"),
+            SourceKind::Linked(_) => f.write_str("the driver that the program is linked against"),
             #[cfg(not(feature = "loader"))]
-            Kind::Nowhere => f.write_str("nothing"),
-            Kind::Resolver { name, .. } => f.write_str(name),
-            Kind::Library(library) => match library.described() {
+            SourceKind::Nowhere => f.write_str("nothing"),
+            SourceKind::Resolver { name, .. } => f.write_str(name),
+            SourceKind::Library(library) => match library.described() {
                 Some(description) => f.write_str(&description),
                 None => f.write_str("the driver of the default library"),
             },

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// The file that a function lies in. It is looked for when somebody asks: that takes a tenth of the time of loading it.
 #[derive(Debug, Clone)]
-pub(crate) struct Whence {
+pub(crate) struct Origin {
     /// The function's, or 0.
     address: usize,
     /// What to say where the system does not tell.
@@ -15,7 +15,7 @@ pub(crate) struct Whence {
 }
 
 #[allow(dead_code)] // Only loaded and linked libraries have files.
-impl Whence {
+impl Origin {
     /// No file.
     pub(crate) fn nowhere() -> Self {
         Self::of(core::ptr::null(), None)

@@ -1,0 +1,71 @@
+//! Launch configurations.
+#![forbid(unsafe_code)]
+
+/// A size in three dimensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Dim3 {
+    /// The first dimension, in which neighbouring threads differ.
+    pub x: u32,
+    /// The second dimension.
+    pub y: u32,
+    /// The third dimension.
+    pub z: u32,
+}
+
+impl Dim3 {
+    /// So many blocks as it takes to have a thread for each of `threads`: the quotient in each dimension, rounded up. A
+    /// dimension of `block` that is 0 counts as 1.
+    #[inline]
+    #[must_use]
+    pub fn covering(threads: impl Into<Self>, block: impl Into<Self>) -> Self {
+        let (threads, block) = (threads.into(), block.into());
+        Self {
+            x: threads.x.div_ceil(block.x.max(1)),
+            y: threads.y.div_ceil(block.y.max(1)),
+            z: threads.z.div_ceil(block.z.max(1)),
+        }
+    }
+}
+
+impl Default for Dim3 {
+    /// One in each dimension.
+    #[inline]
+    fn default() -> Self {
+        Self { x: 1, y: 1, z: 1 }
+    }
+}
+
+impl From<u32> for Dim3 {
+    #[inline]
+    fn from(x: u32) -> Self {
+        Self { x, y: 1, z: 1 }
+    }
+}
+
+impl From<(u32, u32)> for Dim3 {
+    #[inline]
+    fn from((x, y): (u32, u32)) -> Self {
+        Self { x, y, z: 1 }
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim3 {
+    #[inline]
+    fn from((x, y, z): (u32, u32, u32)) -> Self {
+        Self { x, y, z }
+    }
+}
+
+/// How many threads run a kernel. By default one block of one thread.
+///
+/// Later versions may add fields: a literal ends in `..Default::default()`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct LaunchConfig {
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared_bytes: u32,
+}
