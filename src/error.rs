@@ -5,7 +5,6 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
-use crate::Version;
 use crate::error_table;
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
@@ -223,7 +222,9 @@ impl Error {
             }
         }
         if self.is_missing_function() {
-            return self.missing(f, self.library().known_version());
+            if let Some(missing) = self.library().missing(self.function()) {
+                return write!(f, "{}", missing.reason());
+            }
         }
         match error_table::find(self.code().0) {
             Some(entry) => {
@@ -254,30 +255,6 @@ impl Error {
             }
         }
         Ok(())
-    }
-
-    #[inline]
-    fn missing(&self, f: &mut fmt::Formatter<'_>, driver: Option<u32>) -> fmt::Result {
-        let since = self.function().since();
-        match driver {
-            Some(driver) if driver < since => write!(
-                f,
-                "needs CUDA {}, this driver supports {}",
-                Version::from_raw(since),
-                Version::from_raw(driver)
-            ),
-            Some(driver) => write!(
-                f,
-                "this driver does not export it, though it supports CUDA {} and the function is of {}",
-                Version::from_raw(driver),
-                Version::from_raw(since)
-            ),
-            None => write!(
-                f,
-                "needs CUDA {}, and this driver does not export it",
-                Version::from_raw(since)
-            ),
-        }
     }
 
     #[inline]

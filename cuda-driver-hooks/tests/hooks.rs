@@ -233,7 +233,7 @@ fn hidden_functions_are_missing_everywhere() {
             .missing(Function::cuMemAlloc)
             .expect("hidden")
             .to_string(),
-        "cuMemAlloc_v2 needs CUDA 3.2; this driver supports 13.0 and lacks it all the same (a fake driver)"
+        "cuMemAlloc_v2 needs CUDA 3.2, but this driver (CUDA 13.0) does not export it (a fake driver)"
     );
 
     // An older variant takes the place of a hidden one; what has none is not found.

@@ -1,16 +1,16 @@
 //! Raw bindings to the CUDA Driver API, found and loaded at run time.
 //!
 //! Every type, constant and exported function of CUDA 13.5's `cuda.h`. Building needs no CUDA toolkit, no libclang and
-//! no GPU; `libcuda.so.1` or `nvcuda.dll` is found when a function is first called, and each function is looked up
-//! when it is first used. One build serves all drivers from CUDA 11.7 on: what a driver lacks is an answer, not a
-//! failure to start.
+//! no GPU: `libcuda.so.1` or `nvcuda.dll` is loaded when a function is first called, and each function is looked up when
+//! it is first used. One build runs on every driver from CUDA 11.7 on: a missing function is an error when it is called,
+//! not when the program starts.
 //!
 //! ```no_run
 //! # #[cfg(feature = "loader")] {
 //! use cuda_driver_sys::{CUresult, DEFAULT, cuDeviceGetCount, cuInit};
 //!
 //! let mut count = 0;
-//! // SAFETY: the pointer is to an integer.
+//! // SAFETY: the output pointer is valid.
 //! let code = unsafe {
 //!     match cuInit(0) {
 //!         CUresult::CUDA_SUCCESS => cuDeviceGetCount(&raw mut count),
@@ -24,65 +24,64 @@
 //! # }
 //! ```
 //!
-//! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is what a C program gets by that name
-//!   from a CUDA 12 header, or for later functions the first variant. Exports whose own name means another one in C
+//! - **Names.** [`cuMemAlloc_v2`] is the export of that name. [`cuMemAlloc`] is the function that a C program gets by that
+//!   name from a CUDA 12 header; for later functions, the first variant. Exports whose own name means another export in C
 //!   are in [`legacy`].
-//! - **Structs and unions without a name** in C are called after the member that they are the type of,
-//!   [`CUDA_RESOURCE_DESC_st__res`]. What C reaches through a member without a name is set by a method and read by another:
+//! - **Structs and unions without a name** in C are named after the member whose type they are:
+//!   [`CUDA_RESOURCE_DESC_st__res`]. Members that C reaches through an unnamed member have a setter and a getter:
 //!   [`location.with_id(0)`](CUmemLocation::with_id), [`location.id()`](CUmemLocation::id).
-//! - **Free functions** call [`DEFAULT`]; [`set_default`] says where it comes from. Any number of other libraries can
-//!   be made with [`Library`].
-//! - **C enumerations** are newtypes: a value that these bindings do not know is data like any other.
+//! - **Free functions** call [`DEFAULT`]; [`set_default`] chooses its driver. More libraries are made with [`Library`].
+//! - **C enumerations** are newtypes: a value that these bindings do not know is valid data.
 //! - **[`Function`]** is the registry: every export with its base name, version, parameters and default-stream mode.
 //!
 //! # Errors
 //!
-//! Every call returns a [`CUresult`], as in C. Two codes may be this crate's: 303
-//! ([`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED)) where no driver was found,
-//! and [`Library::load_error`] says where it was looked for; 302
-//! ([`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)) where the driver
-//! lacks the function, and [`Library::missing`] says which CUDA version has it. [`Library::supports`] tells beforehand.
-//! Nothing of this crate panics (a resolver's or an interposer's panic goes on through the call), and no function is
-//! called through a type that is not its own: for targets that are not of 64 bits, whose device pointers are others, no
-//! driver is loaded.
+//! Every call returns a [`CUresult`], as in C. Two codes may come from this crate:
+//!
+//! - [`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED): no driver was found.
+//!   [`Library::load_error`] lists the places that were tried.
+//! - [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND): the driver does
+//!   not export the function. [`Library::missing`] names the CUDA version that does, and [`Library::supports`] tells
+//!   before the call.
+//!
+//! This crate never panics; a panic of a resolver or an interposer passes through the call. Functions are only called
+//! through their own type. No driver is loaded on targets that are not 64-bit, where device pointers have another size.
 //!
 //! # Safety
 //!
-//! All calls are `unsafe`, on C's terms: pointers must be to what the manual asks for, handles must be live, and what
-//! the device works on must stay until it is done. NULL where the manual forbids it may crash the process. The crate
-//! answers for the types of the functions. A record's `Default` is zeros: what a program passes in fields that it does not
-//! know, and not always something that the function takes.
+//! All calls are `unsafe` under C's rules: pointers must point to the data that the manual asks for, handles must be
+//! live, and memory must outlive the device work that uses it. NULL where the manual forbids it may crash the process.
+//! The crate guarantees the types of the functions. The `Default` of a struct is all zeros: the value for fields that a
+//! program does not know, but not always one that the function accepts.
 //!
 //! # Which driver
 //!
-//! [`Source::search`](library::Source::search) lists where the system's driver is looked for; the environment variable
-//! `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) choose per-thread default streams, and
-//! put an [`Interposer`](library::Interposer) between the program and the driver: one that counts, watches, hides
-//! functions or makes calls fail. The crate `cuda-driver-hooks` has these ready-made.
+//! [`Source::search`](library::Source::search) lists the places where the system's driver is searched; the environment
+//! variable `CUDA_DRIVER_LIBRARY` names another file. [`Options`](library::Options) select per-thread default streams and
+//! put an [`Interposer`](library::Interposer) between the program and the driver, for example to count or watch calls,
+//! to hide functions or to make calls fail. The crate `cuda-driver-hooks` has ready-made interposers for that.
 //!
 //! # Features
 //!
-//! Any two dependents may choose any of them: each adds, and none changes what the others do. `link` and `bindgen` ask
-//! something of the machine that builds, so they are for programs to choose; a library leaves them to its users.
+//! Features are additive: none changes the effect of another, so two dependents may choose differently. `link` and
+//! `bindgen` place requirements on the build machine; libraries should leave them to the final program.
 //!
-//! - `loader` (default) finds and loads the driver at run time, by `libloading`. Without it and without `link` the crate
-//!   is types, constants and registry, and has no dependency.
-//! - `link` adds `Library::linked`, for programs that are to start with the driver, as a C program does that is linked
-//!   with `-lcuda`. It needs no toolkit, but a linker that links dynamically, and changes nothing until `linked` is asked
-//!   for.
-//! - `bindgen` checks this machine's `cuda.h` against these bindings while building, and adds what is newer if the header's
-//!   CUDA version is above theirs: functions too, so that [`Function::COUNT`] and a function's [`index`](Function::index)
-//!   depend on the header. What these bindings know keeps its form: [`CUDA_VERSION`] stays theirs with a newer header, and a
-//!   union or structure of theirs has the members that it has here. It needs libclang. It is built again when the header or
-//!   a variable that leads to it changes; cargo goes by times, so where a link such as `/usr/local/cuda` is set to another
-//!   toolkit, `cargo clean -p cuda-driver-sys` is what makes that count.
+//! - `loader` (default) finds and loads the driver at run time, with `libloading`. Without it and without `link`, the
+//!   crate consists of types, constants and the registry, and has no dependencies.
+//! - `link` adds `Library::linked`, for programs that load the driver when they start, like a C program linked with
+//!   `-lcuda`. It needs no toolkit, but a linker that links dynamically. It has no effect until `linked` is called.
+//! - `bindgen` checks this machine's `cuda.h` against these bindings at build time and, if the header's CUDA version is
+//!   newer, adds the new items. New functions change [`Function::COUNT`] and each function's
+//!   [`index`](Function::index); existing items do not change, including [`CUDA_VERSION`]. The feature needs libclang.
+//!   Cargo rebuilds when the header, or a variable that leads to it, changes. Cargo compares file times: after pointing a
+//!   link such as `/usr/local/cuda` to another toolkit, run `cargo clean -p cuda-driver-sys`.
 //!
-//! Not affiliated with NVIDIA. The names and values are the API's; no text of `cuda.h` is part of this crate.
+//! Not affiliated with NVIDIA. The names and values are the API's; this crate contains no text of `cuda.h`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without it there is nothing behind some names that the text above speaks of.
+// Without `loader`, some items that the documentation above links to do not exist.
 #![cfg_attr(not(feature = "loader"), allow(rustdoc::broken_intra_doc_links))]
 
-// First: the others use its macro.
+// First, because the other modules use its macro.
 #[macro_use]
 mod generated;
 
@@ -111,10 +110,10 @@ pub use library::{DEFAULT, Library, default_library, set_default};
 pub use parameters::Parameter;
 pub use retired::*;
 
-/// Exports whose own name means another export in C: mostly the 32-bit era's, which take device pointers of 32 bits.
+/// Exports whose own name means another export in C. Most are from before CUDA 3.2 and take 32-bit device pointers.
 ///
 /// `legacy::cuMemAlloc` is the export `cuMemAlloc` of CUDA 2.0; the free function [`cuMemAlloc`](fn@crate::cuMemAlloc)
-/// is `cuMemAlloc_v2`, as in C. As data it is [`legacy::function::cuMemAlloc`].
+/// is `cuMemAlloc_v2`, as in C. Its registry entry is [`legacy::function::cuMemAlloc`].
 pub mod legacy {
     #[cfg(any(feature = "loader", feature = "link"))]
     pub use crate::calls::old::*;

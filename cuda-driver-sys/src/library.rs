@@ -1,4 +1,4 @@
-//! The driver's library: found, loaded and called at run time.
+//! Libraries: finding and loading a driver at run time, and calling it.
 //!
 //! ```no_run
 //! # #[cfg(feature = "loader")] {

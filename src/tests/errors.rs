@@ -84,7 +84,7 @@ fn a_missing_function_says_what_it_needs() {
     assert!(
         error
             .to_string()
-            .contains("does not export it, though it supports CUDA 12.2"),
+            .contains("but this driver (CUDA 12.2) does not export it"),
         "{error}"
     );
     // All that there is to say was asked when the function was missed.
@@ -416,7 +416,7 @@ fn errors_of_another_library_are_its_own() {
     assert_eq!(
         error.to_string(),
         format!(
-            "cuMemAlloc_v2 failed: needs CUDA 3.2, and this driver does not export it (src/tests/errors.rs:{line})"
+            "cuMemAlloc_v2 failed: needs CUDA 3.2, but this driver does not export it (src/tests/errors.rs:{line})"
         )
     );
     // The default library has the function, and the same code is its driver's.

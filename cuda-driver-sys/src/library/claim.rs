@@ -1,21 +1,21 @@
-//! The first use of the default library, which fixes it.
+//! The call that fixed the default library.
 #![forbid(unsafe_code)]
 
 use core::panic::Location;
 
 use crate::Function;
 
-/// What came first.
+/// The call that set or first used the default library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimedBy {
-    /// The library was used: by a call to this function, or by a question that has to open it.
+    /// The first use: a call to this function, or `None` for a query that opened the library.
     FirstUse(Option<Function>),
     /// An earlier [`set_default`](super::set_default).
     Set {
-        /// What it chose.
+        /// The source that it set.
         source: String,
-        /// Where it was called.
+        /// The location of the call.
         location: &'static Location<'static>,
     },
 }

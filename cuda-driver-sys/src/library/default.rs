@@ -7,13 +7,16 @@ use super::claim::ClaimedBy;
 use super::slots::{self, Library};
 use super::source::{Options, Source};
 
-/// The library that the free functions call. Unless [`set_default`] said otherwise, its first use finds the system's
-/// driver as [`Source::search`] does (with the feature `loader`; without it, `set_default` must say something); without
-/// a driver every call answers 303 and [`Library::load_error`] says why.
+/// The library that the free functions call.
+///
+/// Unless [`set_default`] was called before, the first use loads the system's driver as [`Source::search`] does. Without
+/// the feature `loader`, `set_default` must be called first. Without a driver, every call returns
+/// [`CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`](crate::CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED), and
+/// [`Library::load_error`] gives the reason.
 pub static DEFAULT: Library = Library::unopened(0);
 
 impl Library {
-    /// The library with a number that [`number`](Self::number) gave.
+    /// Returns the library with a number that [`number`](Self::number) returned.
     #[inline]
     #[must_use]
     pub fn by_number(number: u16) -> Option<&'static Self> {
@@ -24,29 +27,29 @@ impl Library {
     }
 }
 
-/// [`DEFAULT`], as a reference like any other library's.
+/// Returns a reference to [`DEFAULT`].
 #[inline]
 #[must_use]
 pub fn default_library() -> &'static Library {
     &DEFAULT
 }
 
-/// Says where [`DEFAULT`] comes from: once, and before its first use.
+/// Sets the source of [`DEFAULT`]. This must happen before the first use, and only once.
 ///
-/// The source is opened at the first use; [`Library::load_error`] then tells whether that worked.
+/// The source is opened at the first use; if that fails, [`Library::load_error`] gives the reason.
 ///
 /// # Errors
-/// The default was set or used before; the error says by whom.
+/// Returns an error if the default was set or used before; it names the earlier call.
 #[inline]
 #[track_caller]
 pub fn set_default(source: Source) -> Result<(), AlreadySet> {
     set_default_with(source, Options::new())
 }
 
-/// [`set_default`] with options.
+/// Sets the source of [`DEFAULT`] like [`set_default`], with options.
 ///
 /// # Errors
-/// The default was set or used before; the error says by whom.
+/// Returns an error if the default was set or used before; it names the earlier call.
 #[inline]
 #[track_caller]
 pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadySet> {
@@ -60,14 +63,14 @@ pub fn set_default_with(source: Source, options: Options) -> Result<(), AlreadyS
         .map_err(|by| AlreadySet { by })
 }
 
-/// The default library was chosen already.
+/// The error of [`set_default`]: the default library was set or used before.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AlreadySet {
     by: ClaimedBy,
 }
 
 impl AlreadySet {
-    /// What came first.
+    /// Returns the earlier call.
     #[inline]
     #[must_use]
     pub const fn by(&self) -> &ClaimedBy {
@@ -78,21 +81,23 @@ impl AlreadySet {
 impl fmt::Display for AlreadySet {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the default CUDA library is fixed already: ")?;
+        f.write_str("the default CUDA library can no longer be set: ")?;
         match &self.by {
             ClaimedBy::FirstUse(Some(function)) => {
                 write!(f, "it was first used by a call to {function}")
             }
             ClaimedBy::FirstUse(None) => {
-                f.write_str("it was opened by a question about it (its path, version or error)")
+                f.write_str("it was opened to query its path, version or load error")
             }
-            ClaimedBy::Set { source, location } => write!(f, "set to {source} at {location}"),
+            ClaimedBy::Set { source, location } => {
+                write!(f, "it was set to {source} at {location}")
+            }
         }
     }
 }
 
 impl fmt::Debug for AlreadySet {
-    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    /// Prints the message of [`Display`](fmt::Display), because `main` prints errors with `Debug`.
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

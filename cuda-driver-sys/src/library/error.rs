@@ -1,11 +1,12 @@
-//! What there is to say when a library or a function of it is missing.
+//! Errors for missing libraries and missing functions.
+#![forbid(unsafe_code)]
 
 use core::fmt;
 use std::path::PathBuf;
 
 use crate::Function;
 
-/// No driver could be loaded: every place that was tried, and why it would not do.
+/// No driver could be loaded. Holds every place that was tried, with the reason why it failed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LoadError {
     kind: LoadErrorKind,
@@ -13,60 +14,60 @@ pub struct LoadError {
     variable: Variable,
 }
 
-/// What `CUDA_DRIVER_LIBRARY` has to do with a failure to load.
+/// The role of `CUDA_DRIVER_LIBRARY` in a failure to load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)] // Without the feature `loader` nobody asks for it.
+#[allow(dead_code)] // The variable is not read without the feature `loader`.
 pub(crate) enum Variable {
-    /// Nothing: it was not asked for.
-    NotAsked,
-    /// It names what was tried.
-    Names,
-    /// It could name the driver.
+    /// It was not read.
+    NotRead,
+    /// It named the file that was tried.
+    Named,
+    /// It is not set, but could be.
     NotSet,
-    /// It is set, and the process may not believe it.
+    /// It is set, but ignored because the process is privileged.
     Ignored,
-    /// It is not set, and the process would not believe it.
-    NotBelieved,
+    /// It is not set, and would be ignored because the process is privileged.
+    Useless,
 }
 
-/// What kind of failure a [`LoadError`] is.
+/// The kind of a [`LoadError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LoadErrorKind {
-    /// No driver is installed where the system's is looked for, or none of those there can be loaded.
+    /// No driver is installed in the places that were searched, or none of those found can be loaded.
     NotFound,
-    /// Only a stub library of a CUDA toolkit was found: there is a toolkit, and no driver.
+    /// Only the stub library of a CUDA toolkit was found: a toolkit is installed, but no driver.
     StubOnly,
-    /// What was named is no driver: a file, by the program or by `CUDA_DRIVER_LIBRARY`, a resolver, or what the program is
-    /// linked against.
+    /// The chosen source is not a driver. The source is a file named by the program or by `CUDA_DRIVER_LIBRARY`, a
+    /// resolver, or the library that the program is linked against.
     Named,
-    /// NVIDIA has no driver for this system, or for programs of this one's kind.
+    /// NVIDIA has no driver for this operating system, or for 32-bit programs.
     Unsupported,
-    /// Nothing was chosen, and without the feature `loader` nothing is searched.
+    /// No source was chosen, and without the feature `loader` there is no search.
     NotChosen,
-    /// The library was called while it was being opened, by its own resolver.
+    /// The library's own resolver called it while it was being opened.
     Reentrant,
     /// The resolver panicked.
     Panicked,
-    /// As many libraries were made as there are numbers.
+    /// The process made the maximum number of libraries.
     TooMany,
 }
 
-/// One place where a driver was looked for.
+/// One attempt to load a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attempt {
-    /// A path, a file name that the system's loader looked for, or a resolver's name.
+    /// A path, a file name that the system's loader searched for, or a resolver's name.
     pub place: PathBuf,
-    /// Why it would not do, in the system's words where the system said it.
+    /// The reason why it failed: the system's message where there is one.
     pub reason: String,
 }
 
-/// What a re-entrant call is told.
+/// The error of a re-entrant call.
 pub(crate) static REENTRANT: LoadError = LoadError {
     kind: LoadErrorKind::Reentrant,
     attempts: Vec::new(),
-    variable: Variable::NotAsked,
+    variable: Variable::NotRead,
 };
 
 impl LoadError {
@@ -75,11 +76,11 @@ impl LoadError {
         Self {
             kind,
             attempts,
-            variable: Variable::NotAsked,
+            variable: Variable::NotRead,
         }
     }
 
-    /// The failure of a search that may heed the variable.
+    /// Adds the role of the environment variable.
     #[inline]
     #[cfg(feature = "loader")]
     pub(crate) const fn with(mut self, variable: Variable) -> Self {
@@ -103,7 +104,7 @@ impl LoadError {
     }
 
     #[inline]
-    #[allow(dead_code)] // What is used where depends on system and features.
+    #[allow(dead_code)] // Not used on every system and with every feature.
     pub(crate) const fn unsupported() -> Self {
         Self::of(LoadErrorKind::Unsupported, Vec::new())
     }
@@ -118,14 +119,14 @@ impl LoadError {
         Self::of(LoadErrorKind::TooMany, Vec::new())
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> LoadErrorKind {
         self.kind
     }
 
-    /// The places that were tried, in order.
+    /// Returns the places that were tried, in order.
     #[inline]
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
@@ -141,10 +142,10 @@ impl fmt::Display for LoadError {
                 f.write_str("no CUDA driver could be loaded")?;
                 for (index, attempt) in self.attempts.iter().enumerate() {
                     f.write_str(if index == 0 { ": " } else { "; " })?;
-                    if self.variable == Variable::Names {
+                    if self.variable == Variable::Named {
                         f.write_str("CUDA_DRIVER_LIBRARY names ")?;
                     }
-                    // dlopen's own words begin with the name.
+                    // dlopen's messages begin with the file's name.
                     let place = attempt.place.display().to_string();
                     if attempt.reason.starts_with(&place) {
                         f.write_str(&attempt.reason)?;
@@ -153,35 +154,34 @@ impl fmt::Display for LoadError {
                     }
                 }
                 f.write_str(match self.variable {
-                    Variable::NotAsked | Variable::Names => "",
+                    Variable::NotRead | Variable::Named => "",
                     Variable::NotSet => ". Install NVIDIA's driver, or name its library in CUDA_DRIVER_LIBRARY",
-                    Variable::NotBelieved => ". Install NVIDIA's driver",
+                    Variable::Useless => ". Install NVIDIA's driver",
                     Variable::Ignored => {
-                        ". Install NVIDIA's driver: CUDA_DRIVER_LIBRARY is set, and ignored, because this program has \
-                         more rights than who started it"
+                        ". Install NVIDIA's driver; CUDA_DRIVER_LIBRARY is ignored because this process is privileged"
                     }
                 })
             }
             LoadErrorKind::Unsupported if cfg!(not(target_pointer_width = "64")) => {
-                f.write_str("unsupported here: CUDA drivers are for 64-bit programs")
+                f.write_str("unsupported: CUDA drivers exist for 64-bit programs only")
             }
-            LoadErrorKind::Unsupported => f.write_str("unsupported here: there is no CUDA driver for this operating system"),
+            LoadErrorKind::Unsupported => f.write_str("unsupported: there is no CUDA driver for this operating system"),
             LoadErrorKind::NotChosen => f.write_str(
-                "nobody said where the CUDA driver is, and the feature `loader`, which would look for it, is off: call \
-                 set_default first, for instance with Source::linked()",
+                "no CUDA driver was chosen, and the feature `loader`, which searches for one, is off: call set_default \
+                 first, for instance with Source::linked()",
             ),
             LoadErrorKind::Reentrant => f.write_str(
-                "the library was called while it was being opened, by its own resolver, or its source is itself: neither \
-                 may need the library that it is for",
+                "the library was called while it was being opened: its resolver must not call it, and it must not be its \
+                 own source",
             ),
             LoadErrorKind::Panicked => f.write_str("the resolver panicked while the library was being opened"),
-            LoadErrorKind::TooMany => f.write_str("65,535 libraries were made already: make one and pass it on"),
+            LoadErrorKind::TooMany => f.write_str("the process has made 65,535 libraries, the maximum: make one and share it"),
         }
     }
 }
 
 impl fmt::Debug for LoadError {
-    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    /// Prints the message of [`Display`](fmt::Display), because `main` prints errors with `Debug`.
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -194,15 +194,15 @@ impl core::error::Error for LoadError {}
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingSymbol {
-    /// The function that is missing.
+    /// The missing function.
     pub function: Function,
-    /// The CUDA version that the driver supports, 12020 for 12.2, where it tells.
+    /// The CUDA version that the driver supports, for instance 12020 for CUDA 12.2; `None` if it is not known.
     pub driver_version: Option<u32>,
-    /// Path or name of the library.
+    /// The library's path or name.
     pub library: Option<String>,
 }
 
-/// 12050 as "12.5".
+/// A version, printed as "12.5" for 12050.
 struct Version(u32);
 
 impl fmt::Display for Version {
@@ -212,26 +212,46 @@ impl fmt::Display for Version {
     }
 }
 
-impl fmt::Display for MissingSymbol {
+impl MissingSymbol {
+    /// Returns the message without the names of the function and the library: "needs CUDA 12.5, this driver supports 12.2".
+    #[inline]
+    #[must_use]
+    pub const fn reason(&self) -> impl fmt::Display + use<> {
+        Reason {
+            since: self.function.since(),
+            driver_version: self.driver_version,
+        }
+    }
+}
+
+/// Displays [`MissingSymbol::reason`].
+struct Reason {
+    since: u32,
+    driver_version: Option<u32>,
+}
+
+impl fmt::Display for Reason {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} needs CUDA {}",
-            self.function,
-            Version(self.function.since())
-        )?;
+        write!(f, "needs CUDA {}, ", Version(self.since))?;
         match self.driver_version {
-            Some(version) if version < self.function.since() => {
-                write!(f, ", this driver supports {}", Version(version))?;
+            Some(version) if version < self.since => {
+                write!(f, "this driver supports {}", Version(version))
             }
             Some(version) => write!(
                 f,
-                "; this driver supports {} and lacks it all the same",
+                "but this driver (CUDA {}) does not export it",
                 Version(version)
-            )?,
-            None => f.write_str(" and is not exported by this driver")?,
+            ),
+            None => f.write_str("but this driver does not export it"),
         }
+    }
+}
+
+impl fmt::Display for MissingSymbol {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.function, self.reason())?;
         match &self.library {
             Some(library) => write!(f, " ({library})"),
             None => Ok(()),
@@ -240,7 +260,7 @@ impl fmt::Display for MissingSymbol {
 }
 
 impl fmt::Debug for MissingSymbol {
-    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    /// Prints the message of [`Display`](fmt::Display), because `main` prints errors with `Debug`.
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

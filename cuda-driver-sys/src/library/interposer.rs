@@ -1,4 +1,4 @@
-//! The hooks that see every call of a library.
+//! Interposers, which see every call of a library.
 
 use core::ffi::c_void;
 use core::fmt;
@@ -10,57 +10,56 @@ use super::open::Opened;
 use super::slots::Library;
 use crate::{CUresult, Function};
 
-/// Stands between the callers of a library and the driver: watches, counts, times, changes arguments and results,
-/// hides functions, lets calls fail. A closure that takes a [`Call`] is one, and the crate
-/// `cuda-driver-hooks` has ready-made ones.
+/// A hook between the callers of a library and the driver. It can watch calls, change arguments and results, make calls
+/// fail and hide functions. Closures that take a [`Call`] are interposers, and the crate `cuda-driver-hooks` has
+/// ready-made ones.
 ///
-/// It is set when the library is made, over any driver, and costs nothing where there is none: with
-/// [`Options::hook`](super::Options::hook) if it is [`Faithful`], else with
-/// [`Options::interposer`](super::Options::interposer), which is `unsafe`. Several form a chain: the one that was given
-/// first sees a call first, and [`Call::forward`] hands it to the next.
+/// Interposers are set when a library is made, over any driver: with [`Options::hook`](super::Options::hook) if they are
+/// [`Faithful`], otherwise with [`Options::interposer`](super::Options::interposer), which is `unsafe`. Several form a
+/// chain: the one added first sees a call first, and [`Call::forward`] passes it to the next. A library without
+/// interposers has no overhead.
 ///
-/// # What it cannot see
-/// - What other libraries of the process (cudart, NCCL, a framework) call: they have functions of their own.
-/// - Calls through pointers that [`Library::get`], [`Library::symbol`], `cuGetProcAddress` or `cuGetExportTable` handed
-///   out. What is hidden is hidden in the first three too, but a pointer that is handed out goes straight to the driver.
-/// - What the driver does in itself, and the callbacks that it makes.
-/// - Calls that a hook makes itself, on its own thread: they go straight to the driver.
-///
-/// Nor does it see a call that the program did not make: where a message will need the driver's version, the library asks
-/// past it.
+/// # Calls that an interposer does not see
+/// - Calls that other libraries of the process make, such as the CUDA runtime, NCCL or a framework: they do not call
+///   through the [`Library`].
+/// - Calls through pointers returned by [`Library::get`], [`Library::symbol`], `cuGetProcAddress` or `cuGetExportTable`.
+///   The first three do not return hidden functions, but calls through a returned pointer go directly to the driver.
+/// - Work inside the driver, and callbacks from the driver.
+/// - Calls that an interposer of the same library makes on the same thread: they go directly to the driver.
+/// - The library's own query of the driver's version for an error message.
 pub trait Interposer: Send + Sync {
-    /// A call is made; what this returns is what the caller gets. Called on the caller's thread, on many at once. A panic
-    /// goes on through the caller.
+    /// Handles a call and returns the result for the caller. This method runs on the caller's thread, possibly on several
+    /// threads at once. A panic unwinds through the caller.
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
         call.forward()
     }
 
-    /// Whether the library shall look as if it did not export this function; `cuGetProcAddress` does not find it then
-    /// either. Asked when the function is looked up, which for a function that is not hidden may be only once: the
-    /// answer should not change.
+    /// Returns true to hide a function, as if the driver did not export it; `cuGetProcAddress` does not find it either.
+    /// This method is called when the function is looked up, for a visible function possibly only once, so its answer
+    /// should not change.
     #[inline]
     fn hides(&self, function: Function) -> bool {
         _ = function;
         false
     }
 
-    /// The CUDA version that the driver shall seem to support, 12020 for 12.2, in messages about functions that it lacks;
-    /// `None` for the one that it does. What `cuDriverGetVersion` answers is up to [`call`](Self::call).
+    /// Returns the CUDA version to claim in messages about missing functions, for instance 12020 for CUDA 12.2, or `None`
+    /// to leave the driver's own. The result of `cuDriverGetVersion` is changed in [`call`](Self::call) instead.
     fn version(&self) -> Option<u32> {
         None
     }
 }
 
-/// An interposer that tells the truth about each call, so that safe code may go on believing the library.
+/// An interposer that reports the real outcome of each call, so that safe code can rely on the library.
 ///
 /// # Safety
-/// - 0 is the answer only to a call that was [forwarded](Call::forward) and answered with 0, and its outputs are then
-///   what was written to them, or what the driver could as well have written.
-/// - Any other code is the answer only to a call that was not forwarded, or that was answered with this code.
-/// - Arguments are not changed so that the call does something else than its caller asked for.
+/// - The interposer must return `CUDA_SUCCESS` only for a call that it [forwarded](Call::forward) and that returned
+///   `CUDA_SUCCESS`. The outputs must be those that the driver wrote, or others that the driver could have written.
+/// - It must return any other code only for a call that it did not forward, or that returned this code.
+/// - It must not change arguments so that the call has another effect than the caller asked for.
 ///
-/// A hook that panics after it forwarded a call is faithful.
+/// An interposer that panics after forwarding a call satisfies this contract.
 pub unsafe trait Faithful: Interposer {}
 
 /// A closure sees every call and hides nothing.
@@ -71,7 +70,7 @@ impl<F: Fn(Call<'_>) -> CUresult + Send + Sync> Interposer for F {
     }
 }
 
-/// One call on its way to the driver. `Display` prints it as C would write it, with the parameters' names.
+/// A call on its way to the driver. `Display` prints it in C's form, with the names of the parameters.
 pub struct Call<'a> {
     pub(crate) library: &'a Library,
     pub(crate) opened: &'a Opened,
@@ -79,59 +78,59 @@ pub struct Call<'a> {
     pub(crate) arguments: Arguments<'a>,
     pub(crate) target: *const c_void,
     pub(crate) invoke: Invoke,
-    /// The interposers that have not seen it yet.
+    /// The interposers that have not seen the call yet.
     pub(crate) rest: &'a [Box<dyn Interposer>],
 }
 
 impl<'a> Call<'a> {
-    /// The function, by the name that the caller used: in a per-thread library the driver's is its twin.
+    /// Returns the function under the name that the caller used. In a per-thread library, the driver's function may be its
+    /// per-thread twin.
     #[inline]
     #[must_use]
     pub fn function(&self) -> Function {
         self.function
     }
 
-    /// The library that is called.
+    /// Returns the called library.
     #[inline]
     #[must_use]
     pub fn library(&self) -> &'a Library {
         self.library
     }
 
-    /// The arguments. They may be kept beyond [`forward`](Self::forward), to look at what came back.
+    /// Returns the arguments. They stay valid after [`forward`](Self::forward), to read outputs.
     #[inline]
     #[must_use]
     pub fn arguments(&self) -> Arguments<'a> {
         self.arguments
     }
 
-    /// How many arguments the function takes.
+    /// Returns the number of arguments.
     #[inline]
     #[must_use]
     pub fn argument_count(&self) -> usize {
         self.arguments.len()
     }
 
-    /// An argument; `None` if there are not so many.
+    /// Returns an argument, or `None` if the index is out of range.
     ///
     /// # Safety
-    /// As [`Arguments::get`].
+    /// Same as [`Arguments::get`].
     #[inline]
     #[must_use]
     pub unsafe fn argument<T: Copy>(&self, index: usize) -> Option<T> {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: upheld by the caller.
         unsafe { self.arguments.get(index) }
     }
 
-    /// Changes an argument; whether there are so many.
+    /// Changes an argument. Returns false if the index is out of range.
     ///
     /// # Safety
-    /// `T` is the type that `cuda.h` gives this parameter of this function, and the value one that the function may
-    /// be called with.
+    /// `T` must be the type of this parameter in `cuda.h`, and the function must accept the value.
     #[inline]
     pub unsafe fn set_argument<T: Copy>(&mut self, index: usize, value: T) -> bool {
         match self.arguments.address(index) {
-            // SAFETY: the pointers are to the caller's copies of the arguments; the caller vouches for the type.
+            // SAFETY: the pointers are to local copies of the arguments; the caller guarantees the type.
             Some(argument) => unsafe { argument.cast::<T>().write(value) },
             None => return false,
         }
@@ -153,14 +152,15 @@ impl fmt::Debug for Call<'_> {
     }
 }
 
-/// A library's hooks, and its own table of functions: the slots stay null so that every call passes by.
+/// A library's interposers, with a table of resolved functions. The library's own slots stay null, so that every call
+/// takes the cold path.
 pub(crate) struct Interposed {
     pub(crate) hooks: Box<[Box<dyn Interposer>]>,
     pub(crate) functions: Box<[AtomicPtr<c_void>]>,
 }
 
 impl Interposed {
-    /// The table of a library; `None` without hooks.
+    /// Returns `None` if there are no interposers.
     #[inline]
     pub(crate) fn new(hooks: Vec<Box<dyn Interposer>>) -> Option<Self> {
         (!hooks.is_empty()).then(|| Self {

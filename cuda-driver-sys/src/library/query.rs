@@ -12,47 +12,47 @@ use super::open::Opened;
 use super::slots::{Library, NOT_ASKED};
 use crate::{CUresult, Function};
 
-/// A symbol by which a driver says that it runs on the CPU; [`Library::is_software`] looks for it.
+/// The symbol that a driver exports if it runs on the CPU; see [`Library::is_software`].
 pub const SOFTWARE_MARKER: &CStr = c"cuda_driver_soft_marker";
 
 impl Library {
-    /// Where the driver was loaded from: the real path of its file, or `None` for a resolver without one and where
-    /// nothing is loaded.
+    /// Returns the real path of the driver's file; `None` if nothing is loaded or the functions come from a resolver.
     #[inline]
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.opened().ok().and_then(|opened| opened.origin.path())
     }
 
-    /// What the library is, for messages: its path or its resolver's name; `None` where nothing is loaded.
+    /// Returns the library's path or its resolver's name, for messages; `None` if nothing is loaded.
     #[inline]
     #[must_use]
     pub fn description(&self) -> Option<String> {
         self.opened().ok().map(Opened::description)
     }
 
-    /// The same, without opening anything.
+    /// The same as [`description`](Self::description), but does not open the library.
     #[inline]
     pub(crate) fn described(&self) -> Option<String> {
         let opened = self.state.peek()?.as_ref().ok()?;
         Some(opened.description())
     }
 
-    /// Why there is no driver behind this library, or `None` if there is one. Only [`DEFAULT`] can lack one.
+    /// Returns the reason why no driver could be loaded, or `None` if one was loaded. Only
+    /// [`DEFAULT`](super::DEFAULT) can be without a driver.
     #[inline]
     #[must_use]
     pub fn load_error(&self) -> Option<&LoadError> {
         self.opened().err()
     }
 
-    /// The CUDA version that the driver supports, as `cuDriverGetVersion` tells it; `None` where nothing is loaded or the
-    /// driver does not tell. It is asked once.
+    /// Returns the CUDA version that the driver supports, from `cuDriverGetVersion`; `None` if nothing is loaded or the
+    /// call fails. The driver is asked once.
     ///
-    /// Versions are C's numbers everywhere in this crate: 1000 × major + 10 × minor, 12050 for 12.5.
+    /// Versions in this crate are C's numbers: 1000 × major + 10 × minor, so 12050 for CUDA 12.5.
     #[inline]
     #[must_use]
     pub fn version(&self) -> Option<u32> {
-        // Interposers see the question every time, and may answer it.
+        // Interposers see every query and may answer it, so the cache is not used.
         let is_interposed = self
             .opened()
             .is_ok_and(|opened| opened.interposed.is_some());
@@ -60,19 +60,19 @@ impl Library {
             return self.known_version();
         }
         let mut version = 0;
-        // SAFETY: the pointer is to an integer of our own.
+        // SAFETY: the pointer is to a local integer.
         let code = unsafe { self.cuDriverGetVersion(&raw mut version) };
         if code != CUresult::CUDA_SUCCESS {
             return None;
         }
-        // A driver may answer 0 as well, in a forked process: asking again would not tell more.
+        // In a forked process a driver may return the version 0; another query would return the same.
         self.version
             .store(version.max(0).unsigned_abs(), Ordering::Relaxed);
         self.known_version()
     }
 
-    /// The same without a call to the driver: `None` also as long as neither [`version`](Self::version) nor
-    /// [`note_version`](Self::note_version) was called.
+    /// Returns the cached version without calling the driver; `None` until [`version`](Self::version) or
+    /// [`note_version`](Self::note_version) is called.
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
@@ -81,8 +81,9 @@ impl Library {
         }
     }
 
-    /// Makes [`known_version`](Self::known_version) known, for a message that is made later. Interposers do not see this
-    /// question, since no program asked it; the version that one of them [claims](Interposer::version) is the answer.
+    /// Caches the version for [`known_version`](Self::known_version), for a message that is printed later. Interposers do
+    /// not see this call, because the program did not make it; if one [claims](super::Interposer::version) a version, that
+    /// version is cached.
     pub fn note_version(&self) {
         if self.version.load(Ordering::Relaxed) != NOT_ASKED {
             return;
@@ -96,15 +97,16 @@ impl Library {
         }
     }
 
-    /// Whether the library exports a function (for a per-thread library: the export that the call would go to).
+    /// Returns true if the library exports a function. In a per-thread library this is about the per-thread twin, where
+    /// the function has one.
     #[inline]
     #[must_use]
     pub fn supports(&self, function: Function) -> bool {
         self.get(function).is_some()
     }
 
-    /// What to say of a function that this library does not export (for a per-thread library: of the export that the
-    /// call would go to); `None` if it does, and where nothing is loaded.
+    /// Returns an error that describes a missing function; `None` if the library exports it, or if nothing is loaded. In
+    /// a per-thread library this is about the per-thread twin, where the function has one.
     #[inline]
     #[must_use]
     pub fn missing(&self, function: Function) -> Option<MissingSymbol> {
@@ -120,8 +122,8 @@ impl Library {
         })
     }
 
-    /// The export that a call to `function` goes to, past any interposer; `None` where there is none, or
-    /// an interposer hides it.
+    /// Returns the address of the export that `function` calls; `None` if it is missing or hidden by an interposer. Calls
+    /// through this address bypass all interposers.
     #[inline]
     #[must_use]
     pub fn get(&self, function: Function) -> Option<NonNull<c_void>> {
@@ -129,7 +131,8 @@ impl Library {
         NonNull::new(self.find(opened, function).cast_mut())
     }
 
-    /// Any symbol of the library, known to the registry or not; `None` where there is none.
+    /// Returns the address of any symbol of the library, even one that the registry does not know; `None` if there is no
+    /// such symbol.
     #[inline]
     #[must_use]
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<c_void>> {
@@ -143,14 +146,14 @@ impl Library {
         NonNull::new(self.look_up(opened, name).cast_mut())
     }
 
-    /// Whether this driver says of itself that it runs on the CPU.
+    /// Returns true if the driver runs on the CPU, that is, if it exports [`SOFTWARE_MARKER`].
     #[inline]
     #[must_use]
     pub fn is_software(&self) -> bool {
         self.symbol(SOFTWARE_MARKER).is_some()
     }
 
-    /// Whether the unsuffixed names call the per-thread forms.
+    /// Returns true if unsuffixed names call the per-thread variants.
     #[inline]
     #[must_use]
     pub fn is_per_thread(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Where the driver is looked for.
+//! The search for the system's driver.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::error::{Attempt, LoadError, LoadErrorKind, Variable};
 use super::object::Object;
 use super::origin::Origin;
 
-/// Names the driver's file, and is believed.
+/// The environment variable that names the driver's file: the only variable that this crate reads at run time.
 const VARIABLE: &str = "CUDA_DRIVER_LIBRARY";
 
 /// The driver's file name.
@@ -16,21 +16,21 @@ const LIBRARY: &str = "libcuda.so.1";
 #[cfg(windows)]
 const LIBRARY: &str = "nvcuda.dll";
 
-/// What the search depends on; tests make their own.
-pub(crate) struct Surroundings {
+/// The inputs of a search. Tests make their own.
+pub(crate) struct Environment {
     /// The value of [`VARIABLE`].
     pub(crate) named: Option<OsString>,
-    /// The process has more rights than its user: the environment is not to be trusted.
+    /// True if the process is privileged, so that its environment must not be trusted.
     pub(crate) privileged: bool,
-    /// The folder that stands for `/`.
+    /// The folder used as `/`.
     pub(crate) root: PathBuf,
-    /// What [`LIBRARY`] is called for the system's loader.
+    /// The file name of the driver's library; [`LIBRARY`] outside of tests.
     pub(crate) library: &'static str,
 }
 
-impl Surroundings {
-    /// This process and this machine.
-    fn here() -> Self {
+impl Environment {
+    /// Returns the environment of this process.
+    fn of_process() -> Self {
         Self {
             named: std::env::var_os(VARIABLE),
             privileged: privileged(),
@@ -40,8 +40,9 @@ impl Surroundings {
     }
 }
 
-/// Whether the process has more rights than the user who started it, as a setuid program has: no variable of that user's may
-/// choose what it loads, so `CUDA_DRIVER_LIBRARY` is ignored then. On Windows, where variables are not another user's, never.
+/// Returns true if the process is privileged, for example setuid: its environment is controlled by a less privileged user
+/// and must not choose which code it loads, so `CUDA_DRIVER_LIBRARY` is ignored. Always false on Windows, where the
+/// environment is not another user's.
 #[inline]
 #[must_use]
 pub fn is_privileged() -> bool {
@@ -51,12 +52,12 @@ pub fn is_privileged() -> bool {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn privileged() -> bool {
     use core::ffi::c_ulong;
-    /// Set by the kernel for a program that runs with other rights than its user's.
+    /// Set by the kernel for privileged programs.
     const AT_SECURE: c_ulong = 23;
     unsafe extern "C" {
         fn getauxval(kind: c_ulong) -> c_ulong;
     }
-    // SAFETY: getauxval reads the process's own auxiliary vector and answers 0 for what is not in it.
+    // SAFETY: getauxval reads the process's auxiliary vector and returns 0 for missing entries.
     unsafe { getauxval(AT_SECURE) != 0 }
 }
 
@@ -73,11 +74,12 @@ fn privileged() -> bool {
     unsafe extern "C" {
         fn issetugid() -> core::ffi::c_int;
     }
-    // SAFETY: issetugid takes nothing, and says what the system noted when it started the program.
+    // SAFETY: no preconditions.
     unsafe { issetugid() != 0 }
 }
 
-/// Where nobody says so, the process may be privileged; elsewhere than on Unix the environment is not another user's.
+/// A Unix that cannot tell may run the process with privileges, so it counts as privileged. On other systems the
+/// environment is not another user's.
 #[cfg(not(any(
     target_os = "linux",
     target_os = "android",
@@ -93,18 +95,18 @@ fn privileged() -> bool {
     cfg!(unix)
 }
 
-/// The places to try, in order.
-pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
-    if let Some(named) = &surroundings.named {
-        if !surroundings.privileged && !named.is_empty() {
+/// Returns the places to try, in order.
+pub(crate) fn candidates(environment: &Environment) -> Vec<PathBuf> {
+    if let Some(named) = &environment.named {
+        if !environment.privileged && !named.is_empty() {
             return vec![PathBuf::from(named)];
         }
     }
-    let mut places = vec![PathBuf::from(surroundings.library)];
+    let mut places = vec![PathBuf::from(environment.library)];
     if cfg!(target_os = "linux") {
         let mut add = |folder: String| {
-            let folder = surroundings.root.join(folder);
-            places.push(folder.join(surroundings.library));
+            let folder = environment.root.join(folder);
+            places.push(folder.join(environment.library));
         };
         add("usr/lib/wsl/lib".to_owned());
         add("run/opengl-driver/lib".to_owned());
@@ -124,14 +126,14 @@ pub(crate) fn candidates(surroundings: &Surroundings) -> Vec<PathBuf> {
     places
 }
 
-/// Loads the first place that holds a driver.
+/// Loads the first driver found.
 pub(crate) fn search() -> Result<(Object, Origin), LoadError> {
-    search_in(&Surroundings::here())
+    search_in(&Environment::of_process())
 }
 
-pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Object, Origin), LoadError> {
-    let places = candidates(surroundings);
-    let named = places.len() == 1 && surroundings.named.as_deref() == Some(places[0].as_os_str());
+pub(crate) fn search_in(environment: &Environment) -> Result<(Object, Origin), LoadError> {
+    let places = candidates(environment);
+    let named = places.len() == 1 && environment.named.as_deref() == Some(places[0].as_os_str());
     if !named && cfg!(not(any(target_os = "linux", windows))) {
         return Err(LoadError::unsupported());
     }
@@ -143,7 +145,7 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Object, Origin),
     };
     for place in places {
         match load(&place) {
-            // A stub may stand in LD_LIBRARY_PATH; who names one gets it.
+            // A toolkit's stub may be in LD_LIBRARY_PATH. It is only loaded if it is named explicitly.
             Ok((object, origin)) => match origin.path() {
                 Some(path) if !named && is_stub(path) => {
                     kind = LoadErrorKind::StubOnly;
@@ -157,14 +159,14 @@ pub(crate) fn search_in(surroundings: &Surroundings) -> Result<(Object, Origin),
             Err(reason) => attempts.push(Attempt { place, reason }),
         }
     }
-    let is_set = surroundings
+    let is_set = environment
         .named
         .as_ref()
         .is_some_and(|named| !named.is_empty());
-    let variable = match (named, surroundings.privileged, is_set) {
-        (true, ..) => Variable::Names,
+    let variable = match (named, environment.privileged, is_set) {
+        (true, ..) => Variable::Named,
         (false, false, _) => Variable::NotSet,
-        (false, true, false) => Variable::NotBelieved,
+        (false, true, false) => Variable::Useless,
         (false, true, true) => Variable::Ignored,
     };
     Err(LoadError::of(kind, attempts).with(variable))
@@ -185,7 +187,7 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
     Ok((object, Origin::of(init, named)))
 }
 
-/// Toolkits keep the library that programs are linked against in a folder of this name.
+/// Returns true for a toolkit's stub: toolkits keep the library that programs are linked against in a folder named `stubs`.
 fn is_stub(path: &Path) -> bool {
     path.parent()
         .is_some_and(|folder| folder.ends_with("stubs"))
@@ -195,11 +197,11 @@ fn is_stub(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn surroundings(named: Option<&str>, privileged: bool) -> Surroundings {
-        Surroundings {
+    fn environment(named: Option<&str>, privileged: bool) -> Environment {
+        Environment {
             named: named.map(OsString::from),
             privileged,
-            // Nobody makes this folder, so that no test finds what another one put there.
+            // No test creates this folder.
             root: PathBuf::from("/nowhere-for-the-tests-of-the-search"),
             library: "libcuda-of-the-tests.so.1",
         }
@@ -208,27 +210,27 @@ mod tests {
     #[test]
     fn variable_comes_first_and_alone() {
         assert_eq!(
-            candidates(&surroundings(Some("/opt/driver.so"), false)),
+            candidates(&environment(Some("/opt/driver.so"), false)),
             [Path::new("/opt/driver.so")]
         );
     }
 
     #[test]
     fn privileged_process_and_empty_variable_are_searched_as_usual() {
-        let usual = candidates(&surroundings(None, false));
+        let usual = candidates(&environment(None, false));
         assert_eq!(
-            candidates(&surroundings(Some("/opt/driver.so"), true)),
+            candidates(&environment(Some("/opt/driver.so"), true)),
             usual
         );
-        assert_eq!(candidates(&surroundings(Some(""), false)), usual);
+        assert_eq!(candidates(&environment(Some(""), false)), usual);
         assert_eq!(usual[0], Path::new("libcuda-of-the-tests.so.1"));
     }
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn the_variable_is_spoken_of_where_it_matters() {
+    fn messages_mention_the_variable_if_it_matters() {
         let said = |named, privileged| {
-            let error = search_in(&surroundings(named, privileged))
+            let error = search_in(&environment(named, privileged))
                 .err()
                 .expect("no driver");
             error.to_string()
@@ -242,29 +244,29 @@ mod tests {
         assert!(not_set.ends_with(advice), "{not_set}");
         assert_eq!(said(Some(""), false), not_set);
         let ignored = said(Some("/etc/passwd"), true);
-        assert!(ignored.contains("is set, and ignored"), "{ignored}");
-        assert!(!ignored.contains("/etc/passwd"), "{ignored}");
-        let not_believed = said(None, true);
         assert!(
-            not_believed.ends_with(". Install NVIDIA's driver"),
-            "{not_believed}"
+            ignored.contains("CUDA_DRIVER_LIBRARY is ignored"),
+            "{ignored}"
         );
+        assert!(!ignored.contains("/etc/passwd"), "{ignored}");
+        let useless = said(None, true);
+        assert!(useless.ends_with(". Install NVIDIA's driver"), "{useless}");
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn folders_come_in_the_documented_order() {
         let name = format!("cuda-driver-search-{}", std::process::id());
-        let surroundings = Surroundings {
+        let environment = Environment {
             root: std::env::temp_dir().join(name),
-            ..surroundings(None, false)
+            ..environment(None, false)
         };
-        let wsl = surroundings.root.join("usr/lib/wsl/lib");
+        let wsl = environment.root.join("usr/lib/wsl/lib");
         std::fs::create_dir_all(&wsl).expect("a temporary folder");
-        std::fs::write(wsl.join(surroundings.library), "no library").expect("a temporary file");
-        let error = search_in(&surroundings).err();
-        std::fs::remove_dir_all(&surroundings.root).expect("it was made above");
-        let error = error.expect("nothing there is a driver");
+        std::fs::write(wsl.join(environment.library), "no library").expect("a temporary file");
+        let error = search_in(&environment).err();
+        std::fs::remove_dir_all(&environment.root).expect("created above");
+        let error = error.expect("no driver in these folders");
         assert_eq!(error.kind(), LoadErrorKind::NotFound);
 
         let places: Vec<PathBuf> = error
@@ -272,7 +274,7 @@ mod tests {
             .iter()
             .map(|attempt| attempt.place.clone())
             .collect();
-        assert_eq!(places, candidates(&surroundings));
+        assert_eq!(places, candidates(&environment));
         let reasons: Vec<&str> = error
             .attempts()
             .iter()
@@ -285,7 +287,7 @@ mod tests {
         assert!(reasons[1].contains("file too short"), "{reasons:?}");
         let folders: Vec<_> = places[1..]
             .iter()
-            .map(|place| place.strip_prefix(&surroundings.root))
+            .map(|place| place.strip_prefix(&environment.root))
             .collect();
         let expected: &[&str] = match std::env::consts::ARCH {
             "x86_64" => &[
@@ -307,14 +309,14 @@ mod tests {
         for (folder, expected) in folders.iter().zip(expected) {
             assert_eq!(
                 *folder,
-                Ok(Path::new(expected).join(surroundings.library).as_path())
+                Ok(Path::new(expected).join(environment.library).as_path())
             );
         }
         assert_eq!(folders.len(), expected.len());
     }
 
     #[test]
-    fn toolkits_stub_is_known_by_its_folder() {
+    fn a_stub_is_recognised_by_its_folder() {
         assert!(is_stub(Path::new("/usr/local/cuda/lib64/stubs/libcuda.so")));
         assert!(!is_stub(Path::new("/usr/lib/libcuda.so.1")));
     }

@@ -1,4 +1,4 @@
-//! The driver's library: a table of functions.
+//! The driver's library: a table with one slot for every function.
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -16,21 +16,21 @@ use crate::Function;
 
 /// The driver's library, with a slot for every exported function.
 ///
-/// A library is never closed: function pointers and the driver's threads outlive every owner. It is therefore
-/// always `&'static`. Functions are looked up when they are first called, so a driver may lack any of them.
+/// A library is never closed, because function pointers and the driver's threads outlive every owner; references to it
+/// are always `&'static`. Functions are looked up when they are first called, so a driver may lack any of them.
 pub struct Library {
-    /// For each function null, or the export that calls to it go to.
+    /// For each function the address of its export, or null if it must be resolved first.
     pub(super) slots: [AtomicPtr<c_void>; Function::COUNT],
     pub(super) state: OpenOnce,
     number: u16,
-    /// What the driver said that it supports: [`NOT_ASKED`], or 0 if it did not tell.
+    /// The driver's CUDA version; [`NOT_ASKED`] before the first query, 0 if the query failed.
     pub(super) version: AtomicU32,
 }
 
-/// No CUDA version.
+/// A value that is no CUDA version.
 pub(super) const NOT_ASKED: u32 = u32::MAX;
 
-/// Every library that was made, after `DEFAULT`; the place of each is its number less one.
+/// Every library made with [`Library::new`]. The library number `n` is at index `n - 1`; number 0 is `DEFAULT`.
 static MADE: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 impl Library {
@@ -44,10 +44,10 @@ impl Library {
         }
     }
 
-    /// Takes the driver that the program is linked against.
+    /// Returns a library over the driver that the program is linked against.
     ///
     /// # Errors
-    /// As [`Source::linked`].
+    /// Returns an error where [`Source::linked`] does.
     #[cfg(feature = "link")]
     #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
     #[inline]
@@ -58,7 +58,7 @@ impl Library {
     /// Finds and loads the system's driver, in the order that [`Source::search`] documents.
     ///
     /// # Errors
-    /// Every place that was tried, with the system's words.
+    /// Returns an error with every place that was tried, and the system's message for each.
     #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
@@ -66,43 +66,43 @@ impl Library {
         Self::new(Source::search(), Options::new())
     }
 
-    /// Loads the library at a path; a bare file name is left to the system's loader to find.
+    /// Loads the library at a path. The system's loader searches for a bare file name.
     ///
     /// # Safety
-    /// As [`Source::path`].
+    /// Same as [`Source::path`].
     ///
     /// # Errors
-    /// Why the file could not be loaded, or that it is no CUDA driver.
+    /// Returns an error if the file cannot be loaded or is not a CUDA driver.
     #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
     pub unsafe fn load_from(path: impl AsRef<Path>) -> Result<&'static Self, LoadError> {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: upheld by the caller.
         Self::new(unsafe { Source::path(path.as_ref()) }, Options::new())
     }
 
-    /// Takes the functions that a resolver names, as [`Source::resolver`] says; `name` says in messages what they belong to.
+    /// Returns a library whose functions come from a resolver; see [`Source::resolver`]. Messages call it `name`.
     ///
     /// # Safety
-    /// As [`Source::resolver`].
+    /// Same as [`Source::resolver`].
     ///
     /// # Errors
-    /// The resolver knows no `cuInit`.
+    /// Returns an error if the resolver does not find `cuInit`.
     #[inline]
     pub unsafe fn from_resolver(
         name: impl Into<Cow<'static, str>>,
         resolver: impl Fn(&CStr) -> *const c_void + Send + Sync + 'static,
     ) -> Result<&'static Self, LoadError> {
-        // SAFETY: the caller keeps the contract.
+        // SAFETY: upheld by the caller.
         Self::new(unsafe { Source::resolver(name, resolver) }, Options::new())
     }
 
     /// Makes a library from a source, with options.
     ///
-    /// Each call makes a library of its own, which stays for good (some 6 kB); make one and pass it on.
+    /// Each call makes a new library of about 6 kB that is never freed: make one and share it.
     ///
     /// # Errors
-    /// Why the source gives no driver.
+    /// Returns an error if the source has no driver.
     #[inline]
     pub fn new(source: Source, options: Options) -> Result<&'static Self, LoadError> {
         let opened = open::open(source, options)?;
@@ -114,7 +114,7 @@ impl Library {
         Ok(library)
     }
 
-    /// The library's number in this process: 0 is [`DEFAULT`].
+    /// Returns the library's number in this process. [`DEFAULT`](super::DEFAULT) has the number 0.
     #[inline]
     #[must_use]
     pub const fn number(&self) -> u16 {
@@ -123,7 +123,7 @@ impl Library {
 
     #[inline]
     pub(crate) fn slot(&self, function: Function) -> *mut c_void {
-        // Acquire: what the resolver wrote before it gave the pointer is visible to the call.
+        // Acquire, so that memory that the resolver wrote before it returned the pointer is visible to the call.
         self.slots[function.index()].load(Ordering::Acquire)
     }
 }
@@ -143,7 +143,7 @@ impl fmt::Debug for Library {
     }
 }
 
-/// The library with a number that [`Library::number`] gave, unless that is 0.
+/// Returns the library with a number above 0.
 pub(super) fn made(number: u16) -> Option<&'static Library> {
     let place = usize::from(number).checked_sub(1)?;
     let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);

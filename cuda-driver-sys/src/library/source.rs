@@ -1,4 +1,4 @@
-//! Where a library comes from, and the options it is made with.
+//! Sources of libraries, and the options that libraries are made with.
 
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use super::interposer::{Faithful, Interposer};
 use super::slots::Library;
 
-/// Gives the address of an exported function, or null if there is none of that name.
+/// Returns the address of an exported function, or null if there is no such function.
 pub(crate) type Resolver = Arc<dyn Fn(&CStr) -> *const c_void + Send + Sync>;
 
-/// Where a driver comes from.
+/// The source of a library's functions.
 #[derive(Clone)]
 pub struct Source(pub(crate) SourceKind);
 
@@ -23,10 +23,10 @@ pub(crate) enum SourceKind {
     Search,
     #[cfg(feature = "loader")]
     Path(PathBuf),
-    /// The address of a function of the driver's.
+    /// The address of one of the driver's functions.
     #[cfg(feature = "link")]
     Linked(usize),
-    /// Nobody said where the driver is, and there is no loader to find it.
+    /// No source was chosen, and there is no loader to search for one.
     #[cfg(not(feature = "loader"))]
     Nowhere,
     Resolver {
@@ -37,18 +37,17 @@ pub(crate) enum SourceKind {
 }
 
 impl Source {
-    /// The system's driver. Tried in this order:
+    /// The system's driver. These places are tried in order:
     ///
-    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names, and then nothing else; the variable is
-    ///    ignored in a privileged (setuid, setgid or capability-carrying) process, and on a Unix that does not tell
-    ///    whether a process is one. A Windows program that runs elevated heeds it;
-    /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows `nvcuda.dll` in the system folder, and nothing
-    ///    else;
-    /// 3. on Linux the folders of WSL (`/usr/lib/wsl/lib`), of NixOS (`/run/opengl-driver/lib`), of Jetson boards
-    ///    (`/usr/lib/aarch64-linux-gnu/tegra` and `…/nvidia`) and of Debian (`/usr/lib/<target>/nvidia/current`,
+    /// 1. the file that the environment variable `CUDA_DRIVER_LIBRARY` names; if it is set, no other place is tried. The
+    ///    variable is ignored in a privileged process (setuid, setgid or with capabilities), and on a Unix that cannot
+    ///    tell if a process is privileged. An elevated Windows program does use it;
+    /// 2. `libcuda.so.1`, as the system's loader finds it; on Windows, `nvcuda.dll` from the system folder only;
+    /// 3. on Linux, the folders of WSL (`/usr/lib/wsl/lib`), NixOS (`/run/opengl-driver/lib`), Jetson boards
+    ///    (`/usr/lib/aarch64-linux-gnu/tegra` and `…/nvidia`) and Debian (`/usr/lib/<target>/nvidia/current`,
     ///    `/usr/lib/<target>`).
     ///
-    /// The stub library of a CUDA toolkit is no driver and is passed over.
+    /// The stub library of a CUDA toolkit is not a driver and is skipped.
     #[inline]
     #[cfg(feature = "loader")]
     #[cfg_attr(docsrs, doc(cfg(feature = "loader")))]
@@ -57,11 +56,11 @@ impl Source {
         Self(SourceKind::Search)
     }
 
-    /// The library at a path; a bare file name is left to the system's loader to find.
+    /// The library at a path. The system's loader searches for a bare file name.
     ///
     /// # Safety
-    /// The file runs its initialisers when it is loaded, and whatever it exports under a name of [`Function`] is
-    /// called as `cuda.h` declares it. It must be a CUDA driver, or behave as one: safe code believes what it answers.
+    /// The file must be a CUDA driver or behave like one: loading it runs its initialisers, its exports with a name of
+    /// [`Function`] are called as `cuda.h` declares them, and safe code relies on their results.
     ///
     /// [`Function`]: crate::Function
     #[inline]
@@ -72,16 +71,19 @@ impl Source {
         Self(SourceKind::Path(path.into()))
     }
 
-    /// The driver that the program is linked against: a program that asks for it starts only where the system finds
-    /// `libcuda.so.1` or `nvcuda.dll`, as a C program that is linked with `-lcuda`. Functions are looked up among
-    /// everything that was loaded with the program, so that a tool which `LD_PRELOAD` put before the driver is found
-    /// first. Where there is no CUDA driver for the operating system, opening it fails.
+    /// The driver that the program is linked against.
     ///
-    /// Windows finds the file as any of a program's libraries, in the program's own folder first. With musl a shared object
-    /// that was opened with `RTLD_LOCAL`, as Python opens modules, finds nothing of the libraries that came with it.
+    /// A program that calls this function only starts if the system finds `libcuda.so.1` or `nvcuda.dll`, like a C program
+    /// linked with `-lcuda`. Functions are looked up among all objects that were loaded with the program, so that a tool
+    /// in `LD_PRELOAD` takes precedence over the driver. On an operating system without a CUDA driver, opening the source
+    /// fails.
     ///
-    /// Building needs no driver and no toolkit: where pkg-config and the usual folders have no `libcuda.so`, a stub with
-    /// its name takes its place in the linker's eyes.
+    /// Windows searches for the file like for any other library of the program, in the program's own folder first. With
+    /// musl, a shared object that was opened with `RTLD_LOCAL`, as Python opens modules, cannot see the symbols of the
+    /// libraries that were loaded with it.
+    ///
+    /// Building needs no driver and no toolkit: if pkg-config and the usual folders have no `libcuda.so`, the program is
+    /// linked against a generated stub of that name.
     #[cfg(feature = "link")]
     #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
     #[inline]
@@ -90,7 +92,7 @@ impl Source {
         Self(SourceKind::Linked(super::linked::reference()))
     }
 
-    /// Where the default library comes from if nobody says it.
+    /// The source of the default library if none was set.
     #[inline]
     pub(crate) const fn by_default() -> Self {
         #[cfg(feature = "loader")]
@@ -99,9 +101,9 @@ impl Source {
         return Self(SourceKind::Nowhere);
     }
 
-    /// Functions that a resolver names, for instance those of a driver that is linked into the program, or that another
-    /// loader opened. It is given a symbol, `cuMemAlloc_v2`, and answers with its address, or null if there is none of that
-    /// name. `name` says in messages what they belong to.
+    /// Functions from a resolver, for instance those of a driver that is linked into the program or was opened by another
+    /// loader. The resolver gets a symbol, such as `cuMemAlloc_v2`, and returns its address, or null if there is none.
+    /// Messages call the library `name`.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -110,26 +112,26 @@ impl Source {
     ///
     /// use cuda_driver_sys::library::Source;
     ///
-    /// /// The functions of a plug-in, by name, as addresses.
+    /// /// Returns a source over a plug-in's table of function addresses.
     /// unsafe fn of_plugin(plugin: &str, table: HashMap<CString, usize>) -> Source {
     ///     let resolver = move |symbol: &CStr| match table.get(symbol) {
     ///         Some(address) => *address as *const c_void,
     ///         None => ptr::null(),
     ///     };
-    ///     // SAFETY: the caller vouches for the table.
+    ///     // SAFETY: upheld by the caller.
     ///     unsafe { Source::resolver(format!("the plug-in {plugin}"), resolver) }
     /// }
     /// ```
     ///
-    /// The resolver is called when a function is first used, on the thread that uses it, perhaps on two at once, and
-    /// whenever a function that it did not find is used or asked for again. Calls that it makes itself to functions of
-    /// the same library which were never called before fail. A panic goes on through the call; while the library is opened,
-    /// it is its end. It is kept for good, as the library is.
+    /// The resolver is called when a function is first used, on the thread that uses it and possibly on several threads at
+    /// once, and again each time a function that it did not find is used or queried. The resolver must not call functions
+    /// of its own library for the first time: these calls fail. A panic passes through the call that needed the function;
+    /// a panic while the library is being opened makes opening fail. The resolver is never dropped.
     ///
     /// # Safety
-    /// What the resolver returns for a symbol is null or, for the rest of the process, a function of the type that
-    /// `cuda.h` declares for that symbol and that does what the manual says of it: safe code believes what it answers.
-    /// Where pointers are not of 64 bits, the type is that of these bindings.
+    /// For each symbol, the resolver must return null or a function that stays valid for the rest of the process, has the
+    /// type that `cuda.h` declares for that symbol, and behaves as the manual says: safe code relies on its results. If
+    /// pointers are not 64-bit, the type must be the one in these bindings.
     #[inline]
     #[must_use]
     pub unsafe fn resolver(
@@ -142,9 +144,8 @@ impl Source {
         })
     }
 
-    /// The driver of another library, with options of one's own: the other's interposers and its per-thread option
-    /// are not taken over. A second [`Library`] over one driver shares everything that is the driver's: contexts,
-    /// memory, its initialisation.
+    /// The driver of another library, with its own options: the other library's interposers and per-thread option do not
+    /// apply. Both libraries share the driver's state, such as initialisation, contexts and memory.
     #[inline]
     #[must_use]
     pub const fn library(library: &'static Library) -> Self {
@@ -180,7 +181,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// How a library behaves; fixed when it is made.
+/// Options of a library, fixed when it is made.
 #[derive(Default)]
 pub struct Options {
     pub(crate) per_thread: bool,
@@ -188,7 +189,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The default stream is the legacy one, and nothing stands between the caller and the driver.
+    /// Returns the default options: the legacy default stream and no interposers.
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
@@ -198,9 +199,9 @@ impl Options {
         }
     }
 
-    /// NULL as a stream means the calling thread's own default stream, as in a C program that is compiled with
-    /// `CUDA_API_PER_THREAD_DEFAULT_STREAM`: every unsuffixed function that has a `_ptds` or `_ptsz` twin calls it,
-    /// and `cuGetProcAddress` finds the twins.
+    /// Selects per-thread default streams: the NULL stream is the calling thread's own default stream, as in a C program
+    /// compiled with `CUDA_API_PER_THREAD_DEFAULT_STREAM`. Every unsuffixed function with a `_ptds` or `_ptsz` twin calls
+    /// that twin, and `cuGetProcAddress` returns the twins.
     #[inline]
     #[must_use]
     pub const fn per_thread_default_stream(mut self, on: bool) -> Self {
@@ -208,22 +209,21 @@ impl Options {
         self
     }
 
-    /// Every call through the library is handed to `hook` first. Given several times, also together with
-    /// [`interposer`](Self::interposer), the first sees each call first and hands it on to the next.
+    /// Adds an interposer that every call passes through. With several, also those added with
+    /// [`interposer`](Self::interposer), the one added first sees each call first and forwards it to the next.
     #[inline]
     #[must_use]
     pub fn hook(self, hook: impl Faithful + 'static) -> Self {
-        // SAFETY: what is faithful answers as the contract asks.
+        // SAFETY: `Faithful` is exactly this contract.
         unsafe { self.interposer(hook) }
     }
 
-    /// The same for any interposer: a closure, or one that changes results.
+    /// Adds any interposer, also a closure or one that changes results.
     ///
     /// # Safety
-    /// Whoever uses the library believes its answers, safe code that is built on it too: memory that a copy is said to
-    /// have filled is read, and what a refused call was given is freed. So either the interposer answers as
-    /// [`Faithful`] asks, or nothing but the caller's own code, which knows better, calls the library; for the default
-    /// library that is hardly ever known.
+    /// Safe code relies on a library's results: it reads memory after a copy that succeeded, and frees memory after a call
+    /// that failed. Either the interposer must satisfy the contract of [`Faithful`], or the library must only be called by
+    /// code that expects the altered results. The latter can rarely be guaranteed for the default library.
     #[inline]
     #[must_use]
     pub unsafe fn interposer(mut self, interposer: impl Interposer + 'static) -> Self {
