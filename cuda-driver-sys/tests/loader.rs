@@ -45,7 +45,7 @@ fn empty_path() {
     let error = load_from("").expect_err("no driver").to_string();
     assert_eq!(
         error,
-        "no CUDA driver could be loaded: an empty path names no file"
+        "no CUDA driver could be loaded: the path is empty"
     );
 }
 

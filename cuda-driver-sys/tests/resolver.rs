@@ -174,7 +174,7 @@ fn resolver_without_init_is_no_driver() {
     let error = error.expect_err("it has no cuInit").to_string();
     assert_eq!(
         error,
-        "no CUDA driver could be loaded: an empty resolver: no CUDA driver: it has no cuInit"
+        "no CUDA driver could be loaded: an empty resolver: not a CUDA driver: it has no cuInit"
     );
 }
 

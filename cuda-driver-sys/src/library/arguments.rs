@@ -1,26 +1,27 @@
-//! The arguments of a call, as an interposer sees them.
+//! Arguments of calls, as interposers see them.
 
 use core::ffi::c_void;
 use core::fmt;
 
 use crate::{CUresult, Function};
 
-/// Calls a function of the driver with arguments behind pointers; made anew for every signature.
+/// Calls a function of the driver with the arguments that the pointers point to. There is one such function for each
+/// signature.
 pub(crate) type Invoke = unsafe fn(*const c_void, *const *mut c_void) -> CUresult;
 
-/// The arguments of one call. `Display` prints them with their names, enumerations by name:
-/// `dptr: 0x7ffd6e4c3a58, bytesize: 4096`. What pointers point to is not looked at.
+/// The arguments of one call. `Display` prints them with the names of parameters and enumeration values, and does not
+/// dereference pointers: `dptr: 0x7ffd6e4c3a58, bytesize: 4096`.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a> {
     function: Function,
-    /// For each a pointer to the caller's copy, of the type that `cuda.h` gives the parameter.
+    /// For each argument a pointer to a local copy, which has the parameter's type in `cuda.h`.
     pointers: &'a [*mut c_void],
 }
 
 impl<'a> Arguments<'a> {
     /// # Safety
-    /// The pointers are to the arguments of a call of `function`, one for each, live as long as `'a` says, and nobody
-    /// else reads or writes behind them.
+    /// There must be one pointer for each parameter of `function`, to a value of its type that lives for `'a` and is not
+    /// accessed otherwise.
     #[inline]
     pub(crate) const unsafe fn new(function: Function, pointers: &'a [*mut c_void]) -> Self {
         Self { function, pointers }
@@ -36,28 +37,28 @@ impl<'a> Arguments<'a> {
         self.pointers.get(index).copied()
     }
 
-    /// How many there are.
+    /// Returns the number of arguments.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.pointers.len()
     }
 
-    /// Whether the function takes none.
+    /// Returns true if the function has no parameters.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pointers.is_empty()
     }
 
-    /// An argument; `None` if there are not so many. [`Function::parameters`] says which is which.
+    /// Returns an argument, or `None` if the index is out of range. [`Function::parameters`] lists the parameters.
     ///
     /// # Safety
-    /// `T` is the type that `cuda.h` gives this parameter of this function.
+    /// `T` must be the type of this parameter in `cuda.h`.
     #[inline]
     #[must_use]
     pub unsafe fn get<T: Copy>(&self, index: usize) -> Option<T> {
-        // SAFETY: the pointers are to the caller's copies of the arguments; the caller vouches for the type.
+        // SAFETY: the pointers are to local copies of the arguments; the caller guarantees the type.
         self.address(index)
             .map(|argument| unsafe { argument.cast::<T>().read() })
     }
@@ -72,7 +73,7 @@ impl fmt::Display for Arguments<'_> {
                 f.write_str(", ")?;
             }
             write!(f, "{}: ", parameter.name())?;
-            // SAFETY: the pointer is to an argument of this parameter, as `new` was promised.
+            // SAFETY: the pointer is to a value of this parameter's type, which the caller of `new` guaranteed.
             unsafe { parameter.show(*argument, f)? };
         }
         Ok(())

@@ -1,17 +1,17 @@
-//! The driver that the program is linked against.
+//! The driver that the program is linked against (feature `link`).
 
 use core::ffi::{CStr, c_void};
 
-/// A function of the driver's, by its address: asking for it makes the driver a library that the program starts with.
+/// Returns the address of `cuInit`. This reference makes the linker add the driver to the program's libraries.
 ///
-/// Inlined, so that the reference comes to lie in the crate that asks, and in no other program: where nobody asks, the
-/// linker finds that the driver is not needed, and leaves it out.
+/// Inlined, so that the reference is in the calling crate only: the linker leaves the driver out of programs that do not
+/// call this function.
 #[inline]
 pub(crate) fn reference() -> usize {
     imp::reference()
 }
 
-/// The address of a symbol of the driver that the system loaded with the program, or null.
+/// Returns the address of a symbol that was loaded with the program, or null.
 pub(crate) fn symbol(name: &CStr) -> *const c_void {
     imp::symbol(name)
 }
@@ -32,7 +32,7 @@ mod imp {
         fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     }
 
-    /// Everything that was loaded with the program and with this object, in the order of loading.
+    /// Searches all objects that were loaded with the program, in the order of loading.
     const RTLD_DEFAULT: *mut c_void = ptr::null_mut();
 
     #[inline]
@@ -41,8 +41,8 @@ mod imp {
     }
 
     pub(super) fn symbol(name: &CStr) -> *const c_void {
-        // A handle of the driver's own would bypass a tool that LD_PRELOAD put before it.
-        // SAFETY: dlsym reads the name, and answers null for what there is not.
+        // A handle of the driver would bypass a tool in LD_PRELOAD.
+        // SAFETY: dlsym reads a C string and returns null for a missing symbol.
         unsafe { dlsym(RTLD_DEFAULT, name.as_ptr()) }
     }
 }
@@ -62,7 +62,7 @@ mod imp {
         fn cuInit(flags: c_uint) -> CUresult;
     }
 
-    // Without its suffix on x86, which kernel32 does not export its functions with.
+    // kernel32 exports its functions without the suffix that x86 names have.
     #[cfg_attr(
         target_arch = "x86",
         link(
@@ -83,7 +83,7 @@ mod imp {
     }
 
     pub(super) fn symbol(name: &CStr) -> *const c_void {
-        // SAFETY: both functions read a string; the module was loaded with the program, and stays.
+        // SAFETY: both functions read a C string; the module was loaded with the program and is never unloaded.
         unsafe {
             let module = GetModuleHandleA(c"nvcuda.dll".as_ptr());
             if module.is_null() {
@@ -94,7 +94,7 @@ mod imp {
     }
 }
 
-/// There is no driver to link against.
+/// This system has no driver to link against.
 #[cfg(not(any(target_os = "linux", windows)))]
 mod imp {
     use core::ffi::{CStr, c_void};

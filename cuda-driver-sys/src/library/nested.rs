@@ -1,4 +1,4 @@
-//! Which libraries' resolvers and interposers run on this thread right now.
+//! The libraries whose resolvers and interposers are running on this thread.
 
 use core::cell::Cell;
 use core::ptr;
@@ -6,23 +6,23 @@ use std::thread::LocalKey;
 
 use super::slots::Library;
 
-/// One library on a thread's list; lives in the frame of the call that put it there.
+/// One entry of a thread's list of libraries. It lives on the stack, in the frame of [`with`].
 pub(crate) struct Frame {
     library: *const Library,
     outer: *const Frame,
 }
 
-/// A thread's list of libraries, the innermost first.
+/// A thread's list of libraries, innermost first.
 pub(crate) type Nested = LocalKey<Cell<*const Frame>>;
 
 thread_local! {
-    /// The libraries whose resolver runs.
+    /// The libraries whose resolver is running.
     pub(crate) static RESOLVING: Cell<*const Frame> = const { Cell::new(ptr::null()) };
-    /// The libraries whose interposer runs.
+    /// The libraries whose interposer is running.
     pub(crate) static INTERPOSING: Cell<*const Frame> = const { Cell::new(ptr::null()) };
 }
 
-/// Puts the list back as it was, even if the work panics.
+/// Restores the list when dropped, even after a panic.
 struct Restore(&'static Nested, *const Frame);
 
 impl Drop for Restore {
@@ -31,7 +31,7 @@ impl Drop for Restore {
     }
 }
 
-/// Does the work with a library on the list.
+/// Runs `work` with a library on the list.
 pub(crate) fn with<R>(list: &'static Nested, library: &Library, work: impl FnOnce() -> R) -> R {
     let frame = Frame {
         library,
@@ -41,18 +41,18 @@ pub(crate) fn with<R>(list: &'static Nested, library: &Library, work: impl FnOnc
     work()
 }
 
-/// Does the work with an empty list.
+/// Runs `work` with an empty list.
 pub(crate) fn without<R>(list: &'static Nested, work: impl FnOnce() -> R) -> R {
     let _restore = Restore(list, list.replace(ptr::null()));
     work()
 }
 
-/// Whether a library is on the list.
+/// Returns true if a library is on the list.
 pub(crate) fn holds(list: &'static Nested, library: &Library) -> bool {
     let mut frame = list.get();
     loop {
-        // SAFETY: what is on the list lives in frames of this thread that are below this one: `with` takes each off
-        // before its frame ends.
+        // SAFETY: every entry is in a stack frame of this thread that is still active, because `with` removes its entry
+        // before it returns.
         let Some(one) = (unsafe { frame.as_ref() }) else {
             return false;
         };

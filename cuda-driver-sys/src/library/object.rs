@@ -1,4 +1,4 @@
-//! A shared object that the system loaded.
+//! Shared objects.
 
 use core::ffi::{CStr, c_void};
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::path::Path;
 pub(crate) struct Object(imp::Library);
 
 impl Object {
-    /// Loads a file. A bare name is looked for by the system's loader; anything else must be a regular file, because
-    /// opening a pipe would hang.
+    /// Loads a file. The system's loader searches for a bare name; a path must be a regular file, because opening a pipe
+    /// would hang.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
-        // The system's loader would take it for the program itself.
+        // The system's loader would return the program itself.
         if path.as_os_str().is_empty() {
-            return Err("an empty path names no file".to_owned());
+            return Err("the path is empty".to_owned());
         }
         if path.components().count() > 1 || path.is_absolute() {
             let file = std::fs::metadata(path).map_err(|error| error.to_string())?;
@@ -27,12 +27,12 @@ impl Object {
         if path.components().count() == 1 && !path.is_absolute() {
             return imp::open(path).map(Self);
         }
-        // Absolute, so that it stays its path when the current folder is another; on Windows it must be.
+        // Absolute, so that the path stays valid if the current folder changes. Windows requires an absolute path.
         let path = std::path::absolute(path).map_err(|error| error.to_string())?;
         imp::open(&path).map(Self)
     }
 
-    /// The address of an exported symbol, or null.
+    /// Returns the address of an exported symbol, or null.
     pub(crate) fn symbol(&self, name: &CStr) -> *const c_void {
         imp::symbol(&self.0, name)
     }
@@ -46,21 +46,20 @@ mod imp {
     pub(super) use libloading::os::unix::Library;
     use libloading::os::unix::{RTLD_LOCAL, RTLD_NOW};
 
-    /// Keeps the object in memory whatever happens to its handle.
+    /// Keeps the object loaded after its handle is closed.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const RTLD_NODELETE: c_int = 0x1000;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     const RTLD_NODELETE: c_int = 0;
 
     pub(super) fn open(path: &Path) -> Result<Library, String> {
-        // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
-        // is taken at its word, as every program does.
+        // SAFETY: the caller of `Source::path` guarantees that the file may be loaded; the system's driver is trusted.
         let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) };
         opened.map_err(|error| error.to_string())
     }
 
     pub(super) fn symbol(library: &Library, name: &CStr) -> *const c_void {
-        // SAFETY: the symbol's address is only taken here; whoever calls it vouches for its type.
+        // SAFETY: only the address is used; its callers guarantee the type.
         let symbol = unsafe { library.get::<*const c_void>(name.to_bytes_with_nul()) };
         symbol.map_or(core::ptr::null(), |symbol| *symbol)
     }
@@ -80,7 +79,7 @@ mod imp {
         LOAD_LIBRARY_SEARCH_SYSTEM32,
     };
 
-    // Without its suffix on x86, which kernel32 does not export its functions with.
+    // kernel32 exports its functions without the suffix that x86 names have.
     #[cfg_attr(
         target_arch = "x86",
         link(
@@ -94,10 +93,10 @@ mod imp {
         fn GetSystemDirectoryW(buffer: *mut u16, size: u32) -> u32;
     }
 
-    /// System32.
+    /// Returns the path of System32.
     fn system_folder() -> Option<PathBuf> {
         let mut name = [0u16; 260];
-        // SAFETY: the buffer is as long as the call is told.
+        // SAFETY: the buffer has the given length.
         let length = unsafe { GetSystemDirectoryW(name.as_mut_ptr(), name.len() as u32) };
         let name = name
             .get(..length as usize)
@@ -106,8 +105,8 @@ mod imp {
     }
 
     pub(super) fn open(path: &Path) -> Result<Library, String> {
-        // A bare name comes from the system folder and from nowhere else: as a path, because for a name alone Windows
-        // takes whatever library of that name is loaded already. A path is the named file, whose neighbours it may need.
+        // A bare name is loaded from System32 only. It is turned into a path, because for a bare name Windows returns any
+        // library of that name that is already loaded. A library at a path may also load its dependencies from its folder.
         let (path, flags) = if path.is_absolute() {
             (
                 path.to_owned(),
@@ -117,10 +116,9 @@ mod imp {
             let folder = system_folder().unwrap_or_default();
             (folder.join(path), LOAD_LIBRARY_SEARCH_SYSTEM32)
         };
-        // SAFETY: whoever named the path vouches for what the file does when it is loaded; the system's own driver
-        // is taken at its word, as every program does.
+        // SAFETY: the caller of `Source::path` guarantees that the file may be loaded; the system's driver is trusted.
         let opened = unsafe { Library::load_with_flags(path, flags) };
-        // The system's words are in the source.
+        // The system's message is in the error's source.
         opened.map_err(|error| match error.source() {
             Some(words) => format!("{error}: {words}"),
             None => error.to_string(),
@@ -128,7 +126,7 @@ mod imp {
     }
 
     pub(super) fn symbol(library: &Library, name: &CStr) -> *const c_void {
-        // SAFETY: the symbol's address is only taken here; whoever calls it vouches for its type.
+        // SAFETY: only the address is used; its callers guarantee the type.
         let symbol = unsafe { library.get::<*const c_void>(name.to_bytes_with_nul()) };
         symbol.map_or(core::ptr::null(), |symbol| *symbol)
     }
@@ -139,12 +137,12 @@ mod imp {
     use core::ffi::{CStr, c_void};
     use std::path::Path;
 
-    /// Nothing can be loaded here.
+    /// This system loads no libraries.
     #[derive(Debug)]
     pub(super) enum Library {}
 
     pub(super) fn open(_path: &Path) -> Result<Library, String> {
-        Err("unsupported here: this system loads no libraries".to_owned())
+        Err("unsupported: this system loads no libraries".to_owned())
     }
 
     pub(super) fn symbol(library: &Library, _name: &CStr) -> *const c_void {

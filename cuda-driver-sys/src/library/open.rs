@@ -1,4 +1,4 @@
-//! Opening a source, once, without hanging on itself.
+//! Opening the source of a library, once, without deadlocks on re-entrant calls.
 
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -14,7 +14,7 @@ use super::slots::Library;
 use super::source::{Options, Resolver, Source, SourceKind};
 use crate::Function;
 
-/// What functions come from.
+/// The object in which a library's symbols are looked up.
 pub(crate) enum SymbolProvider {
     #[cfg(feature = "loader")]
     Object(Object),
@@ -34,7 +34,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// What it is, for messages: its path, or its resolver's name.
+    /// Returns the path or the resolver's name, for messages.
     pub(crate) fn description(&self) -> String {
         let path = self.origin.path();
         path.map_or_else(|| self.name.clone(), |path| path.display().to_string())
@@ -43,13 +43,13 @@ impl Opened {
 
 /// Opens a source.
 pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError> {
-    // For 32-bit programs `cuda.h` has device pointers of 32 bits, and these bindings' functions take 64. Who names functions
-    // vouches for their types.
-    let is_theirs = matches!(
+    // In 32-bit programs device pointers have 32 bits in `cuda.h`, but 64 in these bindings. Functions from a resolver have
+    // the types of these bindings.
+    let has_our_types = matches!(
         source.0,
         SourceKind::Resolver { .. } | SourceKind::Library(_)
     );
-    if cfg!(not(target_pointer_width = "64")) && !is_theirs {
+    if cfg!(not(target_pointer_width = "64")) && !has_our_types {
         return Err(LoadError::unsupported());
     }
     let name = source.to_string();
@@ -60,13 +60,13 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
         SourceKind::Path(path) => of_object(search::explicit(&path)?),
         #[cfg(feature = "link")]
         SourceKind::Linked(reference) => {
-            // The linker must not find that nobody looks at the address.
+            // `black_box` keeps the compiler from removing the reference.
             if std::hint::black_box(reference) == 0 {
                 return Err(LoadError::unsupported());
             }
             let init = super::linked::symbol(c"cuInit");
             if init.is_null() {
-                return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
+                return Err(LoadError::one(name, "not a CUDA driver: it has no cuInit"));
             }
             (SymbolProvider::Linked, Origin::of(init, None))
         }
@@ -75,7 +75,7 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
         SourceKind::Resolver { resolver, .. } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
-                return Err(LoadError::one(name, "no CUDA driver: it has no cuInit"));
+                return Err(LoadError::one(name, "not a CUDA driver: it has no cuInit"));
             }
             (SymbolProvider::Resolver(resolver), Origin::nowhere())
         }
@@ -98,18 +98,18 @@ fn of_object((object, origin): (Object, Origin)) -> (SymbolProvider, Origin) {
     (SymbolProvider::Object(object), origin)
 }
 
-/// What is known of a library before and after it is opened.
+/// The state of a library: unopened, being opened by one thread, or opened.
 pub(crate) struct OpenOnce {
     opened: OnceLock<Result<Opened, LoadError>>,
     opening: Mutex<Opening>,
     changed: Condvar,
 }
 
-/// What only matters before the library is open.
+/// The state that is only used until the library is open.
 struct Opening {
     config: Option<(Source, Options)>,
     claimed: Option<ClaimedBy>,
-    /// The thread that is opening it now.
+    /// The thread that is opening the library.
     by: Option<usize>,
 }
 
@@ -126,14 +126,14 @@ impl OpenOnce {
         }
     }
 
-    /// What came of opening, without opening.
+    /// Returns the result of opening, or `None` if the library was not opened yet.
     pub(crate) fn peek(&self) -> Option<&Result<Opened, LoadError>> {
         self.opened.get()
     }
 
-    /// Makes this the state of a library that is open already.
+    /// Sets the result of opening, for a new library.
     pub(crate) fn fill(&self, opened: Opened) {
-        // The state is new: nobody else can have filled it.
+        // Cannot fail, because the library is not shared yet.
         _ = self.opened.set(Ok(opened));
     }
 
@@ -141,7 +141,7 @@ impl OpenOnce {
         self.opening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what to open when the library is first used; the error says who was first.
+    /// Sets the source to open at the first use. The error is the earlier claim.
     pub(crate) fn configure(
         &self,
         config: (Source, Options),
@@ -156,7 +156,7 @@ impl OpenOnce {
         Ok(())
     }
 
-    /// The open library; opens it if this is its first use, which `function` names for who comes too late.
+    /// Returns the open library, and opens it at the first use. `function` is recorded as that first use.
     pub(crate) fn get(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
         match self.opened.get() {
             Some(done) => done.as_ref(),
@@ -191,7 +191,7 @@ impl OpenOnce {
             .unwrap_or_else(|| (Source::by_default(), Options::new()));
         drop(opening);
 
-        // Not under the lock: a resolver may look at this library, and must be told instead of hanging.
+        // Without the lock, because the resolver may use this library: such a call must fail rather than deadlock.
         let finish = Finish(self);
         let result = open(source, options);
         _ = self.opened.set(result);
@@ -203,7 +203,7 @@ impl OpenOnce {
     }
 }
 
-/// A number that no other living thread has. `std::thread::current` would panic in a thread that is ending.
+/// Returns a number that is unique among the running threads. `std::thread::current` could panic while a thread ends.
 fn this_thread() -> usize {
     thread_local! {
         static HERE: u8 = const { 0 };
@@ -211,7 +211,7 @@ fn this_thread() -> usize {
     HERE.with(|here| core::ptr::from_ref(here).addr())
 }
 
-/// Lets the waiting threads go on, even if the resolver panics.
+/// Wakes the waiting threads when dropped, even after a panic of the resolver.
 struct Finish<'a>(&'a OpenOnce);
 
 impl Drop for Finish<'_> {

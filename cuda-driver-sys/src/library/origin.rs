@@ -1,27 +1,28 @@
-//! Which file a function lies in.
+//! The file that contains a function.
 
 use core::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The file that a function lies in. It is looked for when somebody asks: that takes a tenth of the time of loading it.
+/// The file that contains a function. The path is found when it is first needed, because that takes a tenth of the time
+/// of loading the driver.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    /// The function's, or 0.
+    /// The function's address, or 0 if there is no file.
     address: usize,
-    /// What to say where the system does not tell.
+    /// The path to report if the system does not know it.
     named: Option<PathBuf>,
     path: OnceLock<Option<PathBuf>>,
 }
 
-#[allow(dead_code)] // Only loaded and linked libraries have files.
+#[allow(dead_code)] // Not used without the features `loader` and `link`.
 impl Origin {
-    /// No file.
+    /// Returns an origin without a file.
     pub(crate) fn nowhere() -> Self {
         Self::of(core::ptr::null(), None)
     }
 
-    /// That of a function that stays loaded; `named` is its path where the system does not tell.
+    /// Returns the origin of a function that stays loaded. `named` is reported if the system does not know its path.
     pub(crate) fn of(address: *const c_void, named: Option<PathBuf>) -> Self {
         Self {
             address: address.addr(),
@@ -30,12 +31,12 @@ impl Origin {
         }
     }
 
-    /// Its real path.
+    /// Returns the real path of the file.
     pub(crate) fn path(&self) -> Option<&Path> {
         let find = || match self.address {
             0 => None,
             address => {
-                // The system compares the address with those of what is loaded.
+                // The address is only compared, never dereferenced.
                 imp::path_of(core::ptr::without_provenance(address)).or_else(|| self.named.clone())
             }
         };
@@ -71,15 +72,15 @@ mod imp {
             name: core::ptr::null(),
             address: null,
         };
-        // SAFETY: dladdr takes any address and writes to the record that it is given.
+        // SAFETY: dladdr accepts any address and writes to a valid struct.
         let found = unsafe { dladdr(address, &raw mut info) };
         if found == 0 || info.file.is_null() {
             return None;
         }
-        // SAFETY: dladdr found the object, so this is its name, which lives as long as the object.
+        // SAFETY: dladdr succeeded, so this is the object's name, which lives as long as the object.
         let file = unsafe { CStr::from_ptr(info.file) };
         let path = PathBuf::from(OsStr::from_bytes(file.to_bytes()));
-        // The name that it was loaded by, which is mostly a link.
+        // The name is the one that the object was loaded by, usually a symbolic link.
         Some(std::fs::canonicalize(&path).unwrap_or(path))
     }
 }
@@ -91,13 +92,13 @@ mod imp {
     use std::os::windows::ffi::OsStringExt as _;
     use std::path::PathBuf;
 
-    /// The module is named by an address inside it, and is not kept from being unloaded.
+    /// Finds the module that contains an address, without incrementing its reference count.
     const FROM_ADDRESS: u32 = 4 | 2;
 
-    /// The longest path that Windows knows, in UTF-16 units, and its NUL.
+    /// The maximum length of a path on Windows in UTF-16 units, including the NUL.
     const LONGEST: usize = 32_768;
 
-    // Without its suffix on x86, which kernel32 does not export its functions with.
+    // kernel32 exports its functions without the suffix that x86 names have.
     #[cfg_attr(
         target_arch = "x86",
         link(
@@ -118,12 +119,12 @@ mod imp {
 
     pub(super) fn path_of(address: *const c_void) -> Option<PathBuf> {
         let mut module = core::ptr::null_mut();
-        // SAFETY: with these flags the function takes any address; it writes a handle.
+        // SAFETY: with these flags the function accepts any address, and it writes to a valid handle.
         if unsafe { GetModuleHandleExW(FROM_ADDRESS, address, &raw mut module) } == 0 {
             return None;
         }
         let mut name = vec![0u16; LONGEST];
-        // SAFETY: the module is loaded, and the buffer is as long as the call is told.
+        // SAFETY: the module is loaded, and the buffer has the given length.
         let length = unsafe { GetModuleFileNameW(module, name.as_mut_ptr(), LONGEST as u32) };
         let name = name
             .get(..length as usize)

@@ -1,4 +1,4 @@
-//! What `cuGetProcAddress` answers where an interposer hides functions, or the library is a per-thread one.
+//! Changes to `cuGetProcAddress` for libraries that hide functions or use per-thread default streams.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -10,21 +10,21 @@ use crate::{CUdriverProcAddressQueryResult as Status, CUresult, Function, Stream
 const LEGACY: cuuint64_t = 1;
 const PER_THREAD: cuuint64_t = 2;
 
-/// Whether a function is one of the two that hand functions out by name.
+/// Returns true for both variants of `cuGetProcAddress`.
 pub(crate) fn is_asked_by(function: Function) -> bool {
     function == Function::cuGetProcAddress_v2
         || function == crate::legacy::function::cuGetProcAddress
 }
 
-/// What the inline wrapper of `cuda.h` does in a per-thread program: unless the caller asks for one kind of default
-/// stream, the functions found are those of the per-thread kind.
+/// Requests per-thread functions unless the caller requests a kind of default stream. The inline wrapper in `cuda.h` does
+/// the same in a per-thread program.
 ///
 /// # Safety
-/// The arguments are those of `cuGetProcAddress`.
+/// The arguments must be those of a call of `cuGetProcAddress`.
 pub(crate) unsafe fn ask_for_per_thread(arguments: Arguments<'_>) {
     if let Some(flags) = arguments.address(3) {
         let flags = flags.cast::<cuuint64_t>();
-        // SAFETY: the fourth argument of both variants is the flags, and it is the caller's copy.
+        // SAFETY: the fourth parameter of both variants is the flags, and the pointer is to a local copy.
         unsafe {
             if flags.read() & (LEGACY | PER_THREAD) == 0 {
                 flags.write(flags.read() | PER_THREAD);
@@ -33,11 +33,11 @@ pub(crate) unsafe fn ask_for_per_thread(arguments: Arguments<'_>) {
     }
 }
 
-/// Takes a hidden function out of an answer, and puts in what a driver without it would give: the newest variant that
-/// the asked version has and that is not hidden, or nothing. What `cuGetProcAddress` then returns.
+/// Replaces a hidden function in the outputs of `cuGetProcAddress` by the one that a driver without it returns: the
+/// newest variant of the requested version that is not hidden, or none. Returns the new result of the call.
 ///
 /// # Safety
-/// The arguments are those of a call of `cuGetProcAddress` that returned success.
+/// The arguments must be those of a call of `cuGetProcAddress` that returned `CUDA_SUCCESS`.
 pub(crate) unsafe fn hide(
     library: &Library,
     opened: &Opened,
@@ -47,7 +47,7 @@ pub(crate) unsafe fn hide(
     let Some(interposed) = &opened.interposed else {
         return done;
     };
-    // SAFETY: these are the types of the parameters in both variants; the older one has no status.
+    // SAFETY: these are the parameter types of both variants; the older one has no status.
     let (name, answer, version, flags, status) = unsafe {
         (
             arguments.get::<*const c_char>(0),
@@ -64,14 +64,14 @@ pub(crate) unsafe fn hide(
     if name.is_null() || answer.is_null() {
         return done;
     }
-    // SAFETY: the driver read a string there and wrote a pointer there.
+    // SAFETY: the driver read the string and wrote the pointer.
     let (name, given) = unsafe { (CStr::from_ptr(name), answer.read()) };
     if given.is_null() {
         return done;
     }
     let is_given =
         |function: Function| library.look_up(opened, function.symbol()) == given.cast_const();
-    // What is handed out need not be what is exported. It is then what was asked for.
+    // A driver may return another address than it exports. The function is then the one that was requested.
     let asked = || {
         newest_variant(name, |function| {
             let wanted = (function.stream_mode() == StreamMode::PerThread)
@@ -109,14 +109,14 @@ pub(crate) unsafe fn hide(
             Status::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
         ),
     };
-    // SAFETY: the driver wrote there; the status may be NULL.
+    // SAFETY: the driver wrote to these pointers; the status may be NULL.
     unsafe {
         answer.write(pointer.cast_mut());
         match status {
             Some(status) if !status.is_null() => status.write(outcome),
             Some(_) => {}
-            // Without a status, the code says it; the driver itself would not have written NULL, but what it wrote is
-            // hidden.
+            // The older variant has no status and reports a missing function as an error. A driver would not write NULL
+            // in that case, but the pointer that it wrote is hidden.
             None if pointer.is_null() => return CUresult::CUDA_ERROR_NOT_FOUND,
             None => {}
         }
@@ -124,7 +124,7 @@ pub(crate) unsafe fn hide(
     done
 }
 
-/// Whether a base name has per-thread forms at all.
+/// Returns true if a base name has per-thread variants.
 fn has_per_thread(base: &CStr) -> bool {
     newest_variant(base, |function| {
         function.stream_mode() == StreamMode::PerThread
@@ -132,7 +132,7 @@ fn has_per_thread(base: &CStr) -> bool {
     .is_some()
 }
 
-/// The newest export of a base name that is as wanted.
+/// Returns the newest export of a base name that satisfies `wanted`.
 fn newest_variant(base: &CStr, wanted: impl Fn(Function) -> bool) -> Option<Function> {
     let mut newest: Option<Function> = None;
     for &function in Function::ALL {

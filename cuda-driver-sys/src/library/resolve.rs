@@ -1,4 +1,4 @@
-//! The cold path of a call: finds the function, or asks the interposers, or answers a code.
+//! The cold path of a call: resolves the function, calls the interposers, or returns an error code.
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
@@ -19,10 +19,10 @@ impl Library {
         self.state.get(None)
     }
 
-    /// A call through a null slot.
+    /// Makes a call whose slot is null.
     ///
     /// # Safety
-    /// `invoke` is made for `function`, and the arguments are that function's own, with its contract kept.
+    /// `invoke` must have the signature of `function`, and the arguments must satisfy the contract of `function`.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn call_unresolved(
@@ -35,10 +35,10 @@ impl Library {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         };
         if nested::holds(&RESOLVING, self) {
-            // The resolver calls what it has yet to resolve: going on would never end.
+            // The resolver calls a function that it has not resolved yet, which would recurse forever.
             return CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED;
         }
-        // SAFETY: they are the function's own, in the caller's frame.
+        // SAFETY: the arguments are the function's, in the caller's frame.
         let arguments = unsafe { Arguments::new(function, arguments) };
         let asks_for_functions = proc_address::is_asked_by(function);
         if opened.per_thread && asks_for_functions {
@@ -63,15 +63,15 @@ impl Library {
         if target.is_null() {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
         }
-        // The slot stays null where every call has to pass here.
+        // The slot stays null if every call must take this path.
         if opened.interposed.is_none() && !(opened.per_thread && asks_for_functions) {
             self.slots[function.index()].store(target.cast_mut(), Ordering::Release);
         }
-        // SAFETY: the target is the export of that name, `invoke` is made for it, the caller vouches for the rest.
+        // SAFETY: the target is the export that `invoke` has the signature of; the rest is upheld by the caller.
         unsafe { invoke(target, arguments.pointers()) }
     }
 
-    /// The export that a call to `function` is made to: in a per-thread library its twin, where it has one.
+    /// Returns the export that a call to `function` is made to: its twin in a per-thread library, where it has one.
     pub(crate) fn export_of(opened: &Opened, function: Function) -> Function {
         match function.per_thread() {
             Some(twin) if opened.per_thread => twin,
@@ -79,7 +79,7 @@ impl Library {
         }
     }
 
-    /// The address that calls to `function` go to, or null.
+    /// Returns the address that calls to `function` go to, or null if it is missing or hidden.
     pub(crate) fn find(&self, opened: &Opened, function: Function) -> *const c_void {
         let known = opened
             .interposed
@@ -106,7 +106,7 @@ impl Library {
         found
     }
 
-    /// The address of a symbol of the driver, or null; hidden or not.
+    /// Returns the address of a symbol of the driver, or null. Hidden symbols are found, too.
     pub(crate) fn look_up(&self, opened: &Opened, symbol: &CStr) -> *const c_void {
         match &opened.symbols {
             #[cfg(feature = "loader")]
@@ -125,7 +125,9 @@ impl Library {
 }
 
 impl Call<'_> {
-    /// Makes the call: asks the next interposer, and after the last the driver; 302 if that has no such function.
+    /// Forwards the call to the next interposer, and after the last to the driver. Returns
+    /// [`CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`](CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND) if the driver does
+    /// not export the function.
     #[inline]
     pub fn forward(mut self) -> CUresult {
         if let Some((next, rest)) = self.rest.split_first() {
@@ -136,12 +138,12 @@ impl Call<'_> {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
         }
         let code = nested::without(&INTERPOSING, || {
-            // SAFETY: the target is the export that `invoke` is made for, the arguments are the caller's, who keeps
-            // the contract of the call; it is made once.
+            // SAFETY: the target is the export that `invoke` has the signature of. The arguments satisfy the contract of
+            // the call, which is made once.
             unsafe { (self.invoke)(self.target, self.arguments.pointers()) }
         });
         if code == CUresult::CUDA_SUCCESS && proc_address::is_asked_by(self.function) {
-            // SAFETY: these are the arguments of cuGetProcAddress, which took them.
+            // SAFETY: these are the arguments of a call of cuGetProcAddress that succeeded.
             return unsafe { proc_address::hide(self.library, self.opened, self.arguments) };
         }
         code
