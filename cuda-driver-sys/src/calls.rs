@@ -1,4 +1,4 @@
-//! The calls: a method of [`Library`] and a free function for every name. What a call does is in `calls/arity.rs`.
+//! The calls: a method of [`Library`] and a free function for every name. Each forwards to `calls/arity.rs`.
 
 mod arity;
 
@@ -15,30 +15,30 @@ macro_rules! define {
         legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
         plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
     ) => {
-        /// One method per name. An unsuffixed name follows the library's
-        /// [per-thread option](crate::library::Options::per_thread_default_stream) where it has a per-thread twin;
-        /// the `_ptds` and `_ptsz` names call what they say.
+        /// The driver's functions. In a library with
+        /// [per-thread default streams](crate::library::Options::per_thread_default_stream), unsuffixed names call their
+        /// per-thread twins; `_ptds` and `_ptsz` names always call the export of that name.
         #[allow(non_snake_case, clippy::too_many_arguments)]
         impl Library {
             $(
                 #[doc = $odoc]
-                #[doc = "\nWithout a driver the answer is 303 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this \
-                         export 302 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n# Safety\nAs in C: \
-                         pointers, handles and sizes must be what the manual asks for."]
+                #[doc = "\nReturns [`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`] without a driver, and \
+                         [`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`] if the driver does not export the \
+                         function.\n\n# Safety\nAs in C: pointers, handles and sizes must be valid as the manual requires."]
                 #[inline]
                 pub unsafe fn $own(&self, $($op: $ot),*) -> CUresult {
-                    // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
+                    // SAFETY: these are the export's arguments; the rest is upheld by the caller.
                     unsafe { ($($op,)*).call(self, Function::$own) }
                 }
             )*
             $(
                 #[doc = $pdoc]
-                #[doc = "\nWithout a driver the answer is 303 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this \
-                         export 302 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n# Safety\nAs in C: \
-                         pointers, handles and sizes must be what the manual asks for."]
+                #[doc = "\nReturns [`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`] without a driver, and \
+                         [`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`] if the driver does not export the \
+                         function.\n\n# Safety\nAs in C: pointers, handles and sizes must be valid as the manual requires."]
                 #[inline]
                 pub unsafe fn $plain(&self, $($pp: $pt),*) -> CUresult {
-                    // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
+                    // SAFETY: these are the export's arguments; the rest is upheld by the caller.
                     unsafe { ($($pp,)*).call(self, Function::$target) }
                 }
             )*
@@ -49,12 +49,12 @@ macro_rules! define {
         impl Legacy {
             $(
                 #[doc = $ldoc]
-                #[doc = "\nWithout a driver the answer is 303 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this \
-                         export 302 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n# Safety\nAs in C: \
-                         pointers, handles and sizes must be what the manual asks for."]
+                #[doc = "\nReturns [`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`] without a driver, and \
+                         [`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`] if the driver does not export the \
+                         function.\n\n# Safety\nAs in C: pointers, handles and sizes must be valid as the manual requires."]
                 #[inline]
                 pub unsafe fn $old(&self, $($lp: $lt),*) -> CUresult {
-                    // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
+                    // SAFETY: these are the export's arguments; the rest is upheld by the caller.
                     unsafe { ($($lp,)*).call(&self.0, crate::legacy::function::$old) }
                 }
             )*
@@ -67,23 +67,23 @@ macro_rules! define {
             use crate::library::DEFAULT;
             $(
                 #[doc = $odoc]
-                #[doc = "\nWithout a driver the answer is 303 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this \
-                         export 302 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n# Safety\nAs in C: \
-                         pointers, handles and sizes must be what the manual asks for."]
+                #[doc = "\nReturns [`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`] without a driver, and \
+                         [`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`] if the driver does not export the \
+                         function.\n\n# Safety\nAs in C: pointers, handles and sizes must be valid as the manual requires."]
                 #[inline]
                 pub unsafe fn $own($($op: $ot),*) -> CUresult {
-                    // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
+                    // SAFETY: these are the export's arguments; the rest is upheld by the caller.
                     unsafe { ($($op,)*).call(&DEFAULT, Function::$own) }
                 }
             )*
             $(
                 #[doc = $pdoc]
-                #[doc = "\nWithout a driver the answer is 303 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this \
-                         export 302 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n# Safety\nAs in C: \
-                         pointers, handles and sizes must be what the manual asks for."]
+                #[doc = "\nReturns [`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`] without a driver, and \
+                         [`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`] if the driver does not export the \
+                         function.\n\n# Safety\nAs in C: pointers, handles and sizes must be valid as the manual requires."]
                 #[inline]
                 pub unsafe fn $plain($($pp: $pt),*) -> CUresult {
-                    // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
+                    // SAFETY: these are the export's arguments; the rest is upheld by the caller.
                     unsafe { ($($pp,)*).call(&DEFAULT, Function::$target) }
                 }
             )*
@@ -96,12 +96,12 @@ macro_rules! define {
             use crate::library::DEFAULT;
             $(
                 #[doc = $ldoc]
-                #[doc = "\nWithout a driver the answer is 303 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`]), without this \
-                         export 302 ([`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`]).\n\n# Safety\nAs in C: \
-                         pointers, handles and sizes must be what the manual asks for."]
+                #[doc = "\nReturns [`CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`] without a driver, and \
+                         [`CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`] if the driver does not export the \
+                         function.\n\n# Safety\nAs in C: pointers, handles and sizes must be valid as the manual requires."]
                 #[inline]
                 pub unsafe fn $old($($lp: $lt),*) -> CUresult {
-                    // SAFETY: these are the export's arguments; the caller keeps the contract of the call.
+                    // SAFETY: these are the export's arguments; the rest is upheld by the caller.
                     unsafe { ($($lp,)*).call(&DEFAULT, crate::legacy::function::$old) }
                 }
             )*
@@ -110,13 +110,14 @@ macro_rules! define {
 }
 api_table! { define; }
 
-/// A [`Library`] seen through the exports whose own name means another export in C.
+/// A view of a [`Library`] with the exports whose own name means another export in C; see
+/// [`Library::legacy`].
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Legacy(Library);
 
 impl Library {
-    /// The exports of [`legacy`](crate::legacy), as methods.
+    /// Returns a view with the exports of [`legacy`](crate::legacy) as methods.
     #[inline]
     #[must_use]
     pub const fn legacy(&self) -> &Legacy {

@@ -1,14 +1,15 @@
-//! Macros of `cuda.h` that bindgen drops or types wrongly, by hand.
+//! Macros of `cuda.h` that bindgen drops or gives the wrong type.
+#![forbid(unsafe_code)]
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr;
 
 use crate::{CUdevice, CUlaunchAttributeID, CUstream};
 
-/// The legacy default stream, which synchronises with the other blocking streams of the context.
+/// The legacy default stream, which synchronises with the blocking streams of the context.
 pub const CU_STREAM_LEGACY: CUstream = ptr::without_provenance_mut(1);
 
-/// The calling thread's own default stream.
+/// The calling thread's default stream.
 pub const CU_STREAM_PER_THREAD: CUstream = ptr::without_provenance_mut(2);
 
 /// Ends the `extra` list of a launch.
@@ -29,7 +30,7 @@ pub const CU_DEVICE_INVALID: CUdevice = -2 as c_int;
 /// Any locality domain, in the group parameters of a resource of multiprocessors.
 pub const CU_DEV_SM_RESOURCE_GROUP_LOCALITY_DOMAIN_ID_ANY: c_uint = !0;
 
-/// Attributes that kernel nodes and streams share with launches.
+/// Defines the names under which kernel nodes and streams use launch attributes.
 macro_rules! attribute_aliases {
     ($($name:ident = $attribute:ident;)*) => {
         $(

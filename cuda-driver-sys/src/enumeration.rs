@@ -1,15 +1,14 @@
-//! What the generated files are written with: C enumerations as newtypes, zeroed records, layout checks.
+//! The macros that the generated files use: C enumerations as newtypes, records with a zeroed default, layout checks.
 
-/// C enumerations as newtypes over one fixed representation, with their values as associated constants.
-///
-/// A Rust `enum` would make a value newer than the bindings undefined behaviour.
+/// Defines C enumerations as newtypes of `u32`, with their values as associated constants. With a Rust `enum`, a value
+/// newer than the bindings would be undefined behaviour.
 macro_rules! enumerations {
     ($($kind:ident $name:ident $(= $tag:ident)? { $($value:ident = $number:literal,)* })*) => {$(
         operations! { $kind $name }
 
-        /// A C enumeration. Values that these bindings do not know are data like any other.
+        /// A C enumeration. Values that these bindings do not know are valid, too.
         #[repr(transparent)]
-        // The other traits by hand: what is derived costs more time and room in 121 types.
+        // The other traits are written by hand: derived ones take longer to compile and more space in 121 types.
         #[derive(PartialEq)]
         #[must_use]
         pub struct $name(pub u32);
@@ -29,9 +28,9 @@ macro_rules! enumerations {
                 names: concat!($(stringify!($value), "\0"),*),
             };
 
-            /// The C name of this value, or `None` if these bindings do not know it.
+            /// Returns the C name of this value, or `None` if these bindings do not know the value.
             ///
-            /// Where several names share a value, the first of the header.
+            /// If several names share a value, this is the first one in the header.
             #[inline]
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
@@ -80,12 +79,12 @@ macro_rules! enumerations {
 }
 pub(crate) use enumerations;
 
-/// What can be done with the values: those of `flags` are bits that are or-ed together.
+/// Defines the operators of an enumeration of `flags`, whose values are bits.
 macro_rules! operations {
     (enumeration $name:ident) => {};
     (flags $name:ident) => {
         impl $name {
-            /// Whether every bit of `other` is set.
+            /// Returns true if every bit of `other` is set.
             #[inline]
             #[must_use]
             pub const fn contains(self, other: Self) -> bool {
@@ -127,7 +126,7 @@ macro_rules! operations {
 }
 pub(crate) use operations;
 
-/// What every record has: copies, and `Default` by zeros, which not every driver takes as "not set".
+/// Implements `Copy`, and `Default` as all zeros, for records. Some drivers do not treat zeros as "not set".
 macro_rules! records {
     ($($name:ident)*) => {
         $(
@@ -144,8 +143,8 @@ macro_rules! records {
                 /// All bytes zero.
                 #[inline]
                 fn default() -> Self {
-                    // SAFETY: a record of the C API is made of integers, floats, raw pointers, optional function
-                    // pointers and arrays, structs and unions of these: zeros are a value of each.
+                    // SAFETY: records of the C API consist of integers, floats, raw pointers, optional function pointers,
+                    // and arrays, structs and unions of these, for which zeros are valid.
                     unsafe { core::mem::zeroed() }
                 }
             }
@@ -154,7 +153,7 @@ macro_rules! records {
 }
 pub(crate) use records;
 
-/// The records that functions take by value: what they are called when a call is printed.
+/// Implements [`Shown`](crate::shape::Shown) for the records that functions take by value.
 macro_rules! shown_records {
     ($($name:ident)*) => {
         $(
@@ -168,13 +167,13 @@ macro_rules! shown_records {
 }
 pub(crate) use shown_records;
 
-/// What a C program reaches without naming the union that it lies in: setters and getters on the record itself.
+/// Defines setters and getters for members of unnamed unions, which C programs access directly on the outer record.
 macro_rules! anonymous_members {
     ($($record:ident.$anonymous:ident { $($with:ident $member:ident: $ty:ty,)* })*) => {
         $(
             impl $record {
                 $(
-                    #[doc = concat!("This record with its `", stringify!($member), "` set, in C `record.", stringify!($member), "`.")]
+                    #[doc = concat!("Returns this record with the member `", stringify!($member), "` set; in C `record.", stringify!($member), "`.")]
                     #[inline]
                     #[must_use]
                     pub const fn $with(mut self, $member: $ty) -> Self {
@@ -182,14 +181,14 @@ macro_rules! anonymous_members {
                         self
                     }
 
-                    #[doc = concat!("In C `record.", stringify!($member), "`.")]
+                    #[doc = concat!("Returns the member `", stringify!($member), "`; in C `record.", stringify!($member), "`.")]
                     ///
                     /// # Safety
-                    /// This is the member of the union that was written, or its bytes are a value of this type too.
+                    /// The bytes of the union must be a valid value of this type, for instance because this member was written.
                     #[inline]
                     #[must_use]
                     pub const unsafe fn $member(&self) -> $ty {
-                        // SAFETY: the caller says that the bytes are a value of this type.
+                        // SAFETY: upheld by the caller.
                         unsafe { self.$anonymous.$member }
                     }
                 )*
@@ -199,14 +198,14 @@ macro_rules! anonymous_members {
 }
 pub(crate) use anonymous_members;
 
-/// Checks sizes, alignments and offsets, all in bytes, while the crate is compiled for its tests or with another header.
+/// Asserts sizes, alignments and offsets in bytes at compile time, in tests and in builds with another header.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 macro_rules! layout {
     ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
         const _: () = {
             $(
                 crate::enumeration::same_layout(
-                    concat!("the layout of ", stringify!($name), " is not that of cuda.h: size, alignment or an offset"),
+                    concat!("the size, alignment or an offset of ", stringify!($name), " differs from cuda.h"),
                     &[size_of::<$name>(), align_of::<$name>(), $(core::mem::offset_of!($name, $field)),*],
                     &[$size, $align, $($offset),*],
                 );
@@ -217,9 +216,10 @@ macro_rules! layout {
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 pub(crate) use layout;
 
-/// Fails with `message` unless the numbers are the same. One call a record: thousands of assertions take long to compile.
+/// Panics with `message` unless the numbers are equal. Called once for each record, because thousands of assertions take
+/// long to compile.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
-#[allow(dead_code)] // To Rust 1.85, what only constants call is never used.
+#[allow(dead_code)] // Rust 1.85 does not count uses in constants.
 pub(crate) const fn same_layout(message: &str, ours: &[usize], theirs: &[usize]) {
     let mut at = 0;
     while at < theirs.len() {

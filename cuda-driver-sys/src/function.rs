@@ -1,4 +1,4 @@
-//! The registry of exported functions, as data: usable without a driver and without any feature.
+//! The registry of exported functions, available without a driver and without any feature.
 
 use core::ffi::CStr;
 use core::fmt;
@@ -8,7 +8,7 @@ use crate::text::piece;
 
 /// Expands `$callback!` once with all 685 exports in one list.
 ///
-/// What follows the callback's name is passed on first, in brackets. Each entry reads
+/// The callback first gets the tokens after its name, in brackets. Each entry has the form
 /// `symbol(parameter: Type, …) base-name since stream-mode;`, where the stream mode is `none`, `legacy(twin)` or
 /// `per_thread`. The types are those of this crate's root and of `core::ffi`; both must be in scope.
 #[doc(hidden)]
@@ -19,7 +19,7 @@ macro_rules! for_each_function {
     };
 }
 
-/// Hands the own and the legacy exports on as one list.
+/// Passes the own and the legacy exports to the callback as one list.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __flatten_table {
@@ -35,40 +35,40 @@ macro_rules! __flatten_table {
     };
 }
 
-/// How an export treats the default stream, which is what NULL means as a stream.
+/// The meaning of NULL as a stream for an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamMode {
-    /// The function has one form only.
+    /// The function has only one variant.
     None,
     /// NULL is the legacy default stream; the function has a twin for per-thread default streams.
     Legacy,
-    /// A `_ptds` or `_ptsz` export: NULL is the calling thread's own default stream.
+    /// NULL is the calling thread's default stream: a `_ptds` or `_ptsz` export.
     PerThread,
 }
 
-/// One exported function of the driver: its name and what the registry knows of it.
+/// An exported function of the driver, with its entry in the registry.
 ///
-/// The associated constants are named as the free functions are: `Function::cuMemAlloc_v2` is that export,
-/// `Function::cuMemAlloc` the same one under its plain C name. Exports whose own name is taken by a plain name are the
-/// constants of [`legacy::function`](crate::legacy::function).
+/// The associated constants have the names of the free functions: `Function::cuMemAlloc_v2` is that export, and
+/// `Function::cuMemAlloc` is the same one under its plain C name. Exports whose own name means another export in C are
+/// constants in [`legacy::function`](crate::legacy::function).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Function(u16);
 
-/// What is known of one function, a row of the table: these are its columns. Behind the last row stands an end.
+/// The columns of the table [`FACTS`], which has one row for each function and one more that marks the end.
 mod fact {
-    /// Where its symbol begins.
+    /// Offset of the symbol in `SYMBOLS`.
     pub(super) const SYMBOL: usize = 0;
-    /// How much of the symbol is the base name: it only lacks the suffix.
+    /// Length of the base name, which is the symbol without its suffix.
     pub(super) const BASE: usize = 1;
-    /// The version that introduced it.
+    /// The version that introduced the function.
     pub(super) const SINCE: usize = 2;
-    /// The stream mode: none, legacy, per thread.
+    /// The stream mode: 0 for none, 1 for legacy, 2 for per-thread.
     pub(super) const STREAM_MODE: usize = 3;
-    /// The place of its per-thread twin, or 0, which is none's.
+    /// Index of the per-thread twin, or 0 for none: function 0 is no function's twin.
     pub(super) const TWIN: usize = 4;
-    /// The place of its group.
+    /// Index of the group in `GROUPS`.
     pub(super) const GROUP: usize = 5;
-    /// The place of its first parameter.
+    /// Index of the first parameter in `PARAMETERS`.
     pub(super) const PARAMETER: usize = 6;
 }
 
@@ -78,7 +78,7 @@ macro_rules! define {
         legacy { $($old:ident ($($lp:ident: $lt:ty),*) $lbase:ident $lsince:literal $lstream:ident $(($ltwin:ident))? $lgroup:literal $ldoc:literal $lat:literal;)* }
         plain { $($plain:ident = $target:ident ($($pp:ident: $pt:ty),*) $pdoc:literal;)* }
     ) => {
-        /// The numbers of the table are the places in it.
+        /// Checks that each function's number is its index in the table.
         const _: () = {
             let numbers = [$($oat,)* $($lat,)*];
             let mut place = 0;
@@ -88,7 +88,7 @@ macro_rules! define {
             }
         };
 
-        /// How many exports go by their own name; the others follow.
+        /// The number of exports that have their own name in C. They come first in the table.
         const OWN: usize = [$(stringify!($own)),*].len();
 
         static PLAIN: &[(&str, Function)] = &[$((stringify!($plain), Function::$plain)),*];
@@ -100,22 +100,21 @@ macro_rules! define {
                 pub const $own: Self = Self($oat);
             )*
             $(
-                /// The export that C calls by this name.
+                /// The export that has this name in C.
                 pub const $plain: Self = Self::$target;
             )*
 
-            /// How many exports there are.
+            /// The number of exports.
             pub const COUNT: usize = OWN + [$(stringify!($old)),*].len();
         }
 
-        /// The exports of [`legacy`](crate::legacy), as data: constants of the type [`Function`](crate::Function), as
-        /// those of that type itself.
+        /// Registry entries of the exports in [`legacy`](crate::legacy).
         #[allow(non_upper_case_globals)]
         pub mod old {
             use super::Function;
 
             $(
-                /// The export of this name, which is not what C calls by it.
+                /// The export of this name, which means another export in C.
                 pub const $old: Function = Function($lat);
             )*
         }
@@ -140,15 +139,14 @@ impl Function {
         &ALL
     };
 
-    /// The function's place among all, below [`COUNT`](Self::COUNT). It changes from one version of these bindings
-    /// to the next.
+    /// Returns the function's index, below [`COUNT`](Self::COUNT). It differs between versions of these bindings.
     #[inline]
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The function at a place that [`index`](Self::index) gave.
+    /// Returns the function with an index that [`index`](Self::index) returned.
     #[inline]
     #[must_use]
     pub const fn from_index(index: usize) -> Option<Self> {
@@ -165,55 +163,55 @@ impl Function {
         FACTS[self.0 as usize][which]
     }
 
-    /// Where its symbol begins, and where the next does.
-    const fn place(self) -> (usize, usize) {
+    /// Returns the offsets of this function's symbol and of the next one.
+    const fn symbol_range(self) -> (usize, usize) {
         (
             self.fact(fact::SYMBOL) as usize,
             FACTS[self.0 as usize + 1][fact::SYMBOL] as usize,
         )
     }
 
-    /// The place of its first parameter, or with 1 of the next function's.
+    /// Returns the index of the first parameter of the function that is `further` rows after this one.
     pub(crate) const fn first_parameter(self, further: usize) -> usize {
         FACTS[self.0 as usize + further][fact::PARAMETER] as usize
     }
 
-    /// The exported symbol, for instance `cuMemAlloc_v2`.
+    /// Returns the exported symbol, for instance `cuMemAlloc_v2`.
     #[inline]
     #[must_use]
     pub const fn name(self) -> &'static str {
-        let (start, end) = self.place();
+        let (start, end) = self.symbol_range();
         // Without the NUL.
         piece(SYMBOLS, start, end - 1)
     }
 
-    /// The exported symbol as a C string.
+    /// Returns the exported symbol as a C string.
     #[inline]
     #[must_use]
     pub const fn symbol(self) -> &'static CStr {
-        let (start, end) = self.place();
+        let (start, end) = self.symbol_range();
         let bytes = SYMBOLS.as_bytes().split_at(end).0.split_at(start).1;
-        // SAFETY: the text has one NUL behind each symbol, and the places are those where symbols begin.
+        // SAFETY: both offsets are starts of symbols, and each symbol is followed by one NUL.
         unsafe { CStr::from_bytes_with_nul_unchecked(bytes) }
     }
 
-    /// The name that `cuGetProcAddress` knows it by, for instance `cuMemAlloc`.
+    /// Returns the base name, which `cuGetProcAddress` takes, for instance `cuMemAlloc`.
     #[inline]
     #[must_use]
     pub const fn base(self) -> &'static str {
-        let (start, _) = self.place();
+        let (start, _) = self.symbol_range();
         piece(SYMBOLS, start, start + self.fact(fact::BASE) as usize)
     }
 
-    /// The CUDA version that introduced it, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
+    /// Returns the CUDA version that introduced the function, as 1000 × major + 10 × minor: 12050 is CUDA 12.5.
     #[inline]
     #[must_use]
     pub const fn since(self) -> u32 {
         self.fact(fact::SINCE) as u32
     }
 
-    /// The group of the manual that it is in, for instance `CUDA_MEM`; `None` for a function of a header newer than
-    /// these bindings.
+    /// Returns the function's group in the manual, for instance `CUDA_MEM`; `None` for a function of a header that is newer
+    /// than these bindings.
     #[inline]
     #[must_use]
     pub const fn group(self) -> Option<&'static str> {
@@ -221,7 +219,7 @@ impl Function {
         if group.is_empty() { None } else { Some(group) }
     }
 
-    /// How it treats the default stream.
+    /// Returns the meaning of NULL as a stream.
     #[inline]
     #[must_use]
     pub const fn stream_mode(self) -> StreamMode {
@@ -232,7 +230,7 @@ impl Function {
         }
     }
 
-    /// Its twin whose default stream is the calling thread's own, for instance `cuMemcpyHtoD_v2_ptds`.
+    /// Returns the per-thread twin, for instance `cuMemcpyHtoD_v2_ptds`: its default stream is the calling thread's own.
     #[inline]
     #[must_use]
     pub const fn per_thread(self) -> Option<Self> {
@@ -242,15 +240,15 @@ impl Function {
         }
     }
 
-    /// Whether its own name means another export in C; it is then in [`legacy`](crate::legacy) only.
+    /// Returns true if the function's own name means another export in C. It is then in [`legacy`](crate::legacy) only.
     #[inline]
     #[must_use]
     pub const fn is_legacy(self) -> bool {
         self.0 as usize >= OWN
     }
 
-    /// Whether it is of the 32-bit era: an export of before CUDA 3.2 whose device pointers or sizes have 32 bits, and
-    /// which a `_v2` of CUDA 3.2 replaced.
+    /// Returns true for an export from before CUDA 3.2 that has 32-bit device pointers or sizes and was replaced by a `_v2`
+    /// of CUDA 3.2.
     #[inline]
     #[must_use]
     pub fn is_32_bit(self) -> bool {
@@ -259,7 +257,7 @@ impl Function {
         self.is_legacy() && Self::ALL.iter().any(replaced)
     }
 
-    /// The export with exactly this symbol.
+    /// Returns the export with exactly this symbol.
     #[inline]
     #[must_use]
     pub fn by_symbol(symbol: &str) -> Option<Self> {
@@ -270,7 +268,7 @@ impl Function {
         })
     }
 
-    /// The function that goes by this name in Rust and, for plain names, in C: `cuMemAlloc` is `cuMemAlloc_v2`.
+    /// Returns the function with this name in Rust and, for plain names, in C: `cuMemAlloc` is `cuMemAlloc_v2`.
     #[inline]
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
@@ -280,7 +278,7 @@ impl Function {
         }
     }
 
-    /// The plain names that are no export's own, and what each means, sorted by name.
+    /// Returns the plain names whose export has another symbol, each with its export, sorted by name.
     #[inline]
     #[must_use]
     pub fn plain_names() -> &'static [(&'static str, Self)] {

@@ -1,6 +1,6 @@
-//! What `cargo xtask bindings` wrote; with the feature `bindgen`, that and what the user's header adds to it.
+//! The generated bindings. With the feature `bindgen`, the build script adds the items of a newer header.
 
-/// The text of one generated file.
+/// Includes one generated file.
 macro_rules! generated {
     ($file:literal) => {
         #[cfg(not(feature = "bindgen"))]
@@ -29,8 +29,8 @@ mod functions {
     generated! { "functions.rs" }
 }
 
-// The committed records have the sizes and offsets of these on every platform of 64 bits, which the tests of this crate
-// see to. Those of another header are checked where it is.
+// Asserts the layout of records on 64-bit platforms: in this crate's tests for the committed bindings, and in every build
+// for those with another header.
 #[cfg(all(target_pointer_width = "64", any(test, feature = "bindgen")))]
 mod layout {
     generated! { "layout.rs" }

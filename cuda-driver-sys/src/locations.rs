@@ -1,29 +1,30 @@
-//! Places of memory by name, because `CUmemLocation` keeps the number in a union without one.
+//! Constructors of `CUmemLocation`, whose number is a member of an unnamed union.
+#![forbid(unsafe_code)]
 
 use core::ffi::c_int;
 
 use crate::{CUmemLocation, CUmemLocationType};
 
 impl CUmemLocation {
-    /// The memory of a device.
+    /// Returns the location of a device's memory.
     #[must_use]
     pub fn device(ordinal: c_int) -> Self {
         Self::at(CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, ordinal)
     }
 
-    /// The host's memory.
+    /// Returns the location of host memory.
     #[must_use]
     pub fn host() -> Self {
         Self::at(CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST, 0)
     }
 
-    /// The memory of one of the host's NUMA nodes.
+    /// Returns the location of the memory of a NUMA node of the host.
     #[must_use]
     pub fn host_numa(node: c_int) -> Self {
         Self::at(CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA, node)
     }
 
-    /// The memory of the NUMA node that is nearest to the calling thread.
+    /// Returns the location of the memory of the NUMA node closest to the calling thread.
     #[must_use]
     pub fn host_numa_current() -> Self {
         Self::at(CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0)

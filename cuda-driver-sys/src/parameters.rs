@@ -1,4 +1,4 @@
-//! The parameters of every function, as data.
+//! The parameters of every function.
 
 use core::ffi::c_void;
 use core::{fmt, slice};
@@ -12,31 +12,31 @@ use crate::text::piece;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Parameter {
-    /// Where its name begins.
+    /// Offset of the name in [`NAMES`].
     name: u16,
-    /// How long that is.
+    /// Length of the name.
     length: u16,
-    /// The place of its type.
+    /// Index of the type in [`TYPES`].
     of_type: u16,
 }
 
-/// One type of parameters.
+/// A type of parameters.
 pub(crate) struct Type(
-    /// Where its name begins.
+    /// Offset of the name in [`TYPE_NAMES`].
     pub(crate) u16,
-    /// How long that is.
+    /// Length of the name.
     pub(crate) u8,
-    /// How a value is printed.
+    /// The representation of values, for printing.
     pub(crate) Shape,
 );
 
 impl Parameter {
     const fn of_type(self) -> &'static Type {
-        // In bounds: both tables are written together.
+        // In bounds: both tables are generated together.
         &TYPES[self.of_type as usize]
     }
 
-    /// Its name in `cuda.h`.
+    /// Returns the parameter's name in `cuda.h`.
     #[inline]
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -44,7 +44,7 @@ impl Parameter {
         piece(NAMES, start, start + self.length as usize)
     }
 
-    /// Its type in Rust, as the call of this crate has it: `*mut CUdeviceptr`.
+    /// Returns the parameter's Rust type in this crate, for instance `*mut CUdeviceptr`.
     #[inline]
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
@@ -56,10 +56,10 @@ impl Parameter {
         )
     }
 
-    /// Prints a value of this parameter; what it points to is not looked at.
+    /// Prints a value of this parameter without dereferencing it.
     ///
     /// # Safety
-    /// There is a value of the parameter's type at the address.
+    /// `value` must point to a value of the parameter's type.
     #[inline]
     #[cfg_attr(not(any(feature = "loader", feature = "link")), allow(dead_code))]
     pub(crate) unsafe fn show(
@@ -80,15 +80,15 @@ impl fmt::Debug for Parameter {
 }
 
 impl Function {
-    /// Its parameters, in order.
+    /// Returns the function's parameters, in order.
     #[inline]
     #[must_use]
     pub fn parameters(self) -> &'static [Parameter] {
         const NUMBERS: usize = size_of::<Parameter>() / size_of::<u16>();
-        // In bounds: each function has the place of its first, and behind the last stands the place of their end.
+        // In bounds: the table ends with a row whose first parameter is the end of all parameters.
         let (start, end) = (self.first_parameter(0), self.first_parameter(1));
         let numbers = &PARAMETERS[start * NUMBERS..end * NUMBERS];
-        // SAFETY: a parameter is so many of these numbers.
+        // SAFETY: a `Parameter` is `repr(C)` and consists of `NUMBERS` numbers, and the slice has `end - start` of them.
         unsafe { slice::from_raw_parts(numbers.as_ptr().cast(), end - start) }
     }
 }

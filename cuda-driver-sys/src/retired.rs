@@ -1,22 +1,23 @@
-//! Names of earlier headers that CUDA 13.5's `cuda.h` no longer has, for programs that were written with them.
+//! Names of earlier headers that CUDA 13.5's `cuda.h` no longer has, for programs that use them.
+#![forbid(unsafe_code)]
 
 use crate::{
     CU_COMPUTE_ACCELERATED_TARGET_BASE, CU_COMPUTE_FAMILY_TARGET_BASE,
     CUdevSmResourceSplitByCount_flags, CUdevice_attribute, CUjit_target,
 };
 
-/// The name until CUDA 13.0.
+/// The type's name before CUDA 13.1.
 #[allow(non_camel_case_types)]
 pub type CUdevSmResourceSplit_flags = CUdevSmResourceSplitByCount_flags;
 
 impl CUdevice_attribute {
-    /// The name until CUDA 11; now with `_V1` behind.
+    /// The name in CUDA 11 and earlier; now with the suffix `_V1`.
     pub const CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS: Self =
         Self::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1;
-    /// The name of CUDA 11; now without `_V2`.
+    /// The name in CUDA 11; now without the suffix `_V2`.
     pub const CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V2: Self =
         Self::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS;
-    /// The name of CUDA 11; now without `_V2`.
+    /// The name in CUDA 11; now without the suffix `_V2`.
     pub const CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V2: Self =
         Self::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR;
 }

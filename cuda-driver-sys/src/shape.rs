@@ -1,11 +1,11 @@
-//! What a value of the API is, as data: enough to print it. One function then prints them all.
+//! Descriptions of the API's types at run time, so that one function can print a value of any of them.
 
 use core::ffi::c_void;
 use core::fmt;
 
 use crate::text::piece;
 
-/// What lies behind a parameter or an enumeration.
+/// The representation of a parameter's type.
 #[derive(Clone, Copy)]
 pub(crate) enum Shape {
     I8,
@@ -19,7 +19,7 @@ pub(crate) enum Shape {
     Usize,
     F32,
     F64,
-    /// An address on the device.
+    /// A device address.
     Address,
     /// A pointer, a handle or a callback.
     Pointer,
@@ -29,21 +29,21 @@ pub(crate) enum Shape {
     Record(&'static Record),
 }
 
-/// The values of an enumeration, in the header's order. The names are one text: a thousand texts, each with an address,
-/// would be most of the crate.
+/// The values of an enumeration, in the header's order. The names are stored in one string, because a thousand separate
+/// strings would make up most of the crate's size.
 pub(crate) struct Enumeration {
     pub(crate) name: &'static str,
     pub(crate) values: &'static [u32],
-    /// The name of each value, with a NUL behind.
+    /// The NUL-terminated name of each value.
     pub(crate) names: &'static str,
 }
 
-/// What is known of a record.
+/// A struct or union.
 pub(crate) struct Record {
     pub(crate) name: &'static str,
 }
 
-/// A type whose values are shown.
+/// A type whose values can be printed.
 pub(crate) trait Shown {
     const SHAPE: Shape;
 }
@@ -72,17 +72,17 @@ macro_rules! callbacks {
         )*
     };
 }
-// Of those today none has more than six; a header that is newer may bring one.
+// Callbacks of CUDA 13.5 have at most six parameters; newer headers may have more.
 callbacks! {
     () (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) (A B C D E F G) (A B C D E F G H) (A B C D E F G H I)
     (A B C D E F G H I J)
 }
 
 impl Shape {
-    /// Prints the value at an address; what it points to is not looked at.
+    /// Prints the value at an address without dereferencing the value.
     ///
     /// # Safety
-    /// There is a value of this shape at the address.
+    /// `value` must point to a value of this shape.
     #[inline]
     #[cfg_attr(not(any(feature = "loader", feature = "link")), allow(dead_code))]
     pub(crate) unsafe fn show(
@@ -92,7 +92,7 @@ impl Shape {
     ) -> fmt::Result {
         macro_rules! print {
             ($form:literal, $ty:ty) => {
-                // SAFETY: the caller says that there is a value of this type.
+                // SAFETY: the caller guarantees a value of this type.
                 write!(f, $form, unsafe { value.cast::<$ty>().read() })
             };
         }
@@ -111,7 +111,7 @@ impl Shape {
             Self::Address => print!("{:#x}", u64),
             Self::Pointer => print!("{:p}", *const c_void),
             Self::Enumeration(enumeration) => {
-                // SAFETY: every enumeration is a `u32`, and the caller says that there is one.
+                // SAFETY: every enumeration is a `u32`, and the caller guarantees a value.
                 let value = unsafe { value.cast::<u32>().read() };
                 enumeration.show(value, f)
             }
@@ -121,7 +121,7 @@ impl Shape {
 }
 
 impl Enumeration {
-    /// The first name of a value.
+    /// Returns the first name of a value.
     #[inline]
     pub(crate) const fn name_of(&self, value: u32) -> Option<&'static str> {
         let mut at = 0;
@@ -134,7 +134,7 @@ impl Enumeration {
         None
     }
 
-    /// Prints a value's name, and for an unknown value the type and the number.
+    /// Prints a value's name, or the type and the number of an unknown value.
     #[inline]
     pub(crate) fn show(&self, value: u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name_of(value) {
@@ -144,7 +144,7 @@ impl Enumeration {
     }
 }
 
-/// The part of a text that lies before its `number`-th NUL and behind the one before that, counted from 0.
+/// Returns the NUL-terminated string with an index, counted from 0.
 const fn part(text: &'static str, number: usize) -> &'static str {
     let bytes = text.as_bytes();
     let (mut start, mut end, mut passed) = (0, 0, 0);

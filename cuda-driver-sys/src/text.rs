@@ -1,11 +1,13 @@
-//! Texts that lie in one: thousands of texts with an address each would be most of the crate.
+//! Substrings of constant strings. Names are stored in few long strings, because thousands of separate strings would make
+//! up most of the crate's size.
+#![forbid(unsafe_code)]
 
-/// The piece of a text between two places.
+/// Returns the substring between two byte offsets.
 pub(crate) const fn piece(text: &'static str, start: usize, end: usize) -> &'static str {
     let bytes = text.as_bytes().split_at(end).0.split_at(start).1;
     match core::str::from_utf8(bytes) {
         Ok(piece) => piece,
-        // The texts are names and types of the API: ASCII.
+        // Not reached: the strings are ASCII.
         Err(_) => "",
     }
 }

@@ -1,5 +1,5 @@
-//! Loading libraries that are, and are not, drivers. What concerns the default library or the environment runs in
-//! a process of its own: this test binary again, with the name of one test.
+//! Loading drivers, and files that are not drivers. Tests of the default library or the environment run in a process of
+//! their own: this test binary, started again with the name of one test.
 #![cfg(all(feature = "loader", target_os = "linux"))]
 
 mod fakes;
@@ -15,11 +15,11 @@ use cuda_driver_sys::{
 use fakes::{configured, driver as fake, folder};
 
 fn load_from(path: impl AsRef<Path>) -> Result<&'static Library, LoadError> {
-    // SAFETY: the files of these tests are fakes with the types of the functions that they stand for.
+    // SAFETY: the functions of the fake drivers have the types of the exports that they replace.
     unsafe { Library::load_from(path) }
 }
 
-/// The message of a load that has to fail.
+/// Returns the message of a load that must fail, without its beginning.
 fn refusal(path: &Path) -> String {
     let error = load_from(path).expect_err("no driver").to_string();
     let start = format!("no CUDA driver could be loaded: {}: ", path.display());
@@ -39,14 +39,11 @@ fn missing_file() {
     assert_eq!(error.kind(), LoadErrorKind::Named);
 }
 
-/// The system's loader would give the program itself.
+/// The system's loader would return the program itself.
 #[test]
 fn empty_path() {
     let error = load_from("").expect_err("no driver").to_string();
-    assert_eq!(
-        error,
-        "no CUDA driver could be loaded: the path is empty"
-    );
+    assert_eq!(error, "no CUDA driver could be loaded: the path is empty");
 }
 
 #[test]
@@ -93,12 +90,12 @@ fn library_without_init() {
     };
     assert_eq!(
         refusal(&path),
-        "is a library, but no CUDA driver: it exports no cuInit"
+        "is a library, but not a CUDA driver: it exports no cuInit"
     );
 }
 
 #[test]
-fn bare_name_is_the_system_loaders_business() {
+fn a_bare_name_is_left_to_the_systems_loader() {
     let error = load_from("libno-such-driver.so.7")
         .expect_err("no driver")
         .to_string();
@@ -123,7 +120,7 @@ fn driver_with_a_version_and_without_a_function() {
         Library::by_number(library.number()).map(Library::path),
         Some(Some(path.as_path()))
     );
-    // SAFETY: there is no such function to be called.
+    // SAFETY: the function is missing, so nothing is called.
     let code = unsafe { library.cuCtxSynchronize() };
     assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
     let missing = library
@@ -140,7 +137,7 @@ fn driver_with_a_version_and_without_a_function() {
 }
 
 #[test]
-fn driver_with_a_code_that_nobody_knows() {
+fn driver_with_an_unknown_code() {
     let Some(path) = fake("strange.so", &["strange"]) else {
         return;
     };
@@ -152,34 +149,34 @@ fn driver_with_a_code_that_nobody_knows() {
 }
 
 #[test]
-fn named_stub_is_loaded_and_says_what_it_is() {
+fn a_stub_that_is_named_is_loaded() {
     let Some(path) = fake("stubs/libcuda.so", &["stub"]) else {
         return;
     };
-    let library = load_from(path).expect("who names it gets it");
+    let library = load_from(path).expect("a stub that is named is loaded");
     // SAFETY: cuInit takes no pointers.
     let code = unsafe { library.cuInit(0) };
     assert_eq!(code, CUresult::CUDA_ERROR_STUB_LIBRARY);
 }
 
-/// A program that has its owner's rights is not led astray by who starts it.
+/// The user who starts a privileged process does not choose the driver that it loads.
 #[test]
 fn privileged_process_ignores_the_variable() {
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
 
     const NOBODY: u32 = 65534;
-    // SAFETY: geteuid takes nothing and does not fail.
+    // SAFETY: geteuid has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
-        println!("needs root, who can make a setuid program and start it as another user");
+        println!("needs root, to make a setuid program and start it as another user");
         return;
     }
-    let Some(path) = fake("not_believed.so", &[]) else {
+    let Some(path) = fake("ignored_driver.so", &[]) else {
         return;
     };
     let program = folder().join("setuid");
     std::fs::copy(std::env::current_exe().expect("this test"), &program).expect("a copy");
-    // A test has options that write files: for this one user only, and not for longer than it runs.
+    // The test harness has options that write files, so only this user may run the setuid copy, and only during the test.
     chown(&program, None, Some(NOBODY)).expect("a file of ours");
     let mode = std::fs::Permissions::from_mode(0o4750);
     std::fs::set_permissions(&program, mode).expect("a file of ours");
@@ -192,7 +189,7 @@ fn privileged_process_ignores_the_variable() {
         .gid(NOBODY)
         .current_dir("/");
     let mut output = command.output();
-    // Programs that other tests start meanwhile are, for a moment, copies of this process with the file open to be written.
+    // Processes that other tests fork at this moment may still have the copy open for writing.
     for _ in 0..1000 {
         match &output {
             Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
@@ -218,7 +215,7 @@ fn privileged_process_ignores_the_variable() {
         println!("needs a folder for temporary files where setuid counts, and no emulator: {text}");
         return;
     }
-    assert!(!text.contains("not_believed"), "{text}");
+    assert!(!text.contains("ignored_driver"), "{text}");
     assert!(
         text.contains("error none") || text.contains("CUDA_DRIVER_LIBRARY is ignored"),
         "{text}"
@@ -227,7 +224,7 @@ fn privileged_process_ignores_the_variable() {
 
 const REPORTS: &str = "children::reports_the_default";
 
-/// Runs one of the tests below in a process of its own, with variables set; what it printed.
+/// Runs one of the tests below in a process of its own, with variables set, and returns its output.
 fn child(test: &str, variables: &[(&str, &Path)]) -> String {
     let this = std::env::current_exe().expect("this test");
     let mut command = match configured("RUNNER") {
@@ -268,7 +265,7 @@ fn variable_names_the_driver() {
 }
 
 #[test]
-fn variable_that_names_nothing_is_not_overruled() {
+fn variable_that_names_no_file_is_not_overruled() {
     let text = child(
         REPORTS,
         &[("CUDA_DRIVER_LIBRARY", Path::new("/no/such/file"))],
@@ -279,7 +276,7 @@ fn variable_that_names_nothing_is_not_overruled() {
 }
 
 #[test]
-fn stub_in_the_library_path_is_passed_over() {
+fn stub_in_the_library_path_is_skipped() {
     let Some(stub) = fake("path/stubs/libcuda.so.1", &["stub"]) else {
         return;
     };
@@ -306,7 +303,7 @@ fn default_is_set_once_and_before_its_use() {
 }
 
 #[test]
-fn resolver_that_calls_its_own_library_is_told_so() {
+fn resolver_that_calls_its_own_library_gets_an_error() {
     child("children::resolves_through_itself", &[]);
 }
 
@@ -363,7 +360,7 @@ mod children {
     #[test]
     #[ignore = "run by other tests, in a process of its own"]
     fn reports_its_rights() {
-        // SAFETY: neither takes anything or fails.
+        // SAFETY: no preconditions.
         let (user, rights) = unsafe { (libc::getuid(), libc::geteuid()) };
         println!("user {user} has the rights of {rights}");
     }
@@ -396,9 +393,9 @@ mod children {
     #[test]
     #[ignore = "run by other tests, in a process of its own"]
     fn sets_the_default_twice() {
-        // SAFETY: the functions above have the types of the exports that they stand for.
+        // SAFETY: the functions above have the types of the exports that they replace.
         let source = unsafe { Source::resolver("the first", resolve) };
-        set_default(source.clone()).expect("nobody was before");
+        set_default(source.clone()).expect("the default is not set yet");
         let error = set_default(source).expect_err("it was set before");
         let ClaimedBy::Set { source, location } = error.by() else {
             panic!("{error}")
@@ -441,11 +438,11 @@ mod children {
             }
             resolve(name)
         }
-        // SAFETY: the functions above have the types of the exports that they stand for.
+        // SAFETY: the functions above have the types of the exports that they replace.
         set_default(unsafe { Source::resolver("a loop", calls_the_default) })
-            .expect("nobody was before");
+            .expect("the default is not set yet");
         assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000));
-        // Once while it was opened, once while the function was resolved.
+        // Once while the library was opened, once while the function was resolved.
         assert_eq!(REFUSED.load(Ordering::Relaxed), 2);
     }
 
@@ -454,7 +451,7 @@ mod children {
     fn panics_in_the_resolver() {
         // SAFETY: it resolves nothing.
         let source = unsafe { Source::resolver("a panic", |_| panic!("on purpose")) };
-        set_default(source).expect("nobody was before");
+        set_default(source).expect("the default is not set yet");
         assert!(std::panic::catch_unwind(default_version).is_err());
         assert_eq!(
             default_version().0,
@@ -477,8 +474,9 @@ mod children {
             }
             resolve(name)
         }
-        // SAFETY: the functions above have the types of the exports that they stand for.
-        set_default(unsafe { Source::resolver("a slow one", slowly) }).expect("nobody was before");
+        // SAFETY: the functions above have the types of the exports that they replace.
+        set_default(unsafe { Source::resolver("a slow one", slowly) })
+            .expect("the default is not set yet");
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| assert_eq!(default_version(), (CUresult::CUDA_SUCCESS, 13000)));
@@ -493,7 +491,7 @@ fn options_hold_for_files_too() {
     let Some(path) = fake("options.so", &[]) else {
         return;
     };
-    // SAFETY: the fake has the types of the functions that it stands for.
+    // SAFETY: the functions of the fake driver have the types of the exports that they replace.
     let source = unsafe { Source::path(path) };
     let library =
         Library::new(source, Options::new().per_thread_default_stream(true)).expect("a driver");

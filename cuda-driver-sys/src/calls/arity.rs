@@ -1,10 +1,11 @@
-//! What a call does, once for every number of parameters; the types are those of the arguments.
+//! Calls through slots, one implementation for each number of parameters.
 //!
-//! A slot holds a function of the driver or null. A call through a full slot is one load, one test and the call; a
-//! null slot takes the cold path of `library/resolve.rs`, which finds the function, or asks the interposer, or
-//! answers a code. Nothing is ever called through a type that is not its own.
+//! A slot holds a function of the driver or null. A call through a non-null slot is one load, one test and the call. A
+//! null slot takes the cold path in `library/resolve.rs`, which resolves the function, calls the interposers or returns an
+//! error code. Functions are only called through their own type.
 //!
-//! All of this is generic, so that it becomes code where it is called, once for each list of types, and none in this crate.
+//! Everything here is generic over the parameter types, so that the code is compiled in the calling crates, and only for
+//! the signatures that they use.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -16,8 +17,8 @@ pub(super) trait Arguments {
     /// Calls an export through its slot.
     ///
     /// # Safety
-    /// The types are those that `cuda.h` gives the parameters of `function`, so `Copy`, which is not asked for because it
-    /// takes long to compile; as the call's.
+    /// The types must be those of the parameters of `function` in `cuda.h`, and the contract of the call must hold. These
+    /// types are `Copy`; the trait does not require it, because that bound is slow to compile.
     unsafe fn call(self, library: &Library, function: Function) -> CUresult;
 }
 
@@ -27,11 +28,11 @@ macro_rules! arguments {
             impl<$($ty),*> Arguments for ($($ty,)*) {
                 #[inline(always)]
                 unsafe fn call(self, library: &Library, function: Function) -> CUresult {
-                    /// The call through a null slot, out of line: the code at the call site stays small, and no argument
-                    /// has an address there, which would force it into memory on the other path too.
+                    /// Makes a call whose slot is null. Out of line, to keep the code at the call site small and its
+                    /// arguments in registers.
                     ///
                     /// # Safety
-                    /// As the call's.
+                    /// Same as `call`.
                     #[cold]
                     #[inline(never)]
                     #[allow(unused_mut, clippy::too_many_arguments)]
@@ -41,45 +42,46 @@ macro_rules! arguments {
                         $(, mut $arg: $ty)*
                     ) -> CUresult {
                         let mut arguments = [$((&raw mut $arg).cast::<c_void>()),*];
-                        // SAFETY: `invoke` is made for the types of these arguments, which are the function's.
+                        // SAFETY: `invoke` has the types of these arguments, which are the function's.
                         unsafe { library.call_unresolved(function, &mut arguments, invoke::<$($ty),*>) }
                     }
 
-                    /// Calls `function` with what the pointers point to.
+                    /// Calls `function` with the values that the pointers point to.
                     ///
                     /// # Safety
-                    /// `function` is an export with parameters of these types; the pointers are its arguments' own.
+                    /// `function` must be an export with parameters of these types, and each pointer must point to the
+                    /// argument at its index.
                     #[allow(unused_assignments, unused_mut, unused_variables)]
                     unsafe fn invoke<$($ty),*>(
                         function: *const c_void,
                         mut arguments: *const *mut c_void,
                     ) -> CUresult {
-                        // SAFETY: the caller says that it is an export of this type.
+                        // SAFETY: the caller guarantees that the export has this type.
                         let function = unsafe {
                             transmute::<*const c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(function)
                         };
                         $(
-                            // SAFETY: the caller says that the pointers are the arguments', in order.
+                            // SAFETY: the caller guarantees that the pointers are those of the arguments, in order.
                             let $arg = unsafe { arguments.read().cast::<$ty>().read() };
-                            // SAFETY: there is a pointer for each argument, so this is at most one past the last.
+                            // SAFETY: there is one pointer for each argument, so the result is at most one past the end.
                             arguments = unsafe { arguments.add(1) };
                         )*
-                        // SAFETY: the caller of the method keeps the contract of the call.
+                        // SAFETY: the contract of the call is upheld by the caller of the method.
                         unsafe { function($($arg),*) }
                     }
 
                     let ($($arg,)*) = self;
                     let pointer = library.slot(function);
                     if pointer.is_null() {
-                        // SAFETY: the caller keeps the contract.
+                        // SAFETY: upheld by the caller.
                         return unsafe { unresolved(library, function $(, $arg)*) };
                     }
-                    // SAFETY: a slot holds null or the export of that name, and the caller says that this is the type that
-                    // `cuda.h` gives it.
+                    // SAFETY: a slot holds null or the export of its function, and the caller guarantees that the types are
+                    // those in `cuda.h`.
                     let function = unsafe {
                         transmute::<*mut c_void, unsafe extern "system" fn($($ty),*) -> CUresult>(pointer)
                     };
-                    // SAFETY: the caller keeps the contract of the call.
+                    // SAFETY: upheld by the caller.
                     unsafe { function($($arg),*) }
                 }
             }
@@ -87,7 +89,7 @@ macro_rules! arguments {
     };
 }
 
-// A function has 16 at most today; a header that is newer may bring more.
+// Functions of CUDA 13.5 have at most 16 parameters; newer headers may have more.
 #[rustfmt::skip]
 arguments! {
     ()

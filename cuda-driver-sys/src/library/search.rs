@@ -181,7 +181,7 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
     let object = Object::open(place)?;
     let init = object.symbol(c"cuInit");
     if init.is_null() {
-        return Err("is a library, but no CUDA driver: it exports no cuInit".to_owned());
+        return Err("is a library, but not a CUDA driver: it exports no cuInit".to_owned());
     }
     let named = place.is_absolute().then(|| place.to_owned());
     Ok((object, Origin::of(init, named)))
