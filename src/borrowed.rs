@@ -1,26 +1,26 @@
-//! Objects that belong to someone else.
+//! Borrowed handles.
+#![forbid(unsafe_code)]
 
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::Deref;
 
-/// An object over a handle that belongs to someone else, for instance another library: it is used like the object, and
-/// not destroyed.
+/// An object over a handle that another owner destroys, for instance another library.
 ///
-/// Methods that make a context current do not do so for a borrowed object, which does not know its context: the caller
-/// makes it current where the call needs one.
+/// A borrowed object does not know its context, so its methods do not make one current: the caller must do so for the
+/// calls that need it.
 ///
 /// ```no_run
 /// # use cuda_driver::{Stream, sys};
 /// # fn f(theirs: sys::CUstream) -> cuda_driver::Result<()> {
-/// // SAFETY: the library that made it destroys it later than this.
+/// // SAFETY: the owner destroys the stream after this call.
 /// let stream = unsafe { Stream::borrow_raw(theirs) };
 /// stream.synchronize()
 /// # }
 /// ```
 ///
-/// It cannot be moved out or replaced, so that what it borrows is never destroyed as something of ours:
+/// The object cannot be moved out or replaced, so that the handle is never destroyed here:
 ///
 /// ```compile_fail,E0594
 /// # fn f(context: &cuda_driver::Context) -> cuda_driver::Result<()> {
@@ -35,7 +35,7 @@ pub struct Borrowed<'a, T> {
 }
 
 impl<T> Borrowed<'_, T> {
-    /// The object must own nothing but its handle: it is never dropped.
+    /// Wraps an object that owns nothing but its handle, because it is never dropped.
     pub(crate) const fn new(object: T) -> Self {
         Self {
             object: ManuallyDrop::new(object),
@@ -43,8 +43,8 @@ impl<T> Borrowed<'_, T> {
         }
     }
 
-    /// For this crate's own methods. A public `&mut T` could be swapped with an object that is destroyed when it goes,
-    /// and that knows no lifetime.
+    /// Returns the object for this crate's methods. With a public `&mut T`, the borrowed object could be swapped with an
+    /// owned one, which would then not be destroyed while the borrowed one would.
     pub(crate) fn object_mut(&mut self) -> &mut T {
         &mut self.object
     }

@@ -1,4 +1,4 @@
-//! Contexts, and which one is current.
+//! Contexts and the current context.
 
 use core::marker::PhantomData;
 use core::mem;
@@ -9,11 +9,11 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Device, Result, checked, host_fn};
 
-/// A context: an address space on a device, with everything that lives there.
+/// A context: an address space on a device, with all objects created in it.
 ///
-/// A context made here is *floating*, current on no thread: what is made in it makes it current for the one call that
-/// needs it. Work on the null stream needs it current for longer; [`push`](Self::push) does that. To share a context with
-/// the CUDA runtime and its libraries, take the device's [primary](crate::PrimaryContext) one instead.
+/// A new context is *floating*, that is, current on no thread, unlike after `cuCtxCreate` in C. Objects make it current for
+/// the calls that need it. Work on the null stream needs a current context, too: call [`push`](Self::push). To share a
+/// context with the CUDA runtime and its libraries, use the device's [primary context](crate::PrimaryContext) instead.
 ///
 /// ```no_run
 /// use cuda_driver::{Context, Device};
@@ -21,14 +21,13 @@ use crate::{Device, Result, checked, host_fn};
 /// cuda_driver::init()?;
 /// let context = Context::create(Device::first()?)?;
 /// let current = context.push()?;
-/// // Here the context is this thread's current one.
+/// // Here the context is current on this thread.
 /// drop(current);
 /// context.destroy()?;
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// A clone is one more reference to the same context, and so is every object that was made in it; the last one destroys
-/// it.
+/// Clones, and all objects created in a context, are references to it. The last reference destroys the context.
 #[derive(Debug, Clone)]
 pub struct Context {
     inner: Arc<Inner>,
@@ -40,20 +39,20 @@ struct Inner {
     owner: Owner,
 }
 
-/// What the last reference does.
+/// The ownership of a context, which determines what the last reference does.
 #[derive(Debug, Clone, Copy)]
 enum Owner {
-    /// Destroys the context.
+    /// The last reference destroys the context.
     Created,
-    /// Releases the device's primary context.
+    /// The last reference releases the device's primary context.
     Primary(Device),
-    /// Nothing: it belongs to someone else.
+    /// Another owner destroys the context.
     Foreign,
 }
 
-// SAFETY: the driver takes a context's handle on every thread.
+// SAFETY: a context handle may be used on any thread.
 unsafe impl Send for Inner {}
-// SAFETY: as above; the driver locks what it shares.
+// SAFETY: as above; the driver synchronises access to its objects.
 unsafe impl Sync for Inner {}
 
 impl Inner {
@@ -62,13 +61,13 @@ impl Inner {
     fn end(&self) -> Result<()> {
         match self.owner {
             Owner::Created => {
-                // SAFETY: the handle is live and ours, and this is its last use.
+                // SAFETY: the handle is live and owned, and this is its last use.
                 let result = unsafe { checked::ctx_destroy(self.raw) };
-                // What still ran until then could panic until then.
+                // After the call, because host functions may run, and panic, until it returns.
                 host_fn::context_is_gone(self.raw);
                 result
             }
-            // SAFETY: we retained it once, and release it once.
+            // SAFETY: the context was retained once, and is released once.
             Owner::Primary(device) => unsafe {
                 checked::device_primary_ctx_release(device.as_raw())
             },
@@ -92,10 +91,11 @@ impl Context {
         }
     }
 
-    /// Makes a context on a device, floating ([`cuCtxCreate`](checked::ctx_create)).
+    /// Creates a floating context on a device ([`cuCtxCreate`](checked::ctx_create)).
     ///
     /// # Errors
-    /// 101 for a device that is not there, 2 without memory for it.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough
+    /// memory.
     #[inline]
     #[doc(alias = "cuCtxCreate")]
     #[track_caller]
@@ -103,10 +103,11 @@ impl Context {
         Self::create_with_flags(device, sys::CUctx_flags(0))
     }
 
-    /// The same with flags, for instance how a waiting thread waits ([`cuCtxCreate`](checked::ctx_create)).
+    /// Creates a floating context with flags, for instance to choose how threads wait
+    /// ([`cuCtxCreate`](checked::ctx_create)).
     ///
     /// # Errors
-    /// 1 for flags that do not go together, and as [`create`](Self::create).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and the errors of [`create`](Self::create).
     #[inline]
     #[doc(alias = "cuCtxCreate")]
     #[track_caller]
@@ -114,17 +115,17 @@ impl Context {
         // SAFETY: the driver checks flags and device.
         let raw = unsafe { checked::ctx_create(flags.0, device.as_raw()) }?;
         let context = Self::new(raw, Owner::Created);
-        // C's call leaves it current.
-        // SAFETY: this pops what was just pushed.
+        // `cuCtxCreate` leaves the context current.
+        // SAFETY: pops the context that was just pushed.
         unsafe { checked::ctx_pop_current() }?;
         Ok(context)
     }
 
-    /// Pushes the context onto the calling thread's stack: it is the current one until the guard goes
+    /// Pushes the context onto the calling thread's stack, so that it is current until the guard is dropped
     /// ([`cuCtxPushCurrent`](checked::ctx_push_current)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxPushCurrent")]
     #[track_caller]
@@ -142,9 +143,9 @@ impl Context {
     #[inline]
     #[track_caller]
     fn push_on_stack(&self) -> Result<OnStack<'_>> {
-        // Made before the call: an interposer may panic when the context is on the stack already.
+        // Before the call, because an interposer may panic after the context was pushed.
         let pushed = OnStack(self);
-        // SAFETY: the handle is live, and `OnStack` does not let it end before it is popped.
+        // SAFETY: the handle is live, and `OnStack` keeps the context alive until it is popped.
         match unsafe { checked::ctx_push_current(self.inner.raw) } {
             Ok(()) => Ok(pushed),
             Err(error) => {
@@ -154,10 +155,10 @@ impl Context {
         }
     }
 
-    /// Whether the context is the calling thread's current one ([`cuCtxGetCurrent`](checked::ctx_get_current)).
+    /// Returns true if the context is current on the calling thread ([`cuCtxGetCurrent`](checked::ctx_get_current)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
@@ -165,26 +166,26 @@ impl Context {
         Ok(Self::current_raw()? == self.inner.raw)
     }
 
-    /// The handle of the calling thread's current context, null if there is none
+    /// Returns the handle of the calling thread's current context, or null if there is none
     /// ([`cuCtxGetCurrent`](checked::ctx_get_current)).
     ///
     /// # Errors
-    /// 3 before [`init`](crate::init).
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
     #[inline]
     #[doc(alias = "cuCtxGetCurrent")]
     #[track_caller]
     pub fn current_raw() -> Result<sys::CUcontext> {
-        // SAFETY: it takes nothing.
+        // SAFETY: no preconditions.
         unsafe { checked::ctx_get_current() }
     }
 
-    /// The calling thread's current context, whoever made it, or `None`. It is not destroyed with the value.
+    /// Returns the calling thread's current context as a borrowed one, or `None`.
     ///
     /// # Safety
-    /// As [`borrow_raw`](Self::borrow_raw) of that context.
+    /// Same as [`borrow_raw`](Self::borrow_raw).
     ///
     /// # Errors
-    /// 3 before [`init`](crate::init).
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
     #[inline]
     #[track_caller]
     pub unsafe fn current() -> Result<Option<Self>> {
@@ -192,11 +193,11 @@ impl Context {
         if raw.is_null() {
             return Ok(None);
         }
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         Ok(Some(unsafe { Self::borrow_raw(raw) }))
     }
 
-    /// Makes the context current for one call of this crate, if it is not already.
+    /// Makes the context current until the guard is dropped, if it is not current already.
     #[inline]
     #[track_caller]
     pub(crate) fn enter(&self) -> Result<Entered<'_>> {
@@ -211,11 +212,11 @@ impl Context {
         })
     }
 
-    /// Gives back this reference. If it is the last one, the context is destroyed ([`cuCtxDestroy`](checked::ctx_destroy)),
-    /// or for a primary one released, and the driver's answer returned; else that is left to the last one.
+    /// Drops this reference. If it is the last one, destroys the context ([`cuCtxDestroy`](checked::ctx_destroy)), or
+    /// releases it if it is a primary context, and returns the result. Otherwise, the last reference does that.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuCtxDestroy")]
     #[track_caller]
@@ -226,17 +227,17 @@ impl Context {
         }
     }
 
-    /// Counts one more user of the context, by the driver's own count ([`cuCtxAttach`](checked::ctx_attach), which C
-    /// deprecates). References here need no such count.
+    /// Increments the driver's usage count of the context ([`cuCtxAttach`](checked::ctx_attach), which is deprecated). The
+    /// references of this crate do not need it.
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxAttach")]
     #[track_caller]
     pub fn attach(&self) -> Result<Attachment> {
         let _current = self.enter()?;
-        // SAFETY: 0 are the only flags that there are.
+        // SAFETY: 0 is the only valid value for the flags.
         unsafe { checked::ctx_attach(0) }?;
         Ok(Attachment {
             context: self.clone(),
@@ -244,10 +245,10 @@ impl Context {
         })
     }
 
-    /// The device that the context was made on ([`cuCtxGetDevice`](checked::ctx_get_device)).
+    /// Returns the device of the context ([`cuCtxGetDevice`](checked::ctx_get_device)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetDevice")]
     #[track_caller]
@@ -258,13 +259,13 @@ impl Context {
         Ok(Device::from_raw(device))
     }
 
-    /// Waits until all work of the context is done ([`cuCtxSynchronize`](checked::ctx_synchronize)).
+    /// Waits until all work in the context is done ([`cuCtxSynchronize`](checked::ctx_synchronize)).
     ///
     /// # Errors
-    /// A fault of the work that was waited for.
+    /// Returns an error from the work that was waited for.
     ///
     /// # Panics
-    /// With what a [host function](crate::Stream::launch_host_fn) of one of its streams panicked with.
+    /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) in one of the context's streams.
     #[inline]
     #[doc(alias = "cuCtxSynchronize")]
     #[track_caller]
@@ -276,10 +277,10 @@ impl Context {
         result
     }
 
-    /// The flags that the context was made with ([`cuCtxGetFlags`](checked::ctx_get_flags)).
+    /// Returns the flags that the context was created with ([`cuCtxGetFlags`](checked::ctx_get_flags)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetFlags")]
     #[track_caller]
@@ -290,11 +291,11 @@ impl Context {
         Ok(sys::CUctx_flags(flags))
     }
 
-    /// The API version that the context was made with, for instance 3020
+    /// Returns the API version that the context was created with, for instance 3020
     /// ([`cuCtxGetApiVersion`](checked::ctx_get_api_version)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetApiVersion")]
     #[track_caller]
@@ -303,10 +304,11 @@ impl Context {
         unsafe { checked::ctx_get_api_version(self.inner.raw) }
     }
 
-    /// One of the context's limits; most are in bytes ([`cuCtxGetLimit`](checked::ctx_get_limit)).
+    /// Returns a limit of the context; most are in bytes ([`cuCtxGetLimit`](checked::ctx_get_limit)).
     ///
     /// # Errors
-    /// 215 for a limit that the device does not have, 1 for one that the driver does not know.
+    /// Returns `CUDA_ERROR_UNSUPPORTED_LIMIT` for a limit that the device does not have, and `CUDA_ERROR_INVALID_VALUE` for
+    /// an unknown limit.
     #[inline]
     #[doc(alias = "cuCtxGetLimit")]
     #[track_caller]
@@ -316,11 +318,11 @@ impl Context {
         unsafe { checked::ctx_get_limit(limit) }
     }
 
-    /// Sets one of the context's limits; the driver may take another value than asked
-    /// ([`cuCtxSetLimit`](checked::ctx_set_limit)).
+    /// Sets a limit of the context; the driver may round the value ([`cuCtxSetLimit`](checked::ctx_set_limit)).
     ///
     /// # Errors
-    /// 215 for a limit that the device does not have, 1 for a value out of range.
+    /// Returns `CUDA_ERROR_UNSUPPORTED_LIMIT` for a limit that the device does not have, and `CUDA_ERROR_INVALID_VALUE` for
+    /// a value out of range.
     #[inline]
     #[doc(alias = "cuCtxSetLimit")]
     #[track_caller]
@@ -330,11 +332,11 @@ impl Context {
         unsafe { checked::ctx_set_limit(limit, value) }
     }
 
-    /// How the context likes to divide memory between L1 cache and shared memory
+    /// Returns the preferred split between L1 cache and shared memory
     /// ([`cuCtxGetCacheConfig`](checked::ctx_get_cache_config)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetCacheConfig")]
     #[track_caller]
@@ -344,11 +346,11 @@ impl Context {
         unsafe { checked::ctx_get_cache_config() }
     }
 
-    /// Sets how the context likes to divide memory between L1 cache and shared memory
+    /// Sets the preferred split between L1 cache and shared memory
     /// ([`cuCtxSetCacheConfig`](checked::ctx_set_cache_config)).
     ///
     /// # Errors
-    /// 1 for a value that the driver does not know.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown value.
     #[inline]
     #[doc(alias = "cuCtxSetCacheConfig")]
     #[track_caller]
@@ -358,10 +360,10 @@ impl Context {
         unsafe { checked::ctx_set_cache_config(config) }
     }
 
-    /// Free and total memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
+    /// Returns the free and the total memory of the device, in bytes ([`cuMemGetInfo`](checked::mem_get_info)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuMemGetInfo")]
     #[track_caller]
@@ -371,11 +373,11 @@ impl Context {
         unsafe { checked::mem_get_info() }
     }
 
-    /// The least and the greatest priority of a stream; a smaller number runs first
+    /// Returns the least and the greatest priority of streams; streams with smaller numbers run first
     /// ([`cuCtxGetStreamPriorityRange`](checked::ctx_get_stream_priority_range)).
     ///
     /// # Errors
-    /// 3 in a forked process.
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised.
     #[inline]
     #[doc(alias = "cuCtxGetStreamPriorityRange")]
     #[track_caller]
@@ -385,40 +387,40 @@ impl Context {
         unsafe { checked::ctx_get_stream_priority_range() }
     }
 
-    /// C's handle, live as long as `self`.
+    /// Returns the raw handle, which is valid as long as `self`.
     #[inline]
     #[must_use]
     pub fn as_raw(&self) -> sys::CUcontext {
         self.inner.raw
     }
 
-    /// Takes over a context that C made: the last reference destroys it.
+    /// Takes ownership of a context: the last reference destroys it.
     ///
     /// # Safety
-    /// The handle is live, and nobody else destroys it or leaves it current on a thread for longer than the references
-    /// live.
+    /// The handle must be live. No other code may destroy the context, or leave it current on a thread after the last
+    /// reference is dropped.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUcontext) -> Self {
         Self::new(raw, Owner::Created)
     }
 
-    /// A context that belongs to someone else; it is not destroyed here.
+    /// Borrows a context, which is not destroyed with the returned value.
     ///
     /// # Safety
-    /// The handle stays live as long as the value, its clones and everything that is made with them.
+    /// The handle must stay valid as long as the returned value, its clones and all objects created with them.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUcontext) -> Self {
         Self::new(raw, Owner::Foreign)
     }
 
-    /// Gives the context away: no reference destroys it any more.
+    /// Releases ownership of the handle: no reference destroys the context any more.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUcontext {
         let raw = self.inner.raw;
-        // The count never falls to zero then.
+        // The reference count never reaches zero.
         mem::forget(self);
         raw
     }
@@ -433,25 +435,26 @@ impl PartialEq for Context {
 
 impl Eq for Context {}
 
-/// A context that is current on this thread as long as this value lives; see [`Context::push`]. It is one more reference to
-/// the context.
+/// Guard of [`Context::push`]: the context is current on this thread until the guard is dropped. It is a reference to the
+/// context.
 ///
-/// Guards go in the opposite order of their making. One that goes while another context is on top of the stack pops
-/// nothing: its context stays on the stack, and alive for good. [`pop`](Self::pop) tells of it.
+/// Guards must be dropped in the reverse order of their creation. A guard that is dropped while another context is on top
+/// of the stack pops nothing: its context stays on the stack and is never destroyed. [`pop`](Self::pop) returns an error
+/// in that case.
 #[derive(Debug)]
-#[must_use = "the context is popped at once if the guard is not kept"]
+#[must_use = "dropping the guard pops the context at once"]
 pub struct Current {
     context: Context,
     popped: bool,
-    /// The stack is the thread's.
+    /// Keeps the guard on its thread, whose stack it pops.
     thread: PhantomData<*const ()>,
 }
 
 impl Current {
-    /// Pops the context and tells how that went ([`cuCtxPopCurrent`](checked::ctx_pop_current)).
+    /// Pops the context and returns the result ([`cuCtxPopCurrent`](checked::ctx_pop_current)).
     ///
     /// # Errors
-    /// 201 if the context is not on top of the stack: another one was pushed and not popped. It then stays where it is.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` if another context is on top of the stack. The context then stays on the stack.
     #[inline]
     #[doc(alias = "cuCtxPopCurrent")]
     #[track_caller]
@@ -475,12 +478,12 @@ impl Current {
     }
 }
 
-/// A context that is on the thread's stack. If it is not taken off, since that failed or was not reached, it must not end any
-/// more: a destroyed context that is current crashes the driver.
+/// A context on the thread's stack. If it is dropped without being popped, the context is leaked, because a destroyed
+/// context that is still current crashes the driver.
 struct OnStack<'a>(&'a Context);
 
 impl OnStack<'_> {
-    /// Takes off the top of the stack, which is this context.
+    /// Pops the context, which must be on top of the stack.
     #[inline]
     #[track_caller]
     fn pop(self) -> Result<()> {
@@ -507,9 +510,9 @@ impl Drop for Current {
     }
 }
 
-/// A context that is current for one call.
+/// Guard of [`Context::enter`]: the context is current until the guard is dropped.
 pub(crate) struct Entered<'a> {
-    /// If it was pushed for that.
+    /// `None` if the context was current already.
     pushed: Option<OnStack<'a>>,
     thread: PhantomData<*const ()>,
 }
@@ -517,26 +520,26 @@ pub(crate) struct Entered<'a> {
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
-        // What `enter` pushed is on top: nothing in between pushes without popping.
+        // The pushed context is on top, because every push in between was popped.
         if let Some(pushed) = self.pushed.take() {
             dropping().done(pushed.pop());
         }
     }
 }
 
-/// One use of a context by the driver's own count; see [`Context::attach`].
+/// Guard of [`Context::attach`]: decrements the driver's usage count when dropped.
 #[derive(Debug)]
-#[must_use = "the use is given back at once if the value is not kept"]
+#[must_use = "dropping the guard detaches at once"]
 pub struct Attachment {
     context: Context,
     detached: bool,
 }
 
 impl Attachment {
-    /// Gives the use back ([`cuCtxDetach`](checked::ctx_detach)); dropping does the same.
+    /// Decrements the usage count ([`cuCtxDetach`](checked::ctx_detach)). Dropping does the same.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuCtxDetach")]
     #[track_caller]
@@ -549,7 +552,7 @@ impl Attachment {
     fn end(&mut self) -> Result<()> {
         self.detached = true;
         let _current = self.context.enter()?;
-        // SAFETY: the context is current, and its own use outlives this one.
+        // SAFETY: the context is current, and stays alive because `self.context` is a reference to it.
         unsafe { checked::ctx_detach(self.context.inner.raw) }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::sys::{self, CUresult, Function};
 use crate::{Result, checked};
 
-/// A device: a GPU, or an instance of one.
+/// A device: a GPU, or a MIG instance of one.
 ///
 /// ```no_run
 /// use cuda_driver::Device;
@@ -22,28 +22,28 @@ use crate::{Result, checked};
 pub struct Device(sys::CUdevice);
 
 impl Device {
-    /// Counts the devices ([`cuDeviceGetCount`](checked::device_get_count)).
+    /// Returns the number of devices ([`cuDeviceGetCount`](checked::device_get_count)).
     ///
     /// # Errors
-    /// 3 before [`init`](crate::init).
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
     #[inline]
     #[doc(alias = "cuDeviceGetCount")]
     #[track_caller]
     pub fn count() -> Result<u32> {
-        // SAFETY: it takes nothing.
+        // SAFETY: no preconditions.
         let count = unsafe { checked::device_get_count() }?;
         Ok(count.unsigned_abs())
     }
 
-    /// The device with an ordinal, counted from 0 ([`cuDeviceGet`](checked::device_get)).
+    /// Returns the device with an ordinal, counted from 0 ([`cuDeviceGet`](checked::device_get)).
     ///
     /// # Errors
-    /// 101 where there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDeviceGet")]
     #[track_caller]
     pub fn get(ordinal: u32) -> Result<Self> {
-        // Beyond `i32` there is no device either: the driver's answer is the same.
+        // The driver rejects every ordinal beyond `i32`, and `i32::MAX` too.
         let ordinal = i32::try_from(ordinal).unwrap_or(i32::MAX);
         // SAFETY: the driver checks the ordinal.
         match unsafe { checked::device_get(ordinal) } {
@@ -52,10 +52,10 @@ impl Device {
         }
     }
 
-    /// The first device.
+    /// Returns the first device.
     ///
     /// # Errors
-    /// 100, *There is no device supporting CUDA*, where there is none.
+    /// Returns `CUDA_ERROR_NO_DEVICE` if there is no device, with the message "There is no device supporting CUDA".
     #[inline]
     #[track_caller]
     pub fn first() -> Result<Self> {
@@ -68,10 +68,10 @@ impl Device {
         Self::get(0)
     }
 
-    /// All devices, in the order of their ordinals.
+    /// Returns all devices, in the order of their ordinals.
     ///
     /// # Errors
-    /// 3 before [`init`](crate::init).
+    /// Returns `CUDA_ERROR_NOT_INITIALIZED` before [`init`](crate::init).
     #[inline]
     #[track_caller]
     pub fn all() -> Result<Vec<Self>> {
@@ -82,10 +82,10 @@ impl Device {
         Ok(all)
     }
 
-    /// The device's name ([`cuDeviceGetName`](checked::device_get_name)).
+    /// Returns the device's name ([`cuDeviceGetName`](checked::device_get_name)).
     ///
     /// # Errors
-    /// 101 if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDeviceGetName")]
     #[track_caller]
@@ -94,10 +94,10 @@ impl Device {
         unsafe { checked::device_get_name(self.0) }
     }
 
-    /// The device's identifier, with MIG that of the instance ([`cuDeviceGetUuid_v2`](checked::device_get_uuid_v2)).
+    /// Returns the device's identifier, or the instance's with MIG ([`cuDeviceGetUuid_v2`](checked::device_get_uuid_v2)).
     ///
     /// # Errors
-    /// 101 if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDeviceGetUuid_v2")]
     #[track_caller]
@@ -107,10 +107,10 @@ impl Device {
         Ok(Uuid(uuid.bytes.map(|byte| byte.to_ne_bytes()[0])))
     }
 
-    /// The device's memory in bytes ([`cuDeviceTotalMem`](checked::device_total_mem)).
+    /// Returns the size of the device's memory in bytes ([`cuDeviceTotalMem`](checked::device_total_mem)).
     ///
     /// # Errors
-    /// 101 if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDeviceTotalMem")]
     #[track_caller]
@@ -119,10 +119,11 @@ impl Device {
         unsafe { checked::device_total_mem(self.0) }
     }
 
-    /// One property ([`cuDeviceGetAttribute`](checked::device_get_attribute)); its unit is the attribute's.
+    /// Returns a device attribute ([`cuDeviceGetAttribute`](checked::device_get_attribute)).
     ///
     /// # Errors
-    /// 1 for an attribute that the driver does not know, 101 if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute, and `CUDA_ERROR_INVALID_DEVICE` if there is no such
+    /// device.
     #[inline]
     #[doc(alias = "cuDeviceGetAttribute")]
     #[track_caller]
@@ -131,10 +132,10 @@ impl Device {
         unsafe { checked::device_get_attribute(attribute, self.0) }
     }
 
-    /// Major and minor compute capability: (9, 0) is `sm_90`.
+    /// Returns the major and minor compute capability: (9, 0) is `sm_90`.
     ///
     /// # Errors
-    /// 101 if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[track_caller]
     pub fn compute_capability(self) -> Result<(i32, i32)> {
@@ -145,10 +146,11 @@ impl Device {
         Ok((major, minor))
     }
 
-    /// The device's place on the PCI bus, as `0000:17:00.0` ([`cuDeviceGetPCIBusId`](checked::device_get_pci_bus_id)).
+    /// Returns the device's PCI bus ID, such as `0000:17:00.0`
+    /// ([`cuDeviceGetPCIBusId`](checked::device_get_pci_bus_id)).
     ///
     /// # Errors
-    /// 101 if there is no such device.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDeviceGetPCIBusId")]
     #[track_caller]
@@ -157,14 +159,14 @@ impl Device {
         unsafe { checked::device_get_pci_bus_id(self.0) }
     }
 
-    /// C's handle. It is a number, and the driver checks it at every call.
+    /// Returns the raw handle: a number, which the driver checks in every call.
     #[inline]
     #[must_use]
     pub const fn as_raw(self) -> sys::CUdevice {
         self.0
     }
 
-    /// A device from C's handle.
+    /// Returns the device for a raw handle.
     #[inline]
     #[must_use]
     pub const fn from_raw(device: sys::CUdevice) -> Self {

@@ -1,20 +1,20 @@
-//! The driver as a whole: found, initialised, asked for its version.
+//! Loading and initialising the driver, and its version.
 
 use crate::sys::{self, library::LoadError};
 use crate::{Result, Version, checked};
 
-/// Finds and loads the driver without calling anything in it. Every other call does this by itself; this one tells why
-/// it did not work.
+/// Finds and loads the driver without calling it. Every other call also loads the driver; this function returns the error
+/// if that fails.
 ///
 /// ```no_run
 /// match cuda_driver::load() {
-///     Ok(library) => println!("served by {:?}", library.path()),
+///     Ok(library) => println!("the driver is {:?}", library.path()),
 ///     Err(error) => println!("no CUDA here: {error}"),
 /// }
 /// ```
 ///
 /// # Errors
-/// Every place that was tried, with the system's words.
+/// Returns an error with every place that was tried, and the system's message for each.
 #[inline]
 pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError> {
     match sys::DEFAULT.load_error() {
@@ -23,30 +23,30 @@ pub fn load() -> core::result::Result<&'static sys::Library, &'static LoadError>
     }
 }
 
-/// Initialises the driver ([`cuInit`](checked::init)). Every call but [`version`] needs it first; more often does no
-/// harm.
+/// Initialises the driver ([`cuInit`](checked::init)). All calls except [`version`] require this. Later calls have no
+/// effect.
 ///
 /// # Errors
-/// 100 where there is no device, 3 in a process forked from one that was initialised; no driver, with the places that
-/// were tried.
+/// Returns `CUDA_ERROR_NO_DEVICE` if there is no device, `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after
+/// the driver was initialised, or an error with every place that was tried if no driver was found.
 #[inline]
 #[doc(alias = "cuInit")]
 #[track_caller]
 pub fn init() -> Result<()> {
-    // SAFETY: the only flags that there are.
+    // SAFETY: 0 is the only valid value for the flags.
     unsafe { checked::init(0) }
 }
 
-/// The highest CUDA version that the driver supports ([`cuDriverGetVersion`](checked::driver_get_version)). It needs no
-/// [`init`].
+/// Returns the highest CUDA version that the driver supports ([`cuDriverGetVersion`](checked::driver_get_version)).
+/// [`init`] is not needed.
 ///
 /// # Errors
-/// No driver could be loaded.
+/// Returns an error if no driver could be loaded.
 #[inline]
 #[doc(alias = "cuDriverGetVersion")]
 #[track_caller]
 pub fn version() -> Result<Version> {
-    // SAFETY: it takes nothing.
+    // SAFETY: no preconditions.
     let version = unsafe { checked::driver_get_version() }?;
     Ok(Version::from_raw(version.unsigned_abs()))
 }

@@ -1,4 +1,4 @@
-//! What went wrong: the code, the call, the library, and the line that made the call.
+//! Errors of driver calls: the code, the function, the library and the caller's line.
 
 use core::cell::Cell;
 use core::fmt;
@@ -12,25 +12,25 @@ use crate::sys::{CUresult, DEFAULT, Function, Library};
 /// The result of a driver call.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// A driver call that failed: 16 bytes, `Copy`, and printable at any time without asking the driver for anything.
+/// A driver call that failed. An error is 16 bytes and `Copy`, and printing it makes no driver call.
 ///
 /// ```text
 /// cuMemAlloc_v2 failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory (src/main.rs:12)
 /// cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/main.rs:12)
 /// ```
 ///
-/// The location is that of the code outside this crate which made the call.
+/// The location is the line outside this crate that made the call.
 #[derive(Clone, Copy)]
 #[must_use]
 pub struct Error {
     location: &'static Location<'static>,
-    /// The code; above it 16 bits of the function's index, with the number of a [`Refusal`] above [`FUNCTION_BITS`]; above
-    /// these 16 bits of the library's number. One number, and not three fields: so a `Result<()>` is two words, which are
+    /// From the lowest bit: 32 bits for the code, [`FUNCTION_BITS`] for the function's index, 6 for the number of a
+    /// [`Refusal`], 16 for the library's number. Packed into one number, so that a `Result<()>` has two words and is
     /// returned in registers.
-    what: u64,
+    packed: u64,
 }
 
-/// How many bits a function's index takes.
+/// The number of bits for a function's index.
 const FUNCTION_BITS: u32 = 10;
 
 const _: () = assert!(Function::ALL.len() <= 1 << FUNCTION_BITS);
@@ -41,12 +41,11 @@ const _: () = assert!(size_of::<Result<u64>>() == 16);
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<*mut u8>>() == 16);
 
-/// The first fault that this process was told of, and whether it was told while it dropped an object. Faults stick to the
-/// process, so there is one at most, unless it has several drivers.
+/// The first fault seen in this process, and true if it was seen while an object was dropped. Faults stick to the process,
+/// so there is at most one for each driver.
 static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 
-/// Turns the code of a raw call into a result. The code 0 is success; every other one is an error of `function`,
-/// called through [`sys::DEFAULT`](crate::sys::DEFAULT).
+/// Converts the code of a raw call of `function` through [`sys::DEFAULT`](crate::sys::DEFAULT) to a result.
 ///
 /// ```
 /// use cuda_driver::{check, sys};
@@ -57,7 +56,7 @@ static FIRST_FAULT: OnceLock<(Error, bool)> = OnceLock::new();
 /// ```
 ///
 /// # Errors
-/// The code, if it is not 0.
+/// Returns an error if the code is not `CUDA_SUCCESS`.
 #[inline]
 #[track_caller]
 pub fn check(code: CUresult, function: Function) -> Result<()> {
@@ -67,10 +66,10 @@ pub fn check(code: CUresult, function: Function) -> Result<()> {
     Err(Error::new(code, function, Location::caller()))
 }
 
-/// The same for a function called through another library than [`sys::DEFAULT`](crate::sys::DEFAULT).
+/// Converts the code of a raw call of `function` through `library` to a result.
 ///
 /// # Errors
-/// The code, if it is not 0.
+/// Returns an error if the code is not `CUDA_SUCCESS`.
 #[inline]
 #[track_caller]
 pub fn check_in(library: &Library, code: CUresult, function: Function) -> Result<()> {
@@ -99,15 +98,15 @@ impl Error {
     ) -> Self {
         let error = Self {
             location,
-            // No index has more bits, as is asserted above.
-            what: u64::from(code.0)
+            // The index fits into `FUNCTION_BITS`, as asserted above.
+            packed: u64::from(code.0)
                 | (function.index() as u64) << 32
                 | u64::from(library.number()) << 48,
         };
         if code == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
             && !library.supports(function)
         {
-            // The message says which version is there, and must not have to ask then.
+            // The message contains the driver's version, and printing must not call the driver.
             library.note_version();
         }
         if error.is_fault() {
@@ -116,77 +115,77 @@ impl Error {
         error
     }
 
-    /// An error that this crate found itself: the driver would have answered the same or could not have been asked.
+    /// Returns an error that this crate found without calling the driver.
     #[cold]
     #[track_caller]
     pub(crate) fn unasked(code: CUresult, function: Function) -> Self {
         Self::new(code, function, Location::caller())
     }
 
-    /// The same, with the reason in place of the code's text.
+    /// Returns an error that this crate found without calling the driver, with a reason in place of the code's text.
     #[cold]
     #[track_caller]
     pub(crate) fn refused(code: CUresult, function: Function, reason: Refusal) -> Self {
         let mut error = Self::unasked(code, function);
-        error.what |= u64::from(reason.number()) << (32 + FUNCTION_BITS);
+        error.packed |= u64::from(reason.number()) << (32 + FUNCTION_BITS);
         error
     }
 
-    /// The result code, known to these bindings or not.
+    /// Returns the result code. It may be unknown to these bindings.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub const fn code(&self) -> CUresult {
-        CUresult(self.what as u32)
+        CUresult(self.packed as u32)
     }
 
-    /// The function that failed.
+    /// Returns the function that failed.
     #[inline]
     #[must_use]
     pub fn function(&self) -> Function {
-        // The index came from a `Function`.
-        let index = (self.what >> 32) & ((1 << FUNCTION_BITS) - 1);
+        // The fallback is not reached, because the index came from a `Function`.
+        let index = (self.packed >> 32) & ((1 << FUNCTION_BITS) - 1);
         Function::from_index(index as usize).unwrap_or(Function::cuInit)
     }
 
-    /// The line that made the call.
+    /// Returns the location of the caller.
     #[inline]
     #[must_use]
     pub const fn location(&self) -> &'static Location<'static> {
         self.location
     }
 
-    /// The library that was called: [`sys::DEFAULT`](crate::sys::DEFAULT), or that of [`check_in`].
+    /// Returns the called library: [`sys::DEFAULT`](crate::sys::DEFAULT), or the one passed to [`check_in`].
     #[inline]
     #[must_use]
     pub fn library(&self) -> &'static Library {
-        // The number came from a library, and none ever goes.
+        // The fallback is not reached, because the number came from a library, and libraries are never freed.
         Library::by_number(self.library_number()).unwrap_or(&DEFAULT)
     }
 
-    /// The C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for a code that this crate does not know.
+    /// Returns the C name of the code, for instance `CUDA_ERROR_OUT_OF_MEMORY`; `None` for an unknown code.
     #[inline]
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         error_table::find(self.code().0).map(|entry| entry.name)
     }
 
-    /// What the code means, in a few words of our own; `None` for a code that this crate does not know.
+    /// Returns a short description of the code; `None` for an unknown code. The words are not those of `cuGetErrorString`.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
         error_table::find(self.code().0).map(|entry| entry.text)
     }
 
-    /// Whether the code can only come from earlier work: a kernel that faulted. It sticks to the process, and every
-    /// call that touches a context answers it from then on.
+    /// Returns true for a sticky error: a kernel faulted, and from then on every call that uses a context returns such an
+    /// error.
     #[inline]
     #[must_use]
     pub const fn is_fault(&self) -> bool {
         is_fault(self.code().0)
     }
 
-    /// Whether the code is about the call itself, which then has done nothing: no library, no such function, a parameter, a
-    /// handle, the context, memory, what the device cannot do, what a capture forbids.
+    /// Returns true if the code is about the call itself, which then had no effect: a missing library or function, an
+    /// invalid argument, handle or context, lack of memory, an unsupported feature, or a rule of stream capture.
     #[inline]
     pub(crate) const fn is_refusal(&self) -> bool {
         matches!(
@@ -195,7 +194,7 @@ impl Error {
         )
     }
 
-    /// Whether no driver could be loaded. [`load_error`](Library::load_error) of the library says why.
+    /// Returns true if no driver could be loaded. The library's [`load_error`](Library::load_error) gives the reason.
     #[inline]
     #[must_use]
     pub fn is_no_driver(&self) -> bool {
@@ -203,17 +202,17 @@ impl Error {
             && self.library().load_error().is_some()
     }
 
-    /// Whether the driver does not export the function.
+    /// Returns true if the driver does not export the function.
     #[inline]
     #[must_use]
     pub fn is_missing_function(&self) -> bool {
-        // The driver may answer 302 too, so the code alone says nothing.
+        // A driver may return this code for other reasons.
         self.code() == CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
             && self.library().load_error().is_none()
             && !self.library().supports(self.function())
     }
 
-    /// The part of the message between "failed: " and the location.
+    /// Prints the part of the message between "failed: " and the location.
     #[inline]
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_no_driver() {
@@ -228,8 +227,8 @@ impl Error {
         }
         match error_table::find(self.code().0) {
             Some(entry) => {
-                let text =
-                    Refusal::text((self.what >> 32) as u16 >> FUNCTION_BITS).unwrap_or(entry.text);
+                let text = Refusal::text((self.packed >> 32) as u16 >> FUNCTION_BITS)
+                    .unwrap_or(entry.text);
                 write!(f, "{} ({}): {text}", entry.name, self.code().0)?;
             }
             None => write!(f, "unknown error code {}", self.code().0)?,
@@ -242,7 +241,7 @@ impl Error {
                 {
                     write!(f, "{}", first.function())?;
                     if *dropping {
-                        // The line is one of this crate, which would tell nobody anything.
+                        // The location would be a line of this crate.
                         f.write_str(" when an object was dropped")?;
                     } else {
                         write!(f, " at {}", Place(first.location))?;
@@ -259,39 +258,39 @@ impl Error {
 
     #[inline]
     const fn library_number(&self) -> u16 {
-        (self.what >> 48) as u16
+        (self.packed >> 48) as u16
     }
 
     #[inline]
     fn has_library_of(&self, other: &Self) -> bool {
-        self.what >> 48 == other.what >> 48
+        self.packed >> 48 == other.packed >> 48
     }
 
     #[inline]
     fn is_same_call(&self, other: &Self) -> bool {
-        self.what == other.what && self.location == other.location
+        self.packed == other.packed && self.location == other.location
     }
 }
 
-/// Codes that a call answers because of what an earlier kernel did.
+/// Returns true for the codes that a call returns because an earlier kernel faulted.
 #[inline]
 pub(crate) const fn is_fault(code: u32) -> bool {
     matches!(code, 226 | 700 | 702 | 710 | 714..=719 | 721)
 }
 
 thread_local! {
-    /// Whether this thread's calls come from a `Drop`.
+    /// True while an object is being dropped on this thread.
     static DROPPING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The last call of an object that is dropped: `dropping().done(unsafe { … })`.
+/// Guard of the last call of an object in its `Drop`: `dropping().done(unsafe { … })`.
 #[derive(Debug)]
 pub(crate) struct Dropping {
-    /// Whether an object around this one is being dropped.
+    /// True if an object that contains this one is being dropped, too.
     before: bool,
 }
 
-/// Calls from here on, until what this returns is gone, come from a `Drop`.
+/// Marks the calls of this thread as calls of a `Drop` until the guard is dropped.
 #[inline]
 pub(crate) fn dropping() -> Dropping {
     Dropping {
@@ -300,8 +299,8 @@ pub(crate) fn dropping() -> Dropping {
 }
 
 impl Dropping {
-    /// A drop can report nothing. Not initialised (after `fork`), deinitialised (at exit), the context gone, and faults all
-    /// mean that there is nothing left to release; with any other code there is nothing that could still be done.
+    /// Ignores the result of a call in a `Drop`, which cannot report it. After `fork`, at process exit, in a destroyed
+    /// context and after a fault there is nothing left to release; after other errors nothing more can be done.
     #[inline]
     pub(crate) fn done(self, result: Result<()>) {
         let _ = result;
@@ -309,14 +308,14 @@ impl Dropping {
 }
 
 impl Drop for Dropping {
-    /// Also where an interposer panics in the call.
+    /// Runs even if an interposer panics in the call.
     #[inline]
     fn drop(&mut self) {
         DROPPING.set(self.before);
     }
 }
 
-/// A location as file and line.
+/// A location, printed as file and line.
 struct Place(&'static Location<'static>);
 
 impl fmt::Display for Place {
@@ -338,14 +337,14 @@ impl fmt::Display for Error {
 impl fmt::Debug for Error {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `main` that returns an error prints it with `Debug`: the sentence serves better there than a struct.
+        // `main` prints errors with `Debug`.
         fmt::Display::fmt(self, f)
     }
 }
 
 impl core::error::Error for Error {}
 
-/// Two errors are equal when code, function and library are; the line may differ.
+/// Two errors are equal if code, function and library are equal; the location may differ.
 impl PartialEq for Error {
     #[inline]
     fn eq(&self, other: &Self) -> bool {

@@ -7,7 +7,7 @@ use crate::error::{Error, dropping};
 use crate::sys::{self, CUresult};
 use crate::{Borrowed, Context, Result, checked, host_fn};
 
-/// An event: a point in a stream that can be waited for, by the host or by other streams, and whose time can be taken.
+/// An event: a point in a stream that the host and other streams can wait for, and whose time can be measured.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, Event, Stream};
@@ -26,16 +26,16 @@ use crate::{Borrowed, Context, Result, checked, host_fn};
 pub struct Event {
     raw: sys::CUevent,
     context: Option<Context>,
-    /// The stream that it was last recorded in, as a number; [`NO_STREAM`] at first.
+    /// The address of the stream in which the event was last recorded, or [`NO_STREAM`].
     stream: AtomicUsize,
 }
 
-/// No stream's handle.
+/// A value that is no stream's handle.
 const NO_STREAM: usize = usize::MAX;
 
-// SAFETY: the driver takes an event's handle on every thread.
+// SAFETY: an event handle may be used on any thread.
 unsafe impl Send for Event {}
-// SAFETY: as above; the driver locks what it shares.
+// SAFETY: as above; the driver synchronises access to its objects.
 unsafe impl Sync for Event {}
 
 impl Event {
@@ -48,10 +48,10 @@ impl Event {
         }
     }
 
-    /// Makes an event with timing ([`cuEventCreate`](checked::event_create)).
+    /// Creates an event with timing ([`cuEventCreate`](checked::event_create)).
     ///
     /// # Errors
-    /// 2 without memory for it.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[inline]
     #[doc(alias = "cuEventCreate")]
     #[track_caller]
@@ -59,10 +59,11 @@ impl Event {
         Self::with_flags(context, sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
 
-    /// The same with flags: an event with `CU_EVENT_DISABLE_TIMING` is cheaper ([`cuEventCreate`](checked::event_create)).
+    /// Creates an event with flags ([`cuEventCreate`](checked::event_create)). Events with `CU_EVENT_DISABLE_TIMING` are
+    /// faster.
     ///
     /// # Errors
-    /// 1 for flags that do not go together.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags.
     #[inline]
     #[doc(alias = "cuEventCreate")]
     #[track_caller]
@@ -79,10 +80,11 @@ impl Event {
         self.stream.store(stream.addr(), Ordering::Relaxed);
     }
 
-    /// Whether what was recorded is done; also if nothing was recorded ([`cuEventQuery`](checked::event_query)).
+    /// Returns true if the recorded work is done, or if the event was never recorded
+    /// ([`cuEventQuery`](checked::event_query)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
@@ -91,13 +93,13 @@ impl Event {
         done(unsafe { checked::event_query(self.raw) })
     }
 
-    /// Waits until what was recorded is done ([`cuEventSynchronize`](checked::event_synchronize)).
+    /// Waits until the recorded work is done ([`cuEventSynchronize`](checked::event_synchronize)).
     ///
     /// # Errors
-    /// A fault of the work that was waited for.
+    /// Returns an error from the work that was waited for.
     ///
     /// # Panics
-    /// With what a [host function](crate::Stream::launch_host_fn) of the stream panicked with.
+    /// Resumes the panic of a [host function](crate::Stream::launch_host_fn) in the stream.
     #[inline]
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
@@ -107,7 +109,7 @@ impl Event {
         result
     }
 
-    /// The same, with panics left to the next call that tells them.
+    /// Waits without resuming panics of host functions.
     #[inline]
     #[track_caller]
     pub(crate) fn wait(&self) -> Result<()> {
@@ -115,7 +117,7 @@ impl Event {
         unsafe { checked::event_synchronize(self.raw) }
     }
 
-    /// Panics with what a host function of the recorded stream panicked with.
+    /// Resumes the panic of a host function in the recorded stream.
     #[inline]
     pub(crate) fn resume(&self) {
         let stream = self.stream.load(Ordering::Relaxed);
@@ -124,11 +126,12 @@ impl Event {
         }
     }
 
-    /// The time from this event to a later one, in milliseconds, to about half a microsecond
+    /// Returns the time from this event to a later one in milliseconds, with a resolution of about half a microsecond
     /// ([`cuEventElapsedTime`](checked::event_elapsed_time)).
     ///
     /// # Errors
-    /// 400 if one of them was not recorded or was made without timing, 600 if one is not done yet.
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` if one of the events was not recorded or was created without timing, and
+    /// `CUDA_ERROR_NOT_READY` if the work before one of them is not done.
     #[inline]
     #[doc(alias = "cuEventElapsedTime")]
     #[track_caller]
@@ -137,46 +140,46 @@ impl Event {
         unsafe { checked::event_elapsed_time(self.raw, end.raw) }
     }
 
-    /// Destroys the event ([`cuEventDestroy`](checked::event_destroy)); dropping does the same.
+    /// Destroys the event ([`cuEventDestroy`](checked::event_destroy)). Dropping does the same.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuEventDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
-        // SAFETY: the handle is live, and null from here on.
+        // SAFETY: the handle is live, and replaced by null so that `drop` does not use it.
         unsafe { checked::event_destroy(mem::replace(&mut self.raw, core::ptr::null_mut())) }
     }
 
-    /// C's handle, live as long as `self`.
+    /// Returns the raw handle, which is valid as long as `self`.
     #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUevent {
         self.raw
     }
 
-    /// Takes over an event that C made in `context`.
+    /// Takes ownership of an event in `context`.
     ///
     /// # Safety
-    /// The handle is live, of that context, and nobody else destroys it.
+    /// The handle must be live and belong to that context, and no other code may destroy it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUevent, context: &Context) -> Self {
         Self::of(raw, Some(context.clone()))
     }
 
-    /// An event that belongs to someone else.
+    /// Borrows an event.
     ///
     /// # Safety
-    /// The handle stays live as long as the value.
+    /// The handle must stay valid as long as the returned value.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUevent) -> Borrowed<'a, Self> {
         Borrowed::new(Self::of(raw, None))
     }
 
-    /// Gives the event away; the context that it needs is kept alive for good.
+    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUevent {
@@ -185,7 +188,7 @@ impl Event {
         raw
     }
 
-    /// The context that the event was made in, if it is known.
+    /// Returns the context of the event; `None` for a borrowed event.
     #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {
@@ -203,7 +206,7 @@ impl Drop for Event {
     }
 }
 
-/// What a query says: 600 is an answer, not a failure.
+/// Converts the result of a query: `CUDA_ERROR_NOT_READY` means false.
 #[inline]
 pub(crate) fn done(result: Result<(), Error>) -> Result<bool> {
     match result {

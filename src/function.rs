@@ -18,16 +18,16 @@ pub struct Function {
     module: Option<Module>,
 }
 
-// SAFETY: the driver takes a function's handle on every thread.
+// SAFETY: a function handle may be used on any thread.
 unsafe impl Send for Function {}
-// SAFETY: as above; the driver locks what it shares.
+// SAFETY: as above; the driver synchronises access to its objects.
 unsafe impl Sync for Function {}
 
 impl Module {
     /// Finds a kernel by its name ([`cuModuleGetFunction`](checked::module_get_function)).
     ///
     /// # Errors
-    /// 500 if there is none of that name, 1 if the name is empty.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name, and `CUDA_ERROR_INVALID_VALUE` if the name is empty.
     #[inline]
     #[doc(alias = "cuModuleGetFunction")]
     #[track_caller]
@@ -37,7 +37,7 @@ impl Module {
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetFunction,
-                Refusal::ZeroByte,
+                Refusal::NulByte,
             ));
         };
         // SAFETY: the module is live.
@@ -113,7 +113,7 @@ impl Function {
     /// ([`cuLaunchCooperativeKernel`](checked::launch_cooperative_kernel)). The driver takes no packed buffer here.
     ///
     /// # Safety
-    /// As [`launch`](Self::launch).
+    /// Same as [`launch`](Self::launch).
     ///
     /// # Errors
     /// 720 for more blocks than run at once, 1 for a packed buffer, and as [`launch`](Self::launch).
@@ -221,7 +221,7 @@ impl Function {
     /// One property; its unit is the attribute's ([`cuFuncGetAttribute`](checked::func_get_attribute)).
     ///
     /// # Errors
-    /// 1 for an attribute that the driver does not know.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute.
     #[inline]
     #[doc(alias = "cuFuncGetAttribute")]
     #[track_caller]
@@ -253,7 +253,7 @@ impl Function {
     /// ([`cuFuncSetCacheConfig`](checked::func_set_cache_config)).
     ///
     /// # Errors
-    /// 1 for a value that the driver does not know.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown value.
     #[inline]
     #[doc(alias = "cuFuncSetCacheConfig")]
     #[track_caller]
@@ -312,7 +312,7 @@ impl Function {
         }
     }
 
-    /// C's handle, live as long as `self`.
+    /// Returns the raw handle, which is valid as long as `self`.
     #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUfunction {

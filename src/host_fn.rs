@@ -134,7 +134,7 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
     let context = match context {
         Some(context) => Some(context),
         // Every context has default streams; the handles of the others say enough.
-        // SAFETY: it takes nothing.
+        // SAFETY: no preconditions.
         None if stream <= sys::CU_STREAM_PER_THREAD.addr() => {
             unsafe { checked::ctx_get_current() }.ok()
         }

@@ -1,11 +1,12 @@
-//! The CUDA Driver API, checked: every call returns a [`Result`] whose error says which function failed, where and why.
+//! The CUDA Driver API, checked: every call returns a [`Result`] whose error names the function, the reason and the
+//! caller's line.
 //!
-//! Three levels, each usable alone and together with the others:
+//! There are three levels, which can be mixed freely:
 //!
-//! - the objects of this page ([`Device`], [`Context`], [`Module`], [`Function`], [`DeviceBuffer`], [`Stream`],
-//!   [`Event`]): owners of what the driver manages;
-//! - [`checked`]: every function of the driver as one that returns a `Result`;
-//! - [`sys`]: every function, type and constant as in C, and the loader that finds the driver when it is first called.
+//! - the objects on this page ([`Device`], [`Context`], [`Module`], [`Function`], [`DeviceBuffer`], [`Stream`],
+//!   [`Event`]): owners of the driver's resources;
+//! - [`checked`]: every function of the driver, returning a `Result`;
+//! - [`sys`]: every function, type and constant as in C, and the loader that finds the driver at the first call.
 //!
 //! ```no_run
 //! use cuda_driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream};
@@ -19,7 +20,7 @@
 //!     let stream = Stream::new(&context)?;
 //!     let mut values = DeviceBuffer::from_slice(&context, &[1.0f32; 1000])?;
 //!     let config = LaunchConfig { grid: 4.into(), block: 256.into(), ..LaunchConfig::default() };
-//!     // SAFETY: `scale` takes an address, a count and a factor, and touches only as many values.
+//!     // SAFETY: `scale` takes an address, a count and a factor, and accesses that many values.
 //!     unsafe { scale.launch(&stream, config, (values.ptr(), 1000u32, 2.0f32)) }?;
 //!     stream.synchronize()?;
 //!     assert_eq!(values.to_vec()?, [2.0; 1000]);
@@ -29,57 +30,33 @@
 //!
 //! # Rules
 //!
-//! - Objects may be dropped in any order and on any thread: each keeps alive what it needs. Dropping never panics
-//!   (but an interposer that does, in the call that it sees), and cannot report a failure; where that matters, `destroy` and
-//!   its like can.
-//! - Which context is current is the driver's business. An object makes its context current for those calls that need
-//!   one, and only for them; a launch asks nothing.
-//! - What the host must not touch while a device uses it is behind `unsafe`, or owned until an event gives it back. What
-//!   only the device sees is not guarded: a copy to a buffer while a kernel works on it leaves one or the other there, as in
-//!   C, and streams and events are how to say which. No bytes are wrong for a [`DeviceCopy`] type.
-//! - A panic in a [host function](Stream::launch_host_fn) comes out of the next call that waits for it.
-//! - One driver serves all of it: the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw
-//!   calls go through any number of others, and [`check_in`] makes errors of their codes.
-//! - Handles of other libraries are taken over with `from_raw` and used without owning with `borrow_raw`; `as_raw` and
+//! - Objects may be dropped in any order and on any thread: each keeps the objects alive that it needs. Drop ignores
+//!   errors; call `destroy`, `free` or `unload` to see them. Drop panics only if an interposer does.
+//! - An object makes its context current only for the calls that need a current context, and restores the previous one.
+//!   Launches do not change the current context.
+//! - Host memory that a device is using is either accessed with `unsafe` or owned until an event returns it. Races on
+//!   device memory are not prevented: order copies and kernels with streams and events, as in C. They are not undefined
+//!   behaviour on the host, because any bytes are a valid value of a [`DeviceCopy`] type.
+//! - A panic in a [host function](Stream::launch_host_fn) resumes in the next call that waits for it.
+//! - All objects use the process's default library, [`sys::DEFAULT`], which [`sys::set_default`] chooses. Raw calls may use
+//!   other libraries; [`check_in`] turns their codes into errors.
+//! - `from_raw` takes ownership of a handle of another library, and `borrow_raw` uses one without owning it; `as_raw` and
 //!   `into_raw` go the other way.
 //!
 //! # Errors
 //!
-//! An [`Error`] is a code, the function that answered it, and the line that called. Where a function's documentation gives a
-//! number, it is the code of that [`CUresult`](sys::CUresult):
+//! An [`Error`] holds a [code](sys::CUresult), the function that returned it, and the caller's line. The documentation of
+//! each function lists the codes for its own failures. In addition, nearly every call may return
 //!
-//! | | |
-//! | --- | --- |
-//! | 1 | `CUDA_ERROR_INVALID_VALUE` |
-//! | 2 | `CUDA_ERROR_OUT_OF_MEMORY` |
-//! | 3 | `CUDA_ERROR_NOT_INITIALIZED` |
-//! | 100 | `CUDA_ERROR_NO_DEVICE` |
-//! | 101 | `CUDA_ERROR_INVALID_DEVICE` |
-//! | 200 | `CUDA_ERROR_INVALID_IMAGE` |
-//! | 201 | `CUDA_ERROR_INVALID_CONTEXT` |
-//! | 209 | `CUDA_ERROR_NO_BINARY_FOR_GPU` |
-//! | 215 | `CUDA_ERROR_UNSUPPORTED_LIMIT` |
-//! | 218 | `CUDA_ERROR_INVALID_PTX` |
-//! | 222 | `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` |
-//! | 301 | `CUDA_ERROR_FILE_NOT_FOUND` |
-//! | 400 | `CUDA_ERROR_INVALID_HANDLE` |
-//! | 500 | `CUDA_ERROR_NOT_FOUND` |
-//! | 600 | `CUDA_ERROR_NOT_READY` |
-//! | 701 | `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` |
-//! | 720 | `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` |
-//! | 800 | `CUDA_ERROR_NOT_PERMITTED` |
-//! | 900 | `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` |
-//! | 905 | `CUDA_ERROR_STREAM_CAPTURE_ISOLATION` |
-//!
-//! What is said is what a call finds out itself. Besides, nearly every call answers a [fault](Error::is_fault) of earlier
-//! work, 3 in a process that was forked from one which used the driver, and what [`Error::is_no_driver`] and
-//! [`Error::is_missing_function`] tell.
+//! - a [fault](Error::is_fault) of earlier work;
+//! - `CUDA_ERROR_NOT_INITIALIZED` in a process that was forked after the driver was initialised;
+//! - an error for a [missing driver](Error::is_no_driver) or a [missing function](Error::is_missing_function).
 //!
 //! # Features
 //!
-//! Both are [`sys`]'s, and for programs to choose: `link` adds [`sys`]`::Library::linked`, for programs that are to start
-//! with the driver; `bindgen` checks this machine's `cuda.h` against the bindings and adds what is newer. `loader`, which
-//! finds the driver at run time, is always on: objects need a library behind them.
+//! Both features are those of [`sys`], and should be left to the final program. `link` adds [`sys`]`::Library::linked`, for
+//! programs that load the driver when they start. `bindgen` checks this machine's `cuda.h` against the bindings and adds
+//! newer items. The feature `loader` of [`sys`] is always on.
 
 pub use cuda_driver_sys as sys;
 

@@ -45,9 +45,9 @@ struct Inner {
     info_log: String,
 }
 
-// SAFETY: the driver takes a module's handle on every thread.
+// SAFETY: a module handle may be used on any thread.
 unsafe impl Send for Inner {}
-// SAFETY: as above; the driver locks what it shares.
+// SAFETY: as above; the driver synchronises access to its objects.
 unsafe impl Sync for Inner {}
 
 impl Inner {
@@ -158,7 +158,7 @@ impl Module {
     pub unsafe fn load(context: &Context, path: impl AsRef<Path>) -> Result<Self, JitError> {
         let path = path.as_ref();
         let loaded = match read(path) {
-            // SAFETY: the caller's.
+            // SAFETY: upheld by the caller.
             Ok(image) => unsafe { Self::from_image(context, &image) },
             Err(error) => Err(error),
         };
@@ -180,7 +180,7 @@ impl Module {
     /// The same, with options for the compiler.
     ///
     /// # Errors
-    /// As [`from_ptx`](Self::from_ptx).
+    /// Same as [`from_ptx`](Self::from_ptx).
     #[inline]
     #[track_caller]
     pub fn from_ptx_with(
@@ -244,7 +244,7 @@ impl Module {
     /// Finds a variable by its name ([`cuModuleGetGlobal`](checked::module_get_global)).
     ///
     /// # Errors
-    /// 500 if there is none of that name, 1 if the name is empty.
+    /// Returns `CUDA_ERROR_NOT_FOUND` if there is none of that name, and `CUDA_ERROR_INVALID_VALUE` if the name is empty.
     #[inline]
     #[doc(alias = "cuModuleGetGlobal")]
     #[track_caller]
@@ -254,7 +254,7 @@ impl Module {
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetGlobal,
-                Refusal::ZeroByte,
+                Refusal::NulByte,
             ));
         };
         // SAFETY: the module is live.
@@ -270,7 +270,7 @@ impl Module {
     /// ([`cuModuleUnload`](checked::module_unload)); else that is left to the last one.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuModuleUnload")]
     #[track_caller]
@@ -286,7 +286,7 @@ impl Module {
         }
     }
 
-    /// C's handle, live as long as `self`.
+    /// Returns the raw handle, which is valid as long as `self`.
     #[inline]
     #[must_use]
     pub fn as_raw(&self) -> sys::CUmodule {
@@ -363,7 +363,7 @@ impl Global {
     /// Copies the variable's first bytes to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// 1 if the variable is smaller than a `T`; a fault of the work that was waited for.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`, or an error from the work that was waited for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn read<T: DeviceCopy>(&self) -> Result<T> {
@@ -379,7 +379,7 @@ impl Global {
     /// Copies a value to the start of the variable ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
-    /// 1 if the variable is smaller than a `T`.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the variable is smaller than a `T`.
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn write<T: DeviceCopy>(&self, value: &T) -> Result<()> {

@@ -61,7 +61,7 @@ impl<T> Pending<T> {
     /// Whether the work is done ([`cuEventQuery`](crate::checked::event_query)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[doc(alias = "cuEventQuery")]
     #[track_caller]
     pub fn is_done(&self) -> Result<bool> {

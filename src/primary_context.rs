@@ -1,23 +1,25 @@
-//! Primary contexts: the one context of a device that everybody in a process shares, the CUDA runtime among them.
+//! Primary contexts: the context of a device that is shared by all code of a process, including the CUDA runtime.
 
 use core::ops::Deref;
 
 use crate::{Context, Device, Result, checked, sys};
 
-/// One use of a device's primary context. The last use that is given back, by whomever, destroys it.
+/// A retained primary context of a device. The driver counts its users in the whole process, and destroys the context
+/// when the last one releases it.
 ///
-/// It is a [`Context`] like any other, and everything that takes a `&Context` takes this too.
+/// It dereferences to [`Context`], so it can be used wherever a `&Context` is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrimaryContext {
     context: Context,
 }
 
 impl PrimaryContext {
-    /// Makes the device's primary context, or uses the one that is there
+    /// Retains the device's primary context, and creates it if necessary
     /// ([`cuDevicePrimaryCtxRetain`](checked::device_primary_ctx_retain)).
     ///
     /// # Errors
-    /// 101 for a device that is not there, 2 without memory for it.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device, and `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough
+    /// memory.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxRetain")]
     #[track_caller]
@@ -29,11 +31,11 @@ impl PrimaryContext {
         })
     }
 
-    /// Gives the use back, once no object made in it is left
+    /// Releases the context once no object created in it is left
     /// ([`cuDevicePrimaryCtxRelease`](checked::device_primary_ctx_release)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxRelease")]
     #[track_caller]
@@ -41,11 +43,11 @@ impl PrimaryContext {
         self.context.destroy()
     }
 
-    /// The flags of a device's primary context, and whether it is in use by anyone
+    /// Returns the flags of a device's primary context, and true if it has users
     /// ([`cuDevicePrimaryCtxGetState`](checked::device_primary_ctx_get_state)).
     ///
     /// # Errors
-    /// 101 for a device that is not there.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxGetState")]
     #[track_caller]
@@ -54,11 +56,12 @@ impl PrimaryContext {
         unsafe { checked::device_primary_ctx_get_state(device.as_raw()) }
     }
 
-    /// Sets the flags of a device's primary context, in use or not
+    /// Sets the flags of a device's primary context, whether or not it has users
     /// ([`cuDevicePrimaryCtxSetFlags`](checked::device_primary_ctx_set_flags)).
     ///
     /// # Errors
-    /// 1 for flags that do not go together, 101 for a device that is not there.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid combination of flags, and `CUDA_ERROR_INVALID_DEVICE` if there is no
+    /// such device.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxSetFlags")]
     #[track_caller]
@@ -67,24 +70,24 @@ impl PrimaryContext {
         unsafe { checked::device_primary_ctx_set_flags(device.as_raw(), flags.0) }
     }
 
-    /// Destroys everything in a device's primary context, whoever uses it
+    /// Destroys all objects in a device's primary context, even if it has other users
     /// ([`cuDevicePrimaryCtxReset`](checked::device_primary_ctx_reset)).
     ///
     /// # Safety
-    /// Nothing that was made in it, here or by another library in the process, is used again: the driver crashes on a
-    /// stream or an event of a context that is gone.
+    /// No object in the context may be used again, including those of other libraries in the process: the driver crashes
+    /// when it uses a stream or an event of a destroyed context.
     ///
     /// # Errors
-    /// 101 for a device that is not there.
+    /// Returns `CUDA_ERROR_INVALID_DEVICE` if there is no such device.
     #[inline]
     #[doc(alias = "cuDevicePrimaryCtxReset")]
     #[track_caller]
     pub unsafe fn reset(device: Device) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { checked::device_primary_ctx_reset(device.as_raw()) }
     }
 
-    /// The same context as a plain one, which keeps this use.
+    /// Converts to a plain context, which keeps the primary context retained.
     #[inline]
     #[must_use]
     pub fn into_context(self) -> Context {

@@ -1,13 +1,14 @@
-//! Why this crate refused a call without asking the driver.
+//! Reasons for which this crate rejects a call without calling the driver.
+#![forbid(unsafe_code)]
 
-/// A reason, kept in an error beside its function.
+/// A reason, stored in an [`Error`](crate::Error).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Range,
     Unit,
     Alignment,
     Packed,
-    ZeroByte,
+    NulByte,
     Variable,
     Count,
     Lengths,
@@ -24,67 +25,68 @@ impl Refusal {
     const ALL: [(Self, &'static str); 15] = [
         (
             Self::Range,
-            "the values do not lie inside the buffer: their index or number is too large",
+            "the range is not inside the buffer: pass a smaller index or fewer values",
         ),
         (
             Self::Unit,
-            "the buffer's size in bytes is no multiple of what it is to be filled with",
+            "the buffer's size in bytes is not a multiple of the size of the fill value",
         ),
         (
             Self::Alignment,
-            "the type needs a larger alignment than page-locked memory has",
+            "the type needs a larger alignment than page-locked memory provides",
         ),
         (
             Self::Packed,
-            "a cooperative launch takes no packed buffer: pass a tuple",
+            "a cooperative launch does not accept packed arguments: pass a tuple",
         ),
-        (
-            Self::ZeroByte,
-            "no name holds a zero byte, and this one does",
-        ),
+        (Self::NulByte, "the name contains a NUL byte"),
         (Self::Variable, "the variable is smaller than the type"),
-        (Self::Count, "the slice is longer than the driver can count"),
+        (
+            Self::Count,
+            "the slice is too long: its length does not fit into the driver's count",
+        ),
         (
             Self::Lengths,
-            "slices that belong together are of different lengths",
+            "slices that share a count have different lengths",
         ),
         (
             Self::KernelNode,
-            "this driver only has the older function, which takes neither `kern` nor `ctx`",
+            "this driver only has the older function, which does not accept `kern` or `ctx`: leave both null",
         ),
         (
             Self::NotOnTop,
-            "the context is not on top of this thread's stack: another one was pushed and not popped",
+            "the context is not on top of this thread's stack: pop the contexts that were pushed after it first",
         ),
         (
             Self::Captured,
-            "the stream is captured, and a graph could run the function more than once",
+            "the stream is being captured, and a graph may run the function more than once: add a host node with \
+             `checked::graph_add_host_node`",
         ),
         (
             Self::HostMemory,
-            "the host has not so much memory as the buffer or the list",
+            "out of host memory for the buffer or list",
         ),
         (
             Self::Attribute,
-            "there is no such attribute, and a driver crashes on a number below 0",
+            "there is no such attribute; a driver would crash on a negative number",
         ),
         (
             Self::Elsewhere,
-            "the stream is one of a context that is neither buffer's",
+            "the stream belongs to another context than both buffers",
         ),
         (
             Self::LogMemory,
-            "the host has not so much memory as the logs are to have",
+            "out of host memory for the logs: reduce `log_bytes`",
         ),
     ];
 
-    /// A small number, and not 0.
+    /// Returns a number from 1 on, which fits into the bits of an [`Error`](crate::Error).
     #[inline]
     pub(crate) const fn number(self) -> u16 {
         self as u16 + 1
     }
 
-    /// What to say for a number.
+    /// Returns the text for a number, or `None` for 0.
     #[inline]
     pub(crate) fn text(number: u16) -> Option<&'static str> {
         Self::ALL
@@ -100,7 +102,7 @@ mod tests {
 
     #[inline]
     #[test]
-    fn every_reason_has_a_text_of_its_own() {
+    fn every_reason_has_a_text() {
         for (reason, text) in Refusal::ALL {
             assert_eq!(Refusal::text(reason.number()), Some(text));
         }

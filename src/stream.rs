@@ -35,9 +35,9 @@ pub struct Stream {
     context: Option<Context>,
 }
 
-// SAFETY: the driver takes a stream's handle on every thread.
+// SAFETY: a stream handle may be used on any thread.
 unsafe impl Send for Stream {}
-// SAFETY: as above; the driver locks what it shares.
+// SAFETY: as above; the driver synchronises access to its objects.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -50,7 +50,7 @@ impl Stream {
     /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
-    /// 2 without memory for it.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[inline]
     #[doc(alias = "cuStreamCreate")]
     #[track_caller]
@@ -62,7 +62,7 @@ impl Stream {
     /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
-    /// 2 without memory for it.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[inline]
     #[doc(alias = "cuStreamCreate")]
     #[doc(alias = "CU_STREAM_NON_BLOCKING")]
@@ -74,7 +74,7 @@ impl Stream {
     /// Makes a stream with flags ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
-    /// 1 for flags that the driver does not know.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags.
     #[inline]
     #[doc(alias = "cuStreamCreate")]
     #[track_caller]
@@ -91,7 +91,7 @@ impl Stream {
     /// [`Context::stream_priority_range`] is taken as the nearest inside.
     ///
     /// # Errors
-    /// 1 for flags that the driver does not know.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags.
     #[inline]
     #[doc(alias = "cuStreamCreateWithPriority")]
     #[track_caller]
@@ -134,7 +134,7 @@ impl Stream {
     /// Waits until all work of the stream is done ([`cuStreamSynchronize`](checked::stream_synchronize)).
     ///
     /// # Errors
-    /// A fault of the work that was waited for.
+    /// Returns an error from the work that was waited for.
     ///
     /// # Panics
     /// With what a [host function](Self::launch_host_fn) of this stream panicked with.
@@ -164,7 +164,7 @@ impl Stream {
     /// Whether all work of the stream is done ([`cuStreamQuery`](checked::stream_query)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuStreamQuery")]
     #[track_caller]
@@ -188,7 +188,7 @@ impl Stream {
     /// The stream's priority ([`cuStreamGetPriority`](checked::stream_get_priority)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuStreamGetPriority")]
     #[track_caller]
@@ -200,7 +200,7 @@ impl Stream {
     /// The flags that the stream was made with ([`cuStreamGetFlags`](checked::stream_get_flags)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuStreamGetFlags")]
     #[track_caller]
@@ -238,7 +238,7 @@ impl Stream {
     /// ([`cuStreamDestroy`](checked::stream_destroy)). Dropping does the same.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[inline]
     #[doc(alias = "cuStreamDestroy")]
     #[track_caller]
@@ -248,7 +248,7 @@ impl Stream {
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
 
-    /// C's handle, live as long as `self`.
+    /// Returns the raw handle, which is valid as long as `self`.
     #[inline]
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUstream {
@@ -268,7 +268,7 @@ impl Stream {
     /// A stream that belongs to someone else.
     ///
     /// # Safety
-    /// The handle stays live as long as the value.
+    /// The handle must stay valid as long as the returned value.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUstream) -> Borrowed<'a, Self> {

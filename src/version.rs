@@ -5,8 +5,9 @@ use core::fmt;
 
 /// A CUDA version, displayed as `12.5`.
 ///
-/// C writes it as 12050, and so does [`sys`](crate::sys): [`Library::version`](crate::sys::Library::version),
-/// [`Function::since`](crate::sys::Function::since), [`CUDA_VERSION`](crate::sys::CUDA_VERSION).
+/// C and [`sys`](crate::sys) write versions as one number, 12050 for CUDA 12.5:
+/// [`Library::version`](crate::sys::Library::version), [`Function::since`](crate::sys::Function::since),
+/// [`CUDA_VERSION`](crate::sys::CUDA_VERSION).
 ///
 /// ```
 /// use cuda_driver::{Version, sys};
@@ -19,28 +20,28 @@ use core::fmt;
 pub struct Version(u32);
 
 impl Version {
-    /// A version from C's number, for instance 12050.
+    /// Returns the version for C's number, for instance 12050.
     #[inline]
     #[must_use]
     pub const fn from_raw(version: u32) -> Self {
         Self(version)
     }
 
-    /// C's number: 1000 × major + 10 × minor.
+    /// Returns C's number: 1000 × major + 10 × minor.
     #[inline]
     #[must_use]
     pub const fn as_raw(self) -> u32 {
         self.0
     }
 
-    /// 12 of 12.5.
+    /// Returns the major version: 12 for CUDA 12.5.
     #[inline]
     #[must_use]
     pub const fn major(self) -> u32 {
         self.0 / 1000
     }
 
-    /// 5 of 12.5.
+    /// Returns the minor version: 5 for CUDA 12.5.
     #[inline]
     #[must_use]
     pub const fn minor(self) -> u32 {

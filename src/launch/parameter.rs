@@ -78,7 +78,7 @@ impl fmt::Display for ArgumentError {
 }
 
 impl fmt::Debug for ArgumentError {
-    /// As [`Display`](fmt::Display), since this is what `main` prints of an error that it returns.
+    /// Prints the message of [`Display`](fmt::Display), because `main` prints errors with `Debug`.
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -21,7 +21,7 @@ macro_rules! forward {
     };
     (@call [] $call:expr) => { $call };
     (@call [unsafe] $call:expr) => {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { $call }
     };
 }

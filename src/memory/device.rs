@@ -45,7 +45,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// the driver.
     ///
     /// # Errors
-    /// 2 if there is not so much memory.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[doc(alias = "cuMemAlloc")]
     #[track_caller]
     pub fn alloc(context: &Context, len: usize) -> Result<Self> {
@@ -86,7 +86,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Allocates room for a slice and copies it there.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc).
+    /// Same as [`alloc`](Self::alloc).
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
         let _current = context.enter()?;
@@ -144,7 +144,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Copies a slice to the start of the buffer ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
-    /// 1 if the slice is longer than the buffer.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from(&mut self, values: &[T]) -> Result<()> {
@@ -154,7 +154,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Copies a slice to the buffer from `index` on ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
-    /// 1 if that is not inside.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
     #[doc(alias = "cuMemcpyHtoD")]
     #[track_caller]
     pub fn copy_from_at(&mut self, index: usize, values: &[T]) -> Result<()> {
@@ -170,7 +170,8 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Copies the start of the buffer to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// 1 if the slice is longer than the buffer; a fault of the work that was waited for.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer, or an error from the work that was waited
+    /// for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to(&self, values: &mut [T]) -> Result<()> {
@@ -180,7 +181,8 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Copies from `index` on to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// 1 if that is not inside; a fault of the work that was waited for.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer, or an error from the work that was waited
+    /// for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn copy_to_at(&self, index: usize, values: &mut [T]) -> Result<()> {
@@ -223,7 +225,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)).
     ///
     /// # Errors
-    /// 1 if the other buffer is shorter.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other buffer is shorter.
     #[doc(alias = "cuMemcpyDtoD")]
     #[track_caller]
     pub fn copy_from_device(&mut self, other: &Self) -> Result<()> {
@@ -239,7 +241,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Sets every byte; queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[doc(alias = "cuMemsetD8")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -255,7 +257,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Sets every 16 bits; queued in the null stream ([`cuMemsetD16`](checked::memset_d16)).
     ///
     /// # Errors
-    /// 1 if the size is no multiple of 2 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 2 bytes.
     #[doc(alias = "cuMemsetD16")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -272,7 +274,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Sets every 32 bits; queued in the null stream ([`cuMemsetD32`](checked::memset_d32)).
     ///
     /// # Errors
-    /// 1 if the size is no multiple of 4 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 4 bytes.
     #[doc(alias = "cuMemsetD32")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -306,21 +308,21 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// that does not wait for it.
     ///
     /// # Errors
-    /// 1 if the slice is longer than the buffer.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_async(&mut self, values: &[T], stream: &Stream) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.copy_from_at_async(0, values, stream) }
     }
 
     /// Queues a copy of a slice to the buffer from `index` on ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
     ///
     /// # Safety
-    /// As [`copy_from_async`](Self::copy_from_async).
+    /// Same as [`copy_from_async`](Self::copy_from_async).
     ///
     /// # Errors
-    /// 1 if that is not inside.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_at_async(
@@ -345,11 +347,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// work that does not wait for it.
     ///
     /// # Errors
-    /// 1 if the slice is longer than the buffer.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_async(&self, values: &mut [T], stream: &Stream) -> Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.copy_to_at_async(0, values, stream) }
     }
 
@@ -359,7 +361,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// As [`copy_to_async`](Self::copy_to_async).
     ///
     /// # Errors
-    /// 1 if that is not inside.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
     pub unsafe fn copy_to_at_async(
@@ -382,7 +384,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Until the copy is done neither buffer is dropped or used by work that does not wait for it.
     ///
     /// # Errors
-    /// 1 if the other buffer is shorter.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the other buffer is shorter.
     #[doc(alias = "cuMemcpyDtoDAsync")]
     #[track_caller]
     pub unsafe fn copy_from_device_async(&mut self, other: &Self, stream: &Stream) -> Result<()> {
@@ -400,7 +402,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Until it is done the buffer is neither dropped nor used by work that does not wait for it.
     ///
     /// # Errors
-    /// 201 on the null stream with no context current.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
     #[doc(alias = "cuMemsetD8Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -415,10 +417,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Queues the setting of every 16 bits ([`cuMemsetD16Async`](checked::memset_d16_async)).
     ///
     /// # Safety
-    /// As [`fill_u8_async`](Self::fill_u8_async).
+    /// Same as [`fill_u8_async`](Self::fill_u8_async).
     ///
     /// # Errors
-    /// 1 if the size is no multiple of 2 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 2 bytes.
     #[doc(alias = "cuMemsetD16Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -434,10 +436,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     /// Queues the setting of every 32 bits ([`cuMemsetD32Async`](checked::memset_d32_async)).
     ///
     /// # Safety
-    /// As [`fill_u8_async`](Self::fill_u8_async).
+    /// Same as [`fill_u8_async`](Self::fill_u8_async).
     ///
     /// # Errors
-    /// 1 if the size is no multiple of 4 bytes.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 4 bytes.
     #[doc(alias = "cuMemsetD32Async")]
     #[doc(alias = "memset")]
     #[track_caller]
@@ -450,10 +452,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         unsafe { checked::memset_d32_async(self.raw, value, units, stream.as_raw()) }
     }
 
-    /// Frees the memory, waiting for work that uses it ([`cuMemFree`](checked::mem_free)); dropping does the same.
+    /// Frees the memory, waiting for work that uses it ([`cuMemFree`](checked::mem_free)). Dropping does the same.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[doc(alias = "cuMemFree")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {

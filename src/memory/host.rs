@@ -66,7 +66,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
     /// Allocates room for a slice and copies it there.
     ///
     /// # Errors
-    /// 2 if there is not so much memory.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[track_caller]
     pub fn from_slice(context: &Context, values: &[T]) -> Result<Self> {
         let mut buffer = Self::zeroed(context, values.len())?;
@@ -78,7 +78,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
     /// same.
     ///
     /// # Errors
-    /// A fault of earlier work.
+    /// May return an error from earlier asynchronous work.
     #[doc(alias = "cuMemFreeHost")]
     #[track_caller]
     pub fn free(mut self) -> Result<()> {

@@ -352,8 +352,8 @@ fn what_the_driver_was_not_asked_says_why() {
     assert_eq!(
         error.to_string(),
         format!(
-            "cuMemcpyHtoD_v2 failed: CUDA_ERROR_INVALID_VALUE (1): the values do not lie inside the buffer: their index \
-             or number is too large (src/tests/errors.rs:{line})"
+            "cuMemcpyHtoD_v2 failed: CUDA_ERROR_INVALID_VALUE (1): the range is not inside the buffer: pass a smaller \
+             index or fewer values (src/tests/errors.rs:{line})"
         )
     );
     fake::fail("cuMemcpyHtoD_v2", 1);
@@ -365,7 +365,7 @@ fn what_the_driver_was_not_asked_says_why() {
             .contains("(1): an argument is not allowed (")
     );
     let error = buffer.fill_u32(0).unwrap_err().to_string();
-    assert!(error.contains("no multiple"), "{error}");
+    assert!(error.contains("not a multiple"), "{error}");
     let module = Module::from_ptx(&context, "").unwrap();
     let attribute = sys::CUfunction_attribute(u32::MAX);
     let function = module.function("f").unwrap();
@@ -377,7 +377,7 @@ fn what_the_driver_was_not_asked_says_why() {
     );
     let error = module.function("a\0b").unwrap_err().to_string();
     assert!(
-        error.contains("(500): no name holds a zero byte"),
+        error.contains("(500): the name contains a NUL byte"),
         "{error}"
     );
 }

@@ -546,7 +546,7 @@ fn refused_copies_give_their_buffers_back() {
     let device = DeviceBuffer::<u32>::alloc(&context, 2).unwrap();
     fake::calls();
     let error = stream.upload(host, device).unwrap_err();
-    assert!(error.to_string().contains("do not lie inside the buffer"));
+    assert!(error.to_string().contains("is not inside the buffer"));
     let (host, device) = error.into_value().unwrap();
     assert_eq!((&*host, device.len()), (&[1, 2, 3][..], 2));
 
