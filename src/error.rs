@@ -166,14 +166,14 @@ impl Error {
     #[inline]
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
-        error_table::find(self.code().0).map(|entry| entry.name)
+        self.code().name()
     }
 
     /// Returns a short description of the code; `None` for an unknown code. The words are not those of `cuGetErrorString`.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
-        error_table::find(self.code().0).map(|entry| entry.text)
+        error_table::text(self.code())
     }
 
     /// Returns true for a sticky error: a kernel faulted, and from then on every call that uses a context returns such an
@@ -225,13 +225,14 @@ impl Error {
                 return write!(f, "{}", missing.reason());
             }
         }
-        match error_table::find(self.code().0) {
-            Some(entry) => {
-                let text = Refusal::text((self.packed >> 32) as u16 >> FUNCTION_BITS)
-                    .unwrap_or(entry.text);
-                write!(f, "{} ({}): {text}", entry.name, self.code().0)?;
-            }
-            None => write!(f, "unknown error code {}", self.code().0)?,
+        let number = self.code().0;
+        match self.name() {
+            Some(name) => write!(f, "{name} ({number})")?,
+            None => write!(f, "unknown error code {number}")?,
+        }
+        let refusal = Refusal::text((self.packed >> 32) as u16 >> FUNCTION_BITS);
+        if let Some(text) = refusal.or(self.text()) {
+            write!(f, ": {text}")?;
         }
         if self.is_fault() {
             f.write_str("; raised by earlier work, first seen by ")?;
