@@ -1,4 +1,4 @@
-//! Functions: kernels of a module.
+//! Functions: the kernels of a module.
 
 use core::ffi::c_void;
 use core::fmt;
@@ -10,11 +10,11 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Error, Module, Result, Stream, checked};
 
-/// A kernel of a module. It keeps the module loaded.
+/// A kernel of a module. It is a reference to the module, which stays loaded.
 #[derive(Clone)]
 pub struct Function {
     raw: sys::CUfunction,
-    /// `None` for a function that belongs to someone else.
+    /// `None` for a borrowed function.
     module: Option<Module>,
 }
 
@@ -33,7 +33,7 @@ impl Module {
     #[track_caller]
     pub fn function(&self, name: &str) -> Result<Function> {
         let Ok(name) = CString::new(name) else {
-            // No kernel's name holds a zero byte.
+            // No kernel has such a name.
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetFunction,
@@ -54,26 +54,27 @@ impl Function {
 
     /// Queues the kernel in a stream ([`cuLaunchKernel`](checked::launch_kernel)).
     ///
-    /// `arguments` is a tuple of values, a [`ParamBuffer`](crate::ParamBuffer), or an array of pointers to the values.
-    /// They are copied before the call returns. No context is asked for or set: a stream that was made in one needs
-    /// none, and on the null stream one must be current.
+    /// `arguments` is a tuple of values, a [`ParamBuffer`](crate::ParamBuffer), or an array of pointers to the values. The
+    /// values are copied before the call returns. The current context is not changed: on the null stream, the caller must
+    /// make one current; other streams do not need that.
     ///
     /// ```no_run
     /// # use cuda_driver::{DeviceBuffer, Function, LaunchConfig, Stream};
     /// # fn f(function: &Function, stream: &Stream, a: DeviceBuffer<f32>, n: u32) -> cuda_driver::Result<()> {
     /// let config = LaunchConfig { grid: n.div_ceil(256).into(), block: 256.into(), ..LaunchConfig::default() };
-    /// // SAFETY: the kernel takes an address and a count, and stays inside.
+    /// // SAFETY: the kernel takes an address and a count, and accesses only the buffer.
     /// unsafe { function.launch(stream, config, (a.ptr(), n)) }
     /// # }
     /// ```
     ///
     /// # Safety
-    /// The arguments are what the kernel was compiled for, in number, order and type. Until it is done, what it accesses
-    /// is there and is not used by anyone who does not wait for it.
+    /// The arguments must have the number, order and types that the kernel was compiled with. All memory that the kernel
+    /// accesses must stay allocated until the kernel is done, and must not be accessed by work that does not wait for it.
     ///
     /// # Errors
-    /// 1 for a grid or block that is not possible, 701 for one that needs more than there is, 201 on the null stream
-    /// with no context current. What goes wrong while the kernel runs is the error of a later call.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid grid or block, `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` if a block needs
+    /// more resources than the device has, and `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
+    /// Errors while the kernel runs are returned by later calls.
     #[doc(alias = "cuLaunchKernel")]
     #[inline]
     #[track_caller]
@@ -90,8 +91,8 @@ impl Function {
             block,
             dynamic_shared_bytes,
         } = config;
-        // SAFETY: the function is live as long as its module, the stream is live, the pointers are to values that
-        // outlive the call; the rest is the caller's.
+        // SAFETY: the function is live as long as its module, the stream is live, and the pointers are to values that
+        // outlive the call; the rest is upheld by the caller.
         unsafe {
             checked::launch_kernel(
                 self.raw,
@@ -109,14 +110,15 @@ impl Function {
         }
     }
 
-    /// The same for a kernel whose blocks run all at once and may wait for each other
-    /// ([`cuLaunchCooperativeKernel`](checked::launch_cooperative_kernel)). The driver takes no packed buffer here.
+    /// Queues a cooperative launch: all blocks run at once and may wait for each other
+    /// ([`cuLaunchCooperativeKernel`](checked::launch_cooperative_kernel)). The driver accepts no packed buffer here.
     ///
     /// # Safety
     /// Same as [`launch`](Self::launch).
     ///
     /// # Errors
-    /// 720 for more blocks than run at once, 1 for a packed buffer, and as [`launch`](Self::launch).
+    /// Returns `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE` for more blocks than can run at once, `CUDA_ERROR_INVALID_VALUE` for
+    /// a packed buffer, and the errors of [`launch`](Self::launch).
     #[inline]
     #[doc(alias = "cuLaunchCooperativeKernel")]
     #[track_caller]
@@ -157,12 +159,12 @@ impl Function {
         }
     }
 
-    /// Compares arguments with the parameters that the kernel was compiled with: their number and sizes, and for a
-    /// packed buffer their offsets ([`cuFuncGetParamInfo`](checked::func_get_param_info)). `false` says that the driver
-    /// cannot tell (before CUDA 12.4), or that the arguments are bare pointers.
+    /// Compares arguments with the kernel's parameters: their number and sizes, and for a packed buffer their offsets
+    /// ([`cuFuncGetParamInfo`](checked::func_get_param_info)). Returns false if nothing could be compared, because the
+    /// driver is older than CUDA 12.4 or the arguments are bare pointers.
     ///
     /// # Errors
-    /// The first argument that does not fit.
+    /// Returns the first argument that does not fit.
     #[inline]
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
@@ -198,11 +200,11 @@ impl Function {
         }
     }
 
-    /// Offset and size of a parameter, counted from 0 ([`cuFuncGetParamInfo`](checked::func_get_param_info)); `None` if
-    /// the driver cannot tell (before CUDA 12.4).
+    /// Returns the offset and size of a parameter, counted from 0
+    /// ([`cuFuncGetParamInfo`](checked::func_get_param_info)); `None` if the driver is older than CUDA 12.4.
     ///
     /// # Errors
-    /// 1 if there is no such parameter.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if there is no such parameter.
     #[inline]
     #[doc(alias = "cuFuncGetParamInfo")]
     #[track_caller]
@@ -218,7 +220,7 @@ impl Function {
         }
     }
 
-    /// One property; its unit is the attribute's ([`cuFuncGetAttribute`](checked::func_get_attribute)).
+    /// Returns an attribute of the function ([`cuFuncGetAttribute`](checked::func_get_attribute)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for an unknown attribute.
@@ -230,10 +232,10 @@ impl Function {
         unsafe { checked::func_get_attribute(attribute, self.raw) }
     }
 
-    /// Sets one property, for every user of the function ([`cuFuncSetAttribute`](checked::func_set_attribute)).
+    /// Sets an attribute of the function for all its users ([`cuFuncSetAttribute`](checked::func_set_attribute)).
     ///
     /// # Errors
-    /// 1 for an attribute that cannot be set, or a value out of range.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an attribute that cannot be set, or a value out of range.
     #[inline]
     #[doc(alias = "cuFuncSetAttribute")]
     #[track_caller]
@@ -249,7 +251,7 @@ impl Function {
         unsafe { checked::func_set_attribute(self.raw, attribute, value) }
     }
 
-    /// Sets how the kernel likes to divide memory between L1 cache and shared memory
+    /// Sets the preferred split between L1 cache and shared memory
     /// ([`cuFuncSetCacheConfig`](checked::func_set_cache_config)).
     ///
     /// # Errors
@@ -263,10 +265,10 @@ impl Function {
         unsafe { checked::func_set_cache_config(self.raw, config) }
     }
 
-    /// The kernel's name ([`cuFuncGetName`](checked::func_get_name)).
+    /// Returns the kernel's name ([`cuFuncGetName`](checked::func_get_name)).
     ///
     /// # Errors
-    /// The driver lacks the function (before CUDA 12.3).
+    /// Returns a [missing function](Error::is_missing_function) if the driver is older than CUDA 12.3.
     #[inline]
     #[doc(alias = "cuFuncGetName")]
     #[track_caller]
@@ -275,12 +277,12 @@ impl Function {
         unsafe { checked::func_get_name(self.raw) }
     }
 
-    /// How many blocks of `block_size` threads, each with `dynamic_shared` bytes of dynamic shared memory, run on a
-    /// multiprocessor at once
+    /// Returns the number of blocks of `block_size` threads, each with `dynamic_shared` bytes of dynamic shared memory, that
+    /// run on a multiprocessor at once
     /// ([`cuOccupancyMaxActiveBlocksPerMultiprocessor`](checked::occupancy_max_active_blocks_per_multiprocessor)).
     ///
     /// # Errors
-    /// 1 for a block that is not possible.
+    /// Returns `CUDA_ERROR_INVALID_VALUE` for an invalid block size.
     #[inline]
     #[doc(alias = "cuOccupancyMaxActiveBlocksPerMultiprocessor")]
     #[track_caller]
@@ -302,7 +304,7 @@ impl Function {
         Ok(blocks.unsigned_abs())
     }
 
-    /// Makes the module's context current for one call, if it is known.
+    /// Makes the module's context current until the guard is dropped, if it is known.
     #[inline]
     #[track_caller]
     fn enter(&self) -> Result<Option<Entered<'_>>> {
@@ -319,17 +321,17 @@ impl Function {
         self.raw
     }
 
-    /// A function that C found in a module, or that belongs to someone else.
+    /// Borrows a function.
     ///
     /// # Safety
-    /// The handle stays live as long as the value and its clones.
+    /// The handle must stay valid as long as the returned value and its clones.
     #[inline]
     #[must_use]
     pub const unsafe fn borrow_raw(raw: sys::CUfunction) -> Self {
         Self::new(raw, None)
     }
 
-    /// The module that the function was found in, if it is known.
+    /// Returns the module of the function; `None` for a borrowed function.
     #[inline]
     #[must_use]
     pub const fn module(&self) -> Option<&Module> {

@@ -1,7 +1,7 @@
-//! Host functions in streams: closures that C calls, and what becomes of their panics.
+//! Host functions in streams: closures that the driver calls, and their panics.
 //!
-//! A panic must not unwind through the driver. It is kept until a call of this crate waits for the stream, or for the
-//! context, and comes out there.
+//! A panic must not unwind through the driver. It is stored, and resumes in the next call of this crate that waits for the
+//! stream or the context.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -14,57 +14,57 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, CUstreamCaptureStatus};
 use crate::{Error, Result, checked};
 
-/// Where a host function runs: handles, as numbers.
+/// The addresses of the stream and the context in which a host function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct StreamId {
     stream: usize,
     context: usize,
 }
 
-/// A panic that waits for someone to tell.
-struct Waiting {
-    place: Place,
+/// A panic that was not resumed yet.
+struct StoredPanic {
+    id: StreamId,
     payload: Box<dyn Any + Send>,
 }
 
-/// The stream of a panic whose own stream is gone.
-const GONE: usize = usize::MAX;
+/// The stream of a panic whose stream was destroyed.
+const DESTROYED: usize = usize::MAX;
 
-/// Panics of host functions that nobody was told of yet.
-static WAITING: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
+/// Panics of host functions that were not resumed yet.
+static PANICS: Mutex<Vec<StoredPanic>> = Mutex::new(Vec::new());
 
-/// How many there are: nearly always none, and then no lock is taken.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The length of [`PANICS`]. It is nearly always 0, and then the lock is not taken.
+static PANIC_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// A function and where it runs.
+/// A queued host function.
 struct Task {
     number: usize,
-    place: Place,
+    id: StreamId,
     function: Box<dyn FnOnce() + Send>,
 }
 
-/// Functions that were queued and did not run yet, in the order of their numbers. The driver is given the number, and no
-/// pointer: however often it calls, and whatever a call answered that queued it, there is nothing to be freed twice.
+/// Functions that were queued and did not run yet, in the order of their numbers. The driver gets the number instead of a
+/// pointer: even if it calls a function twice, or calls one although queueing failed, nothing is freed twice.
 static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 
-/// The last number that was given away. It changes under the lock of [`TASKS`].
+/// The number of the newest task. It changes under the lock of [`TASKS`].
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-/// Keeps a task, and gives its number.
-fn put(place: Place, function: Box<dyn FnOnce() + Send>) -> usize {
+/// Stores a task and returns its number.
+fn put(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     tasks.push(Task {
         number,
-        place,
+        id,
         function,
     });
     number
 }
 
-/// Takes a task; `None` if somebody else did.
+/// Removes and returns a task; `None` if it was removed before.
 fn take(number: usize) -> Option<Task> {
-    // In a statement of its own: what the task drops may ask for the lock.
+    // The caller drops the task after the lock is released, because dropping it may take the lock.
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let at = tasks
         .binary_search_by_key(&number, |task| task.number)
@@ -72,28 +72,25 @@ fn take(number: usize) -> Option<Task> {
     Some(tasks.remove(at))
 }
 
-/// Runs a task, if it did not run yet. The driver calls it with the task's number.
+/// Runs a task if it did not run yet. The driver calls this function with the task's number.
 unsafe extern "system" fn run(number: *mut c_void) {
-    let Some(Task {
-        place, function, ..
-    }) = take(number.addr())
-    else {
+    let Some(Task { id, function, .. }) = take(number.addr()) else {
         return;
     };
-    // Nothing of ours is seen half done afterwards: the function is gone.
+    // Unwind safe, because the function is consumed.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(function)) {
-        with_waiting(|waiting| waiting.push(Waiting { place, payload }));
+        with_panics(|panics| panics.push(StoredPanic { id, payload }));
     }
 }
 
-/// Queues a function in a stream of a context; `None` is one that the driver knows.
+/// Queues a function in a stream of a context. With `None`, the driver is asked for the context.
 #[track_caller]
 pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     stream: sys::CUstream,
     context: Option<sys::CUcontext>,
     function: F,
 ) -> Result<()> {
-    // A captured call would run as often as its graph, and the function can run once.
+    // A captured call would run as often as its graph, but the function can only run once.
     // SAFETY: the stream is live, or a default one.
     let capture = unsafe { checked::stream_is_capturing(stream) }?;
     if capture != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
@@ -105,104 +102,101 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
     }
     let context = match context {
         Some(context) => context,
-        // Where the driver does not tell, only the stream will.
+        // If the driver cannot tell, the panic is found by its stream only.
         // SAFETY: as above.
         None => unsafe { checked::stream_get_ctx(stream) }.unwrap_or(ptr::null_mut()),
     };
-    let place = Place {
+    let id = StreamId {
         stream: stream.addr(),
         context: context.addr(),
     };
-    let number = put(place, Box::new(function));
+    let number = put(id, Box::new(function));
     let data = ptr::without_provenance_mut(number);
-    // SAFETY: `run` takes any number, on any thread, and as often as it is called: the function is `Send`, and is taken
-    // out of the table by whoever is first.
+    // SAFETY: `run` may be called with any number, on any thread and any number of times: the function is `Send`, and the
+    // first call removes it from the table.
     let result = unsafe { checked::launch_host_func(stream, Some(run), data) };
     if result.is_err() {
-        // An error may be of earlier work, and the call queued all the same: it finds nothing then.
+        // The function may be queued despite an error from earlier work. Its call then finds no task.
         drop(take(number));
     }
     result
 }
 
-/// After a wait for a stream, or for an event of it: panics with what a host function of it panicked with, if one did.
+/// Resumes a panic of a host function in a stream. Called after panics for the stream or for an event in it.
 #[track_caller]
 pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
     let context = match context {
         Some(context) => Some(context),
-        // Every context has default streams; the handles of the others say enough.
+        // The handles of default streams are the same in every context.
         // SAFETY: no preconditions.
         None if stream <= sys::CU_STREAM_PER_THREAD.addr() => {
             unsafe { checked::ctx_get_current() }.ok()
         }
         None => None,
     };
-    resume(|place| {
-        place.stream == stream && context.is_none_or(|context| place.context == context.addr())
-    });
+    resume(|id| id.stream == stream && context.is_none_or(|context| id.context == context.addr()));
 }
 
-/// After a wait for a context: panics with what a host function of any of its streams panicked with, if one did.
+/// Resumes a panic of a host function in any stream of a context. Called after panics for the context.
 #[track_caller]
 pub(crate) fn resume_of_context(context: sys::CUcontext) {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    resume(|waiting| waiting.context == context.addr());
+    resume(|id| id.context == context.addr());
 }
 
 #[track_caller]
-fn resume(matches: impl Fn(Place) -> bool) {
-    // A second panic would end the process, and the first is being told.
+fn resume(matches: impl Fn(StreamId) -> bool) {
+    // A second panic while unwinding would abort the process.
     if std::thread::panicking() {
         return;
     }
-    let found = with_waiting(|waiting| {
-        let at = waiting.iter().position(|waiting| matches(waiting.place))?;
-        Some(waiting.remove(at).payload)
+    let found = with_panics(|panics| {
+        let at = panics.iter().position(|panic| matches(panic.id))?;
+        Some(panics.remove(at).payload)
     });
     if let Some(payload) = found {
         resume_unwind(payload);
     }
 }
 
-/// The stream ends, or ended before its handle was given to another: its panics are told by its context from now on.
+/// Moves the panics of a stream to its context, because the stream is destroyed or its handle was reused by a new stream.
 pub(crate) fn stream_is_gone(stream: sys::CUstream, context: Option<sys::CUcontext>) {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    with_waiting(|waiting| {
-        for waiting in waiting {
-            let is_of = context.is_none_or(|context| waiting.place.context == context.addr());
-            if is_of && waiting.place.stream == stream.addr() {
-                waiting.place.stream = GONE;
+    with_panics(|panics| {
+        for StoredPanic { id, .. } in panics {
+            let is_in_context = context.is_none_or(|context| id.context == context.addr());
+            if is_in_context && id.stream == stream.addr() {
+                id.stream = DESTROYED;
             }
         }
     });
 }
 
-/// The context ends: nobody is left to tell.
+/// Drops the panics of a context that was destroyed.
 pub(crate) fn context_is_gone(context: sys::CUcontext) {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
-    // Dropped when the lock is free: a payload may own anything.
-    let _ = with_waiting(|waiting| {
-        let (gone, kept) = waiting
+    // The payloads are dropped after the lock is released, because they may run any code.
+    let _ = with_panics(|panics| {
+        let (dropped, kept): (Vec<StoredPanic>, _) = panics
             .drain(..)
-            .partition(|waiting| waiting.place.context == context.addr());
-        *waiting = kept;
-        let gone: Vec<Waiting> = gone;
-        gone
+            .partition(|panic| panic.id.context == context.addr());
+        *panics = kept;
+        dropped
     });
 }
 
-fn with_waiting<T>(change: impl FnOnce(&mut Vec<Waiting>) -> T) -> T {
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let result = change(&mut waiting);
-    COUNT.store(waiting.len(), Ordering::Release);
+fn with_panics<T>(change: impl FnOnce(&mut Vec<StoredPanic>) -> T) -> T {
+    let mut panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = change(&mut panics);
+    PANIC_COUNT.store(panics.len(), Ordering::Release);
     result
 }

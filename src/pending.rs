@@ -1,4 +1,4 @@
-//! What queued work still uses.
+//! Values that queued work still uses.
 
 use core::fmt;
 use core::mem::{self, ManuallyDrop};
@@ -6,31 +6,30 @@ use core::mem::{self, ManuallyDrop};
 use crate::error::dropping;
 use crate::{Error, Event, Result, Stream};
 
-/// A value that queued work still uses; it comes back when the work is done.
+/// A value that queued work still uses. [`wait`](Self::wait) returns it when the work is done.
 ///
-/// Dropping it waits. Forgetting it leaks the value, so that the work never meets memory that is gone.
+/// Dropping waits for the work. `mem::forget` leaks the value, so that the work never accesses freed memory.
 #[derive(Debug)]
-#[must_use = "dropping it at once waits for the work"]
+#[must_use = "dropping a pending value waits for the work"]
 pub struct Pending<T> {
     value: ManuallyDrop<T>,
     event: Event,
-    /// Whether the value may be used, or is gone.
+    /// True if `drop` must not wait, because the value was moved out or the event was not recorded.
     settled: bool,
 }
 
 impl<T> Pending<T> {
-    /// The value that work in `stream` uses; `event` is recorded behind that work.
+    /// Wraps a value that queued work in `stream` uses, and records `event` after that work.
     #[track_caller]
     pub(crate) fn after(value: T, event: Event, stream: &Stream) -> Result<Self, QueueError<T>> {
         let mut pending = Self {
             value: ManuallyDrop::new(value),
             event,
-            // Until the event is recorded it would say that the work is done, also to a drop while a hook's panic passes.
+            // An event that was not recorded counts as done, so `drop` must not use it, even if an interposer panics.
             settled: true,
         };
         if let Err(error) = pending.event.record(stream) {
-            // The work is queued and no event tells when it is done: the stream itself can. If that fails too, the value
-            // stays where it is for good.
+            // The work is queued, but no event marks its end: wait for the stream instead. If that fails, leak the value.
             let is_done = stream.wait().is_ok();
             // SAFETY: the work is done, and `settled` keeps `drop` from using the value again.
             let value = is_done.then(|| unsafe { ManuallyDrop::take(&mut pending.value) });
@@ -40,25 +39,25 @@ impl<T> Pending<T> {
         Ok(pending)
     }
 
-    /// Waits for the work and gives the value back ([`cuEventSynchronize`](crate::checked::event_synchronize)).
+    /// Waits for the work and returns the value ([`cuEventSynchronize`](crate::checked::event_synchronize)).
     ///
     /// # Errors
-    /// A fault of the work that was waited for. The value is then leaked: nobody knows what still uses it.
+    /// Returns an error from the work that was waited for. The value is then leaked, because the work may still use it.
     ///
     /// # Panics
-    /// As [`Event::synchronize`].
+    /// Same as [`Event::synchronize`].
     #[doc(alias = "cuEventSynchronize")]
     #[track_caller]
     pub fn wait(mut self) -> Result<T> {
         self.settled = true;
         self.event.wait()?;
-        // SAFETY: `settled` keeps `drop` from using it again.
+        // SAFETY: `settled` keeps `drop` from using the value again.
         let value = unsafe { ManuallyDrop::take(&mut self.value) };
         self.event.resume();
         Ok(value)
     }
 
-    /// Whether the work is done ([`cuEventQuery`](crate::checked::event_query)).
+    /// Returns true if the work is done ([`cuEventQuery`](crate::checked::event_query)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -85,9 +84,9 @@ impl<T> Drop for Pending<T> {
     }
 }
 
-/// Work that could not be queued, with the value that it was to use: the buffers of a copy that was refused.
+/// The error of work that could not be queued, with the value that it would have used, such as the buffers of a copy.
 ///
-/// `?` makes an [`Error`] of it, and frees the value.
+/// `?` converts it to an [`Error`] and drops the value.
 ///
 /// ```no_run
 /// use cuda_driver::{DeviceBuffer, HostBuffer, Stream};
@@ -109,7 +108,7 @@ pub struct QueueError<T> {
 }
 
 impl<T> QueueError<T> {
-    /// Nothing was queued.
+    /// Returns the error for work that was not queued.
     pub(crate) const fn before(error: Error, value: T) -> Self {
         Self {
             error,
@@ -117,8 +116,8 @@ impl<T> QueueError<T> {
         }
     }
 
-    /// The call that queues failed. Where the code does not refuse the call itself, it may be of earlier work, and nobody
-    /// knows whether this was queued all the same.
+    /// Returns the error of the call that queues the work. If the code may be from earlier work, the work may be queued
+    /// nevertheless, and the value is leaked.
     pub(crate) fn of_call(error: Error, value: T) -> Self {
         let mut value = Some(value);
         if !error.is_refusal() {
@@ -127,13 +126,13 @@ impl<T> QueueError<T> {
         Self { error, value }
     }
 
-    /// The call that failed.
+    /// Returns the error of the call that failed.
     pub const fn error(&self) -> Error {
         self.error
     }
 
-    /// The value back; `None` if the work may be under way all the same, after a code that may be of earlier work. The value is
-    /// then leaked.
+    /// Returns the value; `None` if the error may be from earlier work, because this work may then be queued nevertheless.
+    /// In that case the value is leaked.
     #[must_use]
     pub fn into_value(self) -> Option<T> {
         self.value
@@ -154,7 +153,7 @@ impl<T> fmt::Display for QueueError<T> {
 
 impl<T> fmt::Debug for QueueError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // As with `Error`: `unwrap` prints it.
+        // `unwrap` prints errors with `Debug`.
         fmt::Display::fmt(&self.error, f)
     }
 }

@@ -1,7 +1,7 @@
-//! The built-in vector types of the device, with the sizes and alignments that they have there: `float4` is 16 bytes
-//! aligned to 16, `float3` is 12 aligned to 4, `double4` is 32 aligned to 16.
+//! The built-in vector types of CUDA C++, with the sizes and alignments that they have in device code: `float4` has 16 bytes
+//! and an alignment of 16, `float3` 12 and 4, `double4` 32 and 16.
 //!
-//! Names, fields and case are C's.
+//! Types and fields have the names of CUDA C++.
 
 #![allow(non_camel_case_types)]
 
@@ -13,19 +13,19 @@ use crate::{DeviceCopy, KernelArg};
 macro_rules! vector {
     ($($name:ident, $element:ident, $align:tt, $count:literal $($field:ident)+;)*) => {
         $(
-            #[doc = concat!("The device's `", stringify!($name), "`.")]
+            #[doc = concat!("The vector type `", stringify!($name), "`.")]
             #[repr(C)]
             #[repr(align($align))]
-            // The traits by hand: what is derived takes longer to compile, here for some sixty types.
+            // The traits are written by hand: derived ones take longer to compile for sixty types.
             pub struct $name {
                 $(
-                    #[doc = concat!("The element `", stringify!($field), "`.")]
+                    #[doc = concat!("The component `", stringify!($field), "`.")]
                     pub $field: $element,
                 )+
             }
 
             impl $name {
-                /// The vector of these elements.
+                /// Returns the vector with these components.
                 #[inline]
                 #[must_use]
                 pub const fn new($($field: $element),+) -> Self {
@@ -50,7 +50,7 @@ macro_rules! vector {
             }
 
             impl Default for $name {
-                /// The vector of zeros.
+                /// Returns the vector of zeros.
                 #[inline]
                 fn default() -> Self {
                     Self { $($field: 0 as $element),+ }
@@ -78,10 +78,10 @@ macro_rules! vector {
                 }
             }
 
-            // SAFETY: size and alignment are the device's.
+            // SAFETY: size and alignment are the same in device code.
             unsafe impl KernelArg for $name {}
 
-            // SAFETY: any bytes are numbers.
+            // SAFETY: any bytes are valid numbers.
             unsafe impl DeviceCopy for $name {}
         )*
 
@@ -147,7 +147,7 @@ vector! {
     double2, f64, 16, 2 x y;
     double3, f64, 8, 3 x y z;
     double4, f64, 16, 4 x y z w;
-    // CUDA 13's variants of those types whose alignment it no longer takes for granted.
+    // The variants with an explicit alignment, which CUDA 13 added.
     longlong4_16a, i64, 16, 4 x y z w;
     longlong4_32a, i64, 32, 4 x y z w;
     ulonglong4_16a, u64, 16, 4 x y z w;
@@ -156,7 +156,7 @@ vector! {
     double4_32a, f64, 32, 4 x y z w;
 }
 
-// C's `long` has 8 bytes but on Windows.
+// C's `long` has 8 bytes, except on Windows.
 #[cfg(all(not(windows), target_pointer_width = "64"))]
 vector! {
     long1, c_long, 8, 1 x;

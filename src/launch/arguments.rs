@@ -1,4 +1,4 @@
-//! Arguments of kernels, as values.
+//! Arguments of kernels.
 
 use core::alloc::Layout;
 use core::ffi::c_void;
@@ -8,10 +8,10 @@ use super::config::Dim3;
 use super::parameter::ParamInfo;
 use crate::{DevicePtr, sys};
 
-/// What can be passed to a kernel by value.
+/// A type that can be passed to a kernel by value.
 ///
-/// The driver copies the bytes; Rust's size and alignment must be those that the device's compiler gives the parameter.
-/// They are for numbers, addresses, the types of [`vector`](crate::vector), and `repr(C)` structs of these:
+/// The driver copies the bytes, so the type's size and alignment in Rust must be those of the parameter in device code. They
+/// are equal for numbers, addresses, the types of [`vector`](crate::vector), and `repr(C)` structs of these:
 ///
 /// ```
 /// use cuda_driver::{KernelArg, vector::float4};
@@ -27,14 +27,14 @@ use crate::{DevicePtr, sys};
 /// unsafe impl KernelArg for Ray {}
 /// ```
 ///
-/// A [`CUtensorMap`](sys::CUtensorMap) is aligned to 128 here and by CUDA 13's compilers, but to 64 by CUDA 12's. In a tuple
-/// that makes no difference; for a [`ParamBuffer`](crate::ParamBuffer) see [`Function::check_args`](crate::Function::check_args) and
+/// A [`CUtensorMap`](sys::CUtensorMap) has an alignment of 128 here and in CUDA 13's compilers, but of 64 in CUDA 12's. In a
+/// tuple that makes no difference; for a [`ParamBuffer`](crate::ParamBuffer) see [`Function::check_args`](crate::Function::check_args) and
 /// [`push_bytes`](crate::ParamBuffer::push_bytes).
 ///
 /// # Safety
-/// Size and alignment are those of the parameter on the device, and its bytes mean there what they mean here.
+/// Size, alignment and layout of the type must be the same in device code.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not known to be what a kernel takes",
+    message = "`{Self}` cannot be passed to a kernel by value",
     note = "for a `repr(C)` struct of kernel arguments write `unsafe impl KernelArg for {Self} {{}}`"
 )]
 pub unsafe trait KernelArg: Copy + 'static {}
@@ -42,7 +42,7 @@ pub unsafe trait KernelArg: Copy + 'static {}
 macro_rules! kernel_arg {
     ($($ty:ty),* $(,)?) => {
         $(
-            // SAFETY: the device's compiler lays this type out as the host's does.
+            // SAFETY: the type has the same layout in device code.
             unsafe impl KernelArg for $ty {}
         )*
     };
@@ -52,7 +52,7 @@ kernel_arg!(
 );
 kernel_arg!(DevicePtr, Dim3, sys::CUtensorMap);
 
-// SAFETY: addresses have one size; what the device may read there is the caller's promise at the launch.
+// SAFETY: addresses have the same size in device code; the caller of a launch guarantees that they may be accessed.
 unsafe impl<T: 'static> KernelArg for *const T {}
 // SAFETY: as above.
 unsafe impl<T: 'static> KernelArg for *mut T {}
@@ -61,33 +61,33 @@ unsafe impl<T: 'static> KernelArg for *mut T {}
 /// `&[*mut c_void]` with a pointer to each value.
 ///
 /// # Safety
-/// What [`pointers`](Self::pointers) gives is what `cuLaunchKernel` takes as `kernelParams` and `extra`, and is good as
-/// long as `self` and the storage are where they are.
+/// The pointers returned by [`pointers`](Self::pointers) must be valid as `kernelParams` and `extra` of `cuLaunchKernel` as
+/// long as `self` and the storage are not moved.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of kernel arguments",
-    note = "it is a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
-    note = "or `()`, `&ParamBuffer`, or `&[*mut c_void]` with a pointer to each value"
+    note = "pass a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
+    note = "or pass `()`, `&ParamBuffer`, or `&[*mut c_void]` with a pointer to each value"
 )]
 pub unsafe trait KernelArgs {
-    /// What the pointers are kept in.
+    /// The storage of the pointers.
     type Storage;
 
-    /// Makes the storage.
+    /// Returns the storage.
     fn storage(&self) -> Self::Storage;
 
-    /// The pointer array, or else the packed list; the other is null.
+    /// Returns `kernelParams` and `extra`, of which at least one is null.
     fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void);
 
-    /// Offset and size of each argument; `None` if only pointers are known.
+    /// Returns the offset and size of each argument; `None` if only pointers are known.
     fn layout(&self) -> Option<Vec<ParamInfo>>;
 
-    /// Whether the arguments are packed, so that their offsets matter.
+    /// Returns true if the arguments are packed, so that their offsets matter.
     fn is_packed(&self) -> bool {
         false
     }
 }
 
-// SAFETY: no parameters need no pointers.
+// SAFETY: a kernel without parameters needs no pointers.
 unsafe impl KernelArgs for () {
     type Storage = ();
 
@@ -105,7 +105,7 @@ unsafe impl KernelArgs for () {
     }
 }
 
-// SAFETY: the array is what the caller of the launch says it is.
+// SAFETY: the caller of the launch guarantees that the array has a pointer to each argument.
 unsafe impl KernelArgs for &[*mut c_void] {
     type Storage = ();
 
@@ -124,9 +124,9 @@ unsafe impl KernelArgs for &[*mut c_void] {
     }
 }
 
-/// [`KernelArg`] without what that asks for: the compiler would look through all of it for every field of every tuple.
+/// [`KernelArg`] without its supertraits, which the compiler would check for every field of every tuple.
 pub trait Argument {
-    /// Size and alignment.
+    /// Size and alignment of the type.
     const LAYOUT: Layout;
 }
 
@@ -134,26 +134,26 @@ impl<T: KernelArg> Argument for T {
     const LAYOUT: Layout = Layout::new::<T>();
 }
 
-/// Tuples of arguments.
+/// A tuple of arguments.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of kernel arguments",
     label = "not a tuple of kernel arguments",
-    note = "it is a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
-    note = "or `()`, `&ParamBuffer`, or `&[*mut c_void]` with a pointer to each value"
+    note = "pass a tuple with up to 32 `KernelArg` values: `(values.ptr(), 1000u32)`, and `(value,)` for one",
+    note = "or pass `()`, `&ParamBuffer`, or `&[*mut c_void]` with a pointer to each value"
 )]
 pub trait Tuple {
-    /// As many pointers as there are arguments.
+    /// An array with one pointer for each argument.
     type Pointers: AsMut<[*mut c_void]>;
 
     /// The layout of each argument.
     const LAYOUTS: &'static [Layout];
 
-    /// The address of each argument.
+    /// Returns the address of each argument.
     fn addresses(&self) -> Self::Pointers;
 }
 
-// SAFETY: a pointer to each value, in order; the driver only reads them. Nobody else implements `Tuple`, whose module is
-// private.
+// SAFETY: there is a pointer to each value, in order, and the driver only reads the values. `Tuple` cannot be implemented
+// outside of this crate, because its module is private.
 unsafe impl<T: Tuple> KernelArgs for T {
     type Storage = T::Pointers;
 
@@ -170,7 +170,7 @@ unsafe impl<T: Tuple> KernelArgs for T {
     #[inline]
     fn layout(&self) -> Option<Vec<ParamInfo>> {
         let mut end = 0usize;
-        // One behind another, as a `ParamBuffer` has them.
+        // The same layout as in a `ParamBuffer`.
         let place = |argument: &Layout| {
             let offset = end.next_multiple_of(argument.align());
             end = offset + argument.size();
@@ -183,8 +183,8 @@ unsafe impl<T: Tuple> KernelArgs for T {
     }
 }
 
-/// Implements [`Tuple`] for the given fields and for each shorter list. Behind each field stands how many there are with
-/// it. There is no call in it: five hundred fields would make it dear to compile.
+/// Implements [`Tuple`] for the given fields and for each shorter list. The number after each field is the length of the
+/// tuple that ends with it. The generated code contains no calls, because it has 500 fields and calls compile slowly.
 macro_rules! tuples {
     ([$($done:tt)*]) => {};
     ([$($ty:ident $field:tt)*] $next:ident $at:tt $count:tt $($rest:tt)*) => {

@@ -1,4 +1,4 @@
-//! Arguments of kernels, packed into one buffer.
+//! Packed arguments of kernels.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -8,8 +8,8 @@ use super::arguments::{KernelArg, KernelArgs};
 use super::parameter::ParamInfo;
 use crate::sys;
 
-/// The arguments of a launch, packed as the device wants them: each at the next multiple of its alignment, as in a C
-/// struct. The driver takes the whole at once (`extra`).
+/// The arguments of a launch, packed into one buffer: each at the next multiple of its alignment, as in a C struct. The
+/// driver takes the whole buffer through the parameter `extra`.
 ///
 /// ```
 /// use cuda_driver::{DevicePtr, ParamBuffer};
@@ -20,18 +20,18 @@ use crate::sys;
 /// assert_eq!(buffer.parameters()[1].offset, 8);
 /// ```
 ///
-/// [`clear`](Self::clear) empties it for the next launch and keeps the memory.
+/// [`clear`](Self::clear) empties the buffer for the next launch and keeps its memory.
 #[derive(Clone, Default)]
 pub struct ParamBuffer {
-    /// Padding inside an argument is not initialised.
+    /// The arguments. Padding inside an argument is not initialised.
     bytes: Vec<MaybeUninit<u8>>,
     parameters: Vec<ParamInfo>,
-    /// The length of `bytes`, where the driver is told to find it.
+    /// The length of `bytes`, to which the `extra` list points.
     size: usize,
 }
 
 impl ParamBuffer {
-    /// An empty buffer.
+    /// Returns an empty buffer.
     #[inline]
     #[must_use]
     pub const fn new() -> Self {
@@ -46,33 +46,33 @@ impl ParamBuffer {
     #[inline]
     pub fn push<T: KernelArg>(&mut self, value: T) -> &mut Self {
         let place = self.make_room(size_of::<T>(), align_of::<T>());
-        // SAFETY: `make_room` gives so many bytes of our own. They may lie anywhere, so the alignment is not Rust's.
+        // SAFETY: `make_room` returns that many writable bytes, which may be unaligned.
         unsafe { place.cast::<T>().write_unaligned(value) };
         self
     }
 
-    /// Adds bytes as the next argument, at a multiple of `align` from the start. This is for layouts that Rust's types
-    /// do not tell; an alignment of 0 counts as 1, and one above 4096, which no parameter has, as 4096.
+    /// Adds bytes as the next argument, at a multiple of `align` from the start, for layouts that no Rust type has. An
+    /// alignment of 0 counts as 1, and one above 4096, which no parameter has, counts as 4096.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8], align: usize) -> &mut Self {
-        // Without the upper limit the place could wrap around and lie outside the buffer.
+        // Without the upper limit, the offset could wrap around and be outside the buffer.
         let place = self.make_room(bytes.len(), align.clamp(1, 4096));
-        // SAFETY: `make_room` gives so many bytes of our own, and the slice lies elsewhere.
+        // SAFETY: `make_room` returns that many writable bytes, which do not overlap the slice.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
         self
     }
 
-    /// Room for the next argument: so many bytes, at the next multiple of `align`, which is an alignment of a type of
-    /// Rust's or at most 4096, and not 0. What is skipped is zero.
+    /// Adds `size` bytes at the next multiple of `align` and returns their address. `align` must be the alignment of a Rust
+    /// type, or from 1 to 4096. Skipped bytes are zeroed.
     #[inline]
     fn make_room(&mut self, size: usize, align: usize) -> *mut u8 {
         let len = self.bytes.len();
-        // Neither overflows: `len` and `size` are sizes of what is in memory, so each is less than half the addresses,
-        // and an alignment is far less than the rest.
+        // No overflow: `len` and `size` are sizes of objects in memory, so each is less than half of the address space, and
+        // alignments are small.
         let offset = len.next_multiple_of(align);
         let end = offset + size;
         if end > self.bytes.capacity() {
-            // More than is asked for: a buffer that is filled again and again grows once.
+            // More than needed, so that a buffer that is reused grows once.
             self.bytes.reserve((end - len).max(128));
         }
         // SAFETY: the capacity is at least `end`, which is at least `offset`.
@@ -86,7 +86,7 @@ impl ParamBuffer {
                     .write(MaybeUninit::new(0))
             };
         }
-        // SAFETY: the capacity suffices, and a byte may be uninitialised.
+        // SAFETY: the capacity is sufficient, and `MaybeUninit` bytes may be uninitialised.
         unsafe { self.bytes.set_len(end) };
         self.parameters.push(ParamInfo { offset, size });
         self.size = end;
@@ -101,28 +101,28 @@ impl ParamBuffer {
         self.size = 0;
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.size
     }
 
-    /// Whether there are no arguments.
+    /// Returns true if the buffer has no bytes.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// Offset and size of each argument.
+    /// Returns the offset and size of each argument.
     #[inline]
     #[must_use]
     pub fn parameters(&self) -> &[ParamInfo] {
         &self.parameters
     }
 
-    /// The list that the driver takes; good as long as the buffer is neither moved nor changed.
+    /// Returns the `extra` list, which is valid until the buffer is moved or changed.
     #[inline]
     fn extra(&self) -> [*mut c_void; 5] {
         [
@@ -135,7 +135,7 @@ impl ParamBuffer {
     }
 }
 
-// SAFETY: the buffer makes its list of its own bytes, which it keeps where they are while it is borrowed.
+// SAFETY: the list points to the buffer's bytes and size, which do not move while the buffer is borrowed.
 unsafe impl KernelArgs for &ParamBuffer {
     type Storage = [*mut c_void; 5];
 
@@ -147,8 +147,7 @@ unsafe impl KernelArgs for &ParamBuffer {
     #[inline]
     fn pointers(&self, storage: &mut Self::Storage) -> (*mut *mut c_void, *mut *mut c_void) {
         if self.is_empty() {
-            // A driver takes a list that is too short as it is. It refuses to run a kernel that has parameters with
-            // nothing at all.
+            // A driver does not check the length of the list, but rejects a kernel with parameters if both pointers are null.
             return (ptr::null_mut(), ptr::null_mut());
         }
         (ptr::null_mut(), storage.as_mut_ptr())

@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct Dim3 {
-    /// The first dimension, in which neighbouring threads differ.
+    /// The first dimension, in which the threads of a warp are consecutive.
     pub x: u32,
     /// The second dimension.
     pub y: u32,
@@ -14,8 +14,8 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// So many blocks as it takes to have a thread for each of `threads`: the quotient in each dimension, rounded up. A
-    /// dimension of `block` that is 0 counts as 1.
+    /// Returns the number of blocks that cover `threads`: in each dimension the quotient, rounded up. A dimension of `block`
+    /// that is 0 counts as 1.
     #[inline]
     #[must_use]
     pub fn covering(threads: impl Into<Self>, block: impl Into<Self>) -> Self {
@@ -57,15 +57,15 @@ impl From<(u32, u32, u32)> for Dim3 {
     }
 }
 
-/// How many threads run a kernel. By default one block of one thread.
+/// The grid, the block and the shared memory of a launch. The default is one block of one thread.
 ///
 /// Later versions may add fields: a literal ends in `..Default::default()`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct LaunchConfig {
-    /// Blocks.
+    /// The number of blocks.
     pub grid: Dim3,
-    /// Threads of a block.
+    /// The number of threads in a block.
     pub block: Dim3,
-    /// Dynamic shared memory of a block, in bytes.
+    /// The dynamic shared memory of each block, in bytes.
     pub dynamic_shared_bytes: u32,
 }

@@ -5,40 +5,40 @@ use core::fmt;
 
 use crate::Error;
 
-/// Where a parameter of a kernel lies, in bytes.
+/// Offset and size of a kernel's parameter, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParamInfo {
-    /// Bytes from the start of all parameters.
+    /// Offset from the start of all parameters.
     pub offset: usize,
-    /// Size in bytes.
+    /// Size of the parameter.
     pub size: usize,
 }
 
-/// Arguments are not what a kernel was compiled for; see [`Function::check_args`](crate::Function::check_args).
+/// Arguments do not fit a kernel's parameters; see [`Function::check_args`](crate::Function::check_args).
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ArgumentError {
     /// The kernel has more parameters than were given.
     TooFew {
-        /// How many arguments there are.
+        /// Number of arguments.
         given: usize,
     },
     /// The kernel has fewer parameters than were given.
     TooMany {
-        /// How many parameters there are.
+        /// Number of parameters.
         expected: usize,
     },
-    /// An argument has another size, or in a packed buffer another place.
+    /// An argument has another size, or another offset in a packed buffer.
     Mismatch {
-        /// Which argument, counted from 0.
+        /// Index of the argument, counted from 0.
         index: usize,
-        /// What the kernel was compiled with.
+        /// Offset and size of the kernel's parameter.
         expected: ParamInfo,
-        /// What was given.
+        /// Offset and size of the argument.
         given: ParamInfo,
     },
-    /// The driver could not be asked.
+    /// The query of the parameters failed.
     Driver(Error),
 }
 
@@ -48,11 +48,11 @@ impl fmt::Display for ArgumentError {
         match self {
             Self::TooFew { given } => write!(
                 f,
-                "the kernel has more than {given} parameters, and {given} were given"
+                "too few arguments: {given} given, but the kernel has more parameters"
             ),
             Self::TooMany { expected } => write!(
                 f,
-                "the kernel has {expected} parameters, and more were given"
+                "too many arguments: the kernel has {expected} parameters"
             ),
             Self::Mismatch {
                 index,
@@ -60,7 +60,7 @@ impl fmt::Display for ArgumentError {
                 given,
             } if expected.size != given.size => write!(
                 f,
-                "argument {index} has {} bytes, and the kernel's parameter {}",
+                "argument {index} has {} bytes, but the kernel's parameter has {}",
                 given.size, expected.size
             ),
             Self::Mismatch {
@@ -69,7 +69,7 @@ impl fmt::Display for ArgumentError {
                 given,
             } => write!(
                 f,
-                "argument {index} lies at byte {}, and the kernel's parameter at {}",
+                "argument {index} is at byte {}, but the kernel's parameter is at byte {}",
                 given.offset, expected.offset
             ),
             Self::Driver(error) => fmt::Display::fmt(error, f),

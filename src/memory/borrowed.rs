@@ -1,17 +1,17 @@
-//! Writing to device memory that belongs to someone else.
+//! Writing to borrowed device memory.
 
 use crate::{Borrowed, DeviceBuffer, DeviceCopy, Result, Stream};
 
-/// The methods of a buffer that need it mutably, for a borrowed one.
+/// Forwards the methods that need a mutable buffer, because [`Borrowed`] does not implement `DerefMut`.
 macro_rules! forward {
     ($($(#[$attribute:meta])* [$($safety:ident)?] $name:ident($($arg:ident: $ty:ty),*);)*) => {
         impl<T: DeviceCopy> Borrowed<'_, DeviceBuffer<T>> {
             $(
-                #[doc = concat!("[`DeviceBuffer::", stringify!($name), "`] of the borrowed memory.")]
+                #[doc = concat!("Calls [`DeviceBuffer::", stringify!($name), "`] on the borrowed memory.")]
                 ///
                 $(#[$attribute])*
                 /// # Errors
-                /// As there, and 201 if no context is current.
+                /// Returns the errors of that method, and `CUDA_ERROR_INVALID_CONTEXT` if no context is current.
                 #[track_caller]
                 pub $($safety)? fn $name(&mut self, $($arg: $ty),*) -> Result<()> {
                     forward!(@call [$($safety)?] self.object_mut().$name($($arg),*))
@@ -34,27 +34,27 @@ forward! {
     [] fill_u16(value: u16);
     [] fill_u32(value: u32);
     /// # Safety
-    /// As there.
+    /// Same as that method.
     ///
     [unsafe] copy_from_async(values: &[T], stream: &Stream);
     /// # Safety
-    /// As there.
+    /// Same as that method.
     ///
     [unsafe] copy_from_at_async(index: usize, values: &[T], stream: &Stream);
     /// # Safety
-    /// As there.
+    /// Same as that method.
     ///
     [unsafe] copy_from_device_async(other: &DeviceBuffer<T>, stream: &Stream);
     /// # Safety
-    /// As there.
+    /// Same as that method.
     ///
     [unsafe] fill_u8_async(value: u8, stream: &Stream);
     /// # Safety
-    /// As there.
+    /// Same as that method.
     ///
     [unsafe] fill_u16_async(value: u16, stream: &Stream);
     /// # Safety
-    /// As there.
+    /// Same as that method.
     ///
     [unsafe] fill_u32_async(value: u32, stream: &Stream);
 }

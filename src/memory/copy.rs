@@ -2,17 +2,17 @@
 
 use super::pointer::DevicePtr;
 
-/// What may be copied to a device and back, byte for byte.
+/// A type whose values can be copied to a device and back byte for byte.
 ///
 /// # Safety
-/// Any bytes are a value of the type: a device writes what it likes. So no `bool`, `char`, reference or `enum` inside. And
-/// all its bytes are initialised, for they are copied as they are: no padding.
+/// Any bytes must be a valid value of the type, because a device may write any bytes: it must not contain `bool`, `char`,
+/// references or enums. The type must have no padding, because all its bytes are read.
 pub unsafe trait DeviceCopy: Copy + 'static {}
 
 macro_rules! device_copy {
     ($($ty:ty),*) => {
         $(
-            // SAFETY: any bytes are a number.
+            // SAFETY: any bytes are a valid number.
             unsafe impl DeviceCopy for $ty {}
         )*
     };
@@ -21,5 +21,5 @@ device_copy!(
     u8, i8, u16, i16, u32, i32, u64, i64, u128, i128, usize, isize, f32, f64, DevicePtr
 );
 
-// SAFETY: any bytes are an array if they are each of its elements.
+// SAFETY: any bytes are valid for each element, and arrays have no padding.
 unsafe impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {}

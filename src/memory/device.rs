@@ -1,4 +1,4 @@
-//! Device memory.
+//! Buffers in device memory.
 
 use core::marker::PhantomData;
 use core::{fmt, mem};
@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult, Function};
 use crate::{Borrowed, Context, DeviceCopy, DevicePtr, Result, Stream, checked};
 
-/// Device memory for a number of values, which does not change: the device's `Box<[T]>`.
+/// A buffer of a fixed number of values in device memory, like `Box<[T]>` on the host.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, DeviceBuffer};
@@ -20,36 +20,37 @@ use crate::{Borrowed, Context, DeviceCopy, DevicePtr, Result, Stream, checked};
 /// # Ok::<(), cuda_driver::Error>(())
 /// ```
 ///
-/// Copies without a stream come after all earlier work of the null stream and of the streams that wait for it, and are
-/// done with the host's memory when they return. A copy *to* a device may reach it a little later, if the slice is not
-/// page-locked: before any later work of those streams, but not before that of a
-/// [non-blocking](Stream::non_blocking) one, which must be made to wait ([`Context::synchronize`], or an [`Event`](crate::Event)
-/// recorded in the null stream). Indices and lengths count values, unless a name says bytes.
+/// Copies without a stream wait for all earlier work in the null stream and in blocking streams, and no longer access the
+/// host memory when they return. If the slice is not page-locked, a copy *to* the device may finish after the method
+/// returns. Later work in the null stream and in blocking streams waits for it, but work in a
+/// [non-blocking](Stream::non_blocking) stream does not: synchronise first, with [`Context::synchronize`] or with an
+/// [`Event`](crate::Event) recorded in the null stream.
+///
+/// Indices and lengths are in values, not bytes.
 pub struct DeviceBuffer<T: DeviceCopy> {
     raw: sys::CUdeviceptr,
     len: usize,
     context: Option<Context>,
-    /// They are on the device: a buffer owns no `T` of the host's.
+    /// Marks the type of the values, which are on the device.
     values: PhantomData<T>,
 }
 
-// SAFETY: device memory belongs to no thread, and `T` is plain data.
+// SAFETY: device memory may be used on any thread, and `T` is plain data.
 unsafe impl<T: DeviceCopy> Send for DeviceBuffer<T> {}
-// SAFETY: as above; what writes takes `&mut self` or is unsafe.
+// SAFETY: as above; safe methods that write take `&mut self`.
 unsafe impl<T: DeviceCopy> Sync for DeviceBuffer<T> {}
 
 impl<T: DeviceCopy> DeviceBuffer<T> {
-    /// Allocates room for `len` values; what they are is not defined ([`cuMemAlloc`](checked::mem_alloc)).
+    /// Allocates `len` values with undefined contents ([`cuMemAlloc`](checked::mem_alloc)).
     ///
-    /// Where that is no byte at all, nothing is allocated: the address is 0, and copying or setting nothing asks nothing of
-    /// the driver.
+    /// If the size is 0 bytes, nothing is allocated and the address is 0; copies and fills then do not call the driver.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
     #[doc(alias = "cuMemAlloc")]
     #[track_caller]
     pub fn alloc(context: &Context, len: usize) -> Result<Self> {
-        // More than there are addresses is more than there is memory.
+        // The driver rejects the saturated size.
         let bytes = len.saturating_mul(size_of::<T>());
         let mut raw = 0;
         if bytes > 0 {
@@ -65,25 +66,25 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         })
     }
 
-    /// Allocates room for `len` values, sets all bytes to zero, and waits until they are: so also for earlier work of
-    /// the null stream and of the streams that it waits for.
+    /// Allocates `len` values and sets all bytes to zero. Waits until that is done, and therefore for earlier work in the
+    /// null stream and in blocking streams.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc); a fault of the work that was waited for.
+    /// Same as [`alloc`](Self::alloc), or an error from the work that was waited for.
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
         let _current = context.enter()?;
         let mut buffer = Self::alloc(context, len)?;
         buffer.fill_u8(0)?;
         if buffer.size_bytes() > 0 {
-            // Setting is only queued. A stream that does not wait for the null stream would see it half done.
+            // The fill is only queued, and non-blocking streams do not wait for it.
             // SAFETY: the null stream of the context, which is current.
             unsafe { checked::stream_synchronize(core::ptr::null_mut()) }?;
         }
         Ok(buffer)
     }
 
-    /// Allocates room for a slice and copies it there.
+    /// Allocates a buffer for a slice and copies the slice to it.
     ///
     /// # Errors
     /// Same as [`alloc`](Self::alloc).
@@ -95,31 +96,31 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no values.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// The address, for kernels. It is good as long as the buffer lives.
+    /// Returns the address, which is valid until the buffer is dropped.
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         DevicePtr::from_raw(self.raw)
     }
 
-    /// Makes the buffer's context current for one call.
+    /// Makes the buffer's context current until the guard is dropped, if it is known.
     #[track_caller]
     fn enter(&self) -> Result<Option<crate::context::Entered<'_>>> {
         match &self.context {
@@ -128,7 +129,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         }
     }
 
-    /// The address of the value at `index`, if `len` values from there on are inside.
+    /// Returns the address of the value at `index`, if `len` values from there are inside the buffer.
     #[track_caller]
     fn range(&self, index: usize, len: usize, function: Function) -> Result<sys::CUdeviceptr> {
         if index > self.len || len > self.len - index {
@@ -151,7 +152,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.copy_from_at(0, values)
     }
 
-    /// Copies a slice to the buffer from `index` on ([`cuMemcpyHtoD`](checked::memcpy_htod)).
+    /// Copies a slice to the buffer, starting at `index` ([`cuMemcpyHtoD`](checked::memcpy_htod)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer.
@@ -163,7 +164,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
             return Ok(());
         }
         let _current = self.enter()?;
-        // SAFETY: the range is inside the allocation, and the slice was read on return.
+        // SAFETY: the range is inside the allocation, and the driver has read the slice when the call returns.
         unsafe { checked::memcpy_htod(to, values) }
     }
 
@@ -178,7 +179,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         self.copy_to_at(0, values)
     }
 
-    /// Copies from `index` on to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
+    /// Copies the values from `index` to a slice ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the range is not inside the buffer, or an error from the work that was waited
@@ -191,14 +192,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
             return Ok(());
         }
         let _current = self.enter()?;
-        // SAFETY: the range is inside the allocation, any bytes are a `T`, and the copy is done on return.
+        // SAFETY: the range is inside the allocation, any bytes are a `T`, and the copy is done when the call returns.
         unsafe { checked::memcpy_dtoh(values, from) }
     }
 
-    /// All values, on the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
+    /// Copies all values to the host ([`cuMemcpyDtoH`](checked::memcpy_dtoh)).
     ///
     /// # Errors
-    /// 2 if the host has not so much memory; a fault of the work that was waited for.
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough host memory, or an error from the work that was waited for.
     #[doc(alias = "cuMemcpyDtoH")]
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
@@ -213,7 +214,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if self.size_bytes() > 0 {
             let room = &mut values.spare_capacity_mut()[..self.len];
             let _current = self.enter()?;
-            // SAFETY: the room is as long as the buffer.
+            // SAFETY: the spare capacity is as long as the buffer.
             unsafe { checked::memcpy_dtoh(room, self.raw) }?;
         }
         // SAFETY: the copy is done, and any bytes are a `T`.
@@ -221,7 +222,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         Ok(values)
     }
 
-    /// Copies the start of another buffer, as long as this one, to this one; queued in the null stream
+    /// Fills this buffer with the start of another one. The copy is queued in the null stream
     /// ([`cuMemcpyDtoD`](checked::memcpy_dtod)).
     ///
     /// # Errors
@@ -238,7 +239,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         unsafe { checked::memcpy_dtod(self.raw, from, self.size_bytes()) }
     }
 
-    /// Sets every byte; queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).
+    /// Sets every byte. The fill is queued in the null stream ([`cuMemsetD8`](checked::memset_d8)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -250,11 +251,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
             return Ok(());
         }
         let _current = self.enter()?;
-        // SAFETY: the range is the allocation, and any bytes are a `T`.
+        // SAFETY: the range is the whole allocation, and any bytes are a `T`.
         unsafe { checked::memset_d8(self.raw, value, self.size_bytes()) }
     }
 
-    /// Sets every 16 bits; queued in the null stream ([`cuMemsetD16`](checked::memset_d16)).
+    /// Sets every 16-bit value. The fill is queued in the null stream ([`cuMemsetD16`](checked::memset_d16)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 2 bytes.
@@ -271,7 +272,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         unsafe { checked::memset_d16(self.raw, value, units) }
     }
 
-    /// Sets every 32 bits; queued in the null stream ([`cuMemsetD32`](checked::memset_d32)).
+    /// Sets every 32-bit value. The fill is queued in the null stream ([`cuMemsetD32`](checked::memset_d32)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the buffer's size is not a multiple of 4 bytes.
@@ -301,11 +302,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
     }
 
     /// Queues a copy of a slice to the start of the buffer ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
-    /// [`Stream::upload`] does the same without `unsafe`.
+    /// [`Stream::upload`] is a safe alternative.
     ///
     /// # Safety
-    /// Until the copy is done the slice stays valid and unchanged, and the buffer is neither dropped nor used by work
-    /// that does not wait for it.
+    /// Until the copy is done, the slice must stay valid and unchanged, and the buffer must not be dropped or used by work
+    /// that does not wait for the copy.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
@@ -316,7 +317,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         unsafe { self.copy_from_at_async(0, values, stream) }
     }
 
-    /// Queues a copy of a slice to the buffer from `index` on ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
+    /// Queues a copy of a slice to the buffer, starting at `index` ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)).
     ///
     /// # Safety
     /// Same as [`copy_from_async`](Self::copy_from_async).
@@ -335,16 +336,16 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if size_of_val(values) == 0 {
             return Ok(());
         }
-        // SAFETY: the range is inside the allocation; the rest is the caller's.
+        // SAFETY: the range is inside the allocation; the rest is upheld by the caller.
         unsafe { checked::memcpy_htod_async(to, values, stream.as_raw()) }
     }
 
     /// Queues a copy of the start of the buffer to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
-    /// [`Stream::download`] does the same without `unsafe`.
+    /// [`Stream::download`] is a safe alternative.
     ///
     /// # Safety
-    /// Until the copy is done the slice stays valid and is not touched, and the buffer is neither dropped nor written by
-    /// work that does not wait for it.
+    /// Until the copy is done, the slice must stay valid and must not be accessed, and the buffer must not be dropped or
+    /// written by work that does not wait for the copy.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the slice is longer than the buffer.
@@ -355,7 +356,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         unsafe { self.copy_to_at_async(0, values, stream) }
     }
 
-    /// Queues a copy from `index` on to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
+    /// Queues a copy of the values from `index` to a slice ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)).
     ///
     /// # Safety
     /// As [`copy_to_async`](Self::copy_to_async).
@@ -374,14 +375,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if size_of_val(values) == 0 {
             return Ok(());
         }
-        // SAFETY: the range is inside the allocation; the rest is the caller's.
+        // SAFETY: the range is inside the allocation; the rest is upheld by the caller.
         unsafe { checked::memcpy_dtoh_async(values, from, stream.as_raw()) }
     }
 
     /// Queues a copy of the start of another buffer ([`cuMemcpyDtoDAsync`](checked::memcpy_dtod_async)).
     ///
     /// # Safety
-    /// Until the copy is done neither buffer is dropped or used by work that does not wait for it.
+    /// Until the copy is done, neither buffer may be dropped or used by work that does not wait for the copy.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` if the other buffer is shorter.
@@ -392,14 +393,14 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if self.size_bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: both ranges are inside their allocations; the rest is the caller's.
+        // SAFETY: both ranges are inside their allocations; the rest is upheld by the caller.
         unsafe { checked::memcpy_dtod_async(self.raw, from, self.size_bytes(), stream.as_raw()) }
     }
 
-    /// Queues the setting of every byte ([`cuMemsetD8Async`](checked::memset_d8_async)).
+    /// Queues a fill of every byte ([`cuMemsetD8Async`](checked::memset_d8_async)).
     ///
     /// # Safety
-    /// Until it is done the buffer is neither dropped nor used by work that does not wait for it.
+    /// Until the fill is done, the buffer must not be dropped or used by work that does not wait for the fill.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current.
@@ -410,11 +411,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if self.size_bytes() == 0 {
             return Ok(());
         }
-        // SAFETY: the range is the allocation; the rest is the caller's.
+        // SAFETY: the range is the whole allocation; the rest is upheld by the caller.
         unsafe { checked::memset_d8_async(self.raw, value, self.size_bytes(), stream.as_raw()) }
     }
 
-    /// Queues the setting of every 16 bits ([`cuMemsetD16Async`](checked::memset_d16_async)).
+    /// Queues a fill of every 16-bit value ([`cuMemsetD16Async`](checked::memset_d16_async)).
     ///
     /// # Safety
     /// Same as [`fill_u8_async`](Self::fill_u8_async).
@@ -429,11 +430,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if units == 0 {
             return Ok(());
         }
-        // SAFETY: the range is the allocation; the rest is the caller's.
+        // SAFETY: the range is the whole allocation; the rest is upheld by the caller.
         unsafe { checked::memset_d16_async(self.raw, value, units, stream.as_raw()) }
     }
 
-    /// Queues the setting of every 32 bits ([`cuMemsetD32Async`](checked::memset_d32_async)).
+    /// Queues a fill of every 32-bit value ([`cuMemsetD32Async`](checked::memset_d32_async)).
     ///
     /// # Safety
     /// Same as [`fill_u8_async`](Self::fill_u8_async).
@@ -448,11 +449,11 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if units == 0 {
             return Ok(());
         }
-        // SAFETY: the range is the allocation; the rest is the caller's.
+        // SAFETY: the range is the whole allocation; the rest is upheld by the caller.
         unsafe { checked::memset_d32_async(self.raw, value, units, stream.as_raw()) }
     }
 
-    /// Frees the memory, waiting for work that uses it ([`cuMemFree`](checked::mem_free)). Dropping does the same.
+    /// Frees the memory after waiting for work that uses it ([`cuMemFree`](checked::mem_free)). Dropping does the same.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -462,20 +463,21 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         if self.raw == 0 {
             return Ok(());
         }
-        // SAFETY: the allocation is ours, and null from here on.
+        // SAFETY: the allocation is owned, and replaced by 0 so that `drop` does not use it.
         unsafe { checked::mem_free(mem::take(&mut self.raw)) }
     }
 
-    /// C's address, good as long as `self`.
+    /// Returns the raw address, which is valid until the buffer is dropped.
     #[must_use]
     pub const fn as_raw(&self) -> sys::CUdeviceptr {
         self.raw
     }
 
-    /// Takes over memory that C allocated in `context`.
+    /// Takes ownership of memory that was allocated in `context`.
     ///
     /// # Safety
-    /// The address is the start of an allocation of at least `len` values in that context, and nobody else frees it.
+    /// The address must be the start of an allocation of at least `len` values in that context, and no other code may free
+    /// it.
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUdeviceptr, len: usize, context: &Context) -> Self {
         Self {
@@ -486,10 +488,10 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         }
     }
 
-    /// Memory that belongs to someone else. The caller makes its context current for copies.
+    /// Borrows device memory. The caller must make its context current for copies.
     ///
     /// # Safety
-    /// From the address on there are `len` values of device memory as long as the value lives.
+    /// There must be `len` values of device memory at the address as long as the returned value lives.
     #[must_use]
     pub const unsafe fn borrow_raw<'a>(raw: sys::CUdeviceptr, len: usize) -> Borrowed<'a, Self> {
         Borrowed::new(Self {
@@ -500,7 +502,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         })
     }
 
-    /// Gives the memory away; the context that it needs is kept alive for good.
+    /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
     #[must_use]
     pub fn into_raw(self) -> sys::CUdeviceptr {
         let raw = self.raw;
@@ -508,7 +510,7 @@ impl<T: DeviceCopy> DeviceBuffer<T> {
         raw
     }
 
-    /// The context that the memory was allocated in, if it is known.
+    /// Returns the context of the memory; `None` for a borrowed buffer.
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {
         self.context.as_ref()
@@ -527,7 +529,7 @@ impl<T: DeviceCopy> fmt::Debug for DeviceBuffer<T> {
 impl<T: DeviceCopy> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
         if self.raw != 0 {
-            // SAFETY: the allocation is ours, and this is its last use.
+            // SAFETY: the allocation is owned, and this is its last use.
             dropping().done(unsafe { checked::mem_free(self.raw) });
         }
     }

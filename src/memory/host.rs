@@ -9,28 +9,29 @@ use crate::refusal::Refusal;
 use crate::sys::{CUresult, Function};
 use crate::{Context, DeviceCopy, Result, checked};
 
-/// Page-locked (pinned) host memory for a number of values: a device copies from it and to it without the host's help, and
-/// copies that are queued in a stream return at once.
+/// A buffer of a fixed number of values in page-locked (pinned) host memory. Devices access it directly, so that
+/// asynchronous copies return without waiting.
 ///
-/// It is a slice, like `Box<[T]>`.
+/// It dereferences to a slice, like `Box<[T]>`.
 pub struct HostBuffer<T: DeviceCopy> {
     values: NonNull<T>,
     len: usize,
-    /// Keeps the context alive that the memory belongs to.
+    /// Keeps the context of the memory alive.
     context: Context,
 }
 
-// SAFETY: it owns its values like a `Vec`.
+// SAFETY: the buffer owns its values, like a `Vec`.
 unsafe impl<T: DeviceCopy + Send> Send for HostBuffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: DeviceCopy + Sync> Sync for HostBuffer<T> {}
 
 impl<T: DeviceCopy> HostBuffer<T> {
-    /// Allocates `len` values, all bytes zero ([`cuMemHostAlloc`](checked::mem_host_alloc)). Where that is no byte at all,
-    /// nothing is allocated.
+    /// Allocates `len` values and sets all bytes to zero ([`cuMemHostAlloc`](checked::mem_host_alloc)). If the size is 0
+    /// bytes, nothing is allocated.
     ///
     /// # Errors
-    /// 2 if there is not so much memory, 1 if the driver does not align it as far as `T` needs (more than a page).
+    /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory, and `CUDA_ERROR_INVALID_VALUE` if `T` needs a larger
+    /// alignment than the driver provides, which is at least a page.
     #[doc(alias = "cuMemHostAlloc")]
     #[track_caller]
     pub fn zeroed(context: &Context, len: usize) -> Result<Self> {
@@ -38,13 +39,12 @@ impl<T: DeviceCopy> HostBuffer<T> {
         let mut values = NonNull::dangling();
         if bytes > 0 {
             let _current = context.enter()?;
-            // SAFETY: the driver checks the size; 0 are no flags.
+            // SAFETY: the driver checks the size, and 0 is a valid value for the flags.
             let memory = unsafe { checked::mem_host_alloc(bytes, 0) }?.cast::<T>();
             values = match NonNull::new(memory) {
                 Some(memory) if memory.is_aligned() => memory,
-                // A page is not enough for the type, or this is no driver.
                 _ => {
-                    // SAFETY: the allocation is ours, and this is its last use.
+                    // SAFETY: the allocation is owned, and this is its last use.
                     let _ = unsafe { checked::mem_free_host(memory.cast()) };
                     return Err(Error::refused(
                         CUresult::CUDA_ERROR_INVALID_VALUE,
@@ -53,7 +53,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
                     ));
                 }
             };
-            // SAFETY: the allocation is of so many bytes, and aligned.
+            // SAFETY: the allocation has `bytes` bytes and is aligned.
             unsafe { ptr::write_bytes(values.as_ptr(), 0, len) };
         }
         Ok(Self {
@@ -63,7 +63,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
         })
     }
 
-    /// Allocates room for a slice and copies it there.
+    /// Allocates a buffer for a slice and copies the slice to it.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_OUT_OF_MEMORY` if there is not enough memory.
@@ -74,7 +74,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
         Ok(buffer)
     }
 
-    /// Frees the memory ([`cuMemFreeHost`](checked::mem_free_host)), waiting for work that uses it; dropping does the
+    /// Frees the memory after waiting for work that uses it ([`cuMemFreeHost`](checked::mem_free_host)). Dropping does the
     /// same.
     ///
     /// # Errors
@@ -86,21 +86,21 @@ impl<T: DeviceCopy> HostBuffer<T> {
         if len == 0 || size_of::<T>() == 0 {
             return Ok(());
         }
-        // SAFETY: the allocation is ours; with a length of 0 `drop` frees nothing.
+        // SAFETY: the allocation is owned, and the length is now 0 so that `drop` does not free it.
         unsafe { checked::mem_free_host(self.values.as_ptr().cast()) }
     }
 
-    /// The address of the first value, good as long as `self`.
+    /// Returns the address of the first value, which is valid until the buffer is dropped.
     #[must_use]
     pub const fn as_raw(&self) -> *mut T {
         self.values.as_ptr()
     }
 
-    /// Takes over page-locked memory that C allocated in `context`.
+    /// Takes ownership of page-locked memory that was allocated in `context`. With a `len` of 0, the memory is not freed.
     ///
     /// # Safety
-    /// The address is that of an allocation of page-locked memory with `len` initialised values, aligned for them, and
-    /// nobody else frees it. With `len` 0 it is not freed.
+    /// The address must be the start of an allocation of page-locked memory with `len` initialised and aligned values, and
+    /// no other code may free it.
     #[must_use]
     pub unsafe fn from_raw(raw: NonNull<T>, len: usize, context: &Context) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
         }
     }
 
-    /// Gives the memory away; the context that it needs is kept alive for good.
+    /// Releases ownership of the memory. The reference to the context is leaked, so the context stays alive.
     #[must_use]
     pub fn into_raw(self) -> *mut T {
         let raw = self.values.as_ptr();
@@ -118,7 +118,7 @@ impl<T: DeviceCopy> HostBuffer<T> {
         raw
     }
 
-    /// The context that the memory belongs to.
+    /// Returns the context of the memory.
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
@@ -129,7 +129,7 @@ impl<T: DeviceCopy> Deref for HostBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many values are there, zeroed at first, and any bytes are a `T`.
+        // SAFETY: there are `len` values, which are initialised, and any bytes are a `T`.
         unsafe { slice::from_raw_parts(self.values.as_ptr(), self.len) }
     }
 }
@@ -150,7 +150,7 @@ impl<T: DeviceCopy + fmt::Debug> fmt::Debug for HostBuffer<T> {
 impl<T: DeviceCopy> Drop for HostBuffer<T> {
     fn drop(&mut self) {
         if self.len > 0 && size_of::<T>() > 0 {
-            // SAFETY: the allocation is ours, and this is its last use.
+            // SAFETY: the allocation is owned, and this is its last use.
             dropping().done(unsafe { checked::mem_free_host(self.values.as_ptr().cast()) });
         }
     }

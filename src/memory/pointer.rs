@@ -5,34 +5,34 @@ use core::fmt;
 
 use crate::sys;
 
-/// An address in device memory.
+/// A device address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct DevicePtr(sys::CUdeviceptr);
 
 impl DevicePtr {
-    /// The address 0.
+    /// Returns the address 0.
     #[inline]
     #[must_use]
     pub const fn null() -> Self {
         Self(0)
     }
 
-    /// An address from C.
+    /// Returns the address for C's representation.
     #[inline]
     #[must_use]
     pub const fn from_raw(address: sys::CUdeviceptr) -> Self {
         Self(address)
     }
 
-    /// The address as C has it.
+    /// Returns C's representation of the address.
     #[inline]
     #[must_use]
     pub const fn as_raw(self) -> sys::CUdeviceptr {
         self.0
     }
 
-    /// The address so many bytes further; it wraps around at the end of the address space.
+    /// Returns the address `bytes` bytes further, wrapping around at the end of the address space.
     #[inline]
     #[must_use]
     pub const fn byte_add(self, bytes: u64) -> Self {
