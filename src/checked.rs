@@ -1,29 +1,29 @@
-//! Every call of the driver, checked: one function per export, and nothing between it and the driver.
+//! Every driver call, checked: one function for each export, with no other logic between it and the driver.
 //!
-//! A function here is named as in C, without `cu` and in Rust's case: `cuMemAlloc` is [`mem_alloc`], and
-//! `cuCtxCreate_v4` is `ctx_create_v4`. The rules by which its parameters follow from C's:
+//! Functions have the names of C without `cu` and in snake case: `cuMemAlloc` is [`mem_alloc`], and `cuCtxCreate_v4` is
+//! `ctx_create_v4`. Their signatures follow from C's by these rules:
 //!
-//! - A value that C writes through a pointer is returned; several are a struct named after the function.
-//! - A code other than 0 is an [`Error`](crate::Error) that names the function and the line of the caller.
-//! - An array is a slice, and the parameter that counts it is gone: the count comes from the slice. Slices that share a
-//!   count must be of one length, else the answer is `CUDA_ERROR_INVALID_VALUE` and the driver is not asked. An empty
-//!   slice is passed as null, or as an address that is not followed.
-//! - What C may be given null for is an `Option` where it is read. What C may leave out of its answers is always asked for.
-//! - A text is `&CStr` where the driver reads it and `String` where the driver gives it. What is only said yes or no to is a
-//!   `bool`, and an array of its own is copied to a `Vec`.
-//! - What C asks for in two calls, first how many and then which, is one call that returns a `Vec`. It says
-//!   `CUDA_ERROR_OUT_OF_MEMORY` where the host has no room for so many.
-//! - Untyped pointers, callbacks and flags are passed on as they are. Which flags, each call says: `CUctx_flags(x)` and its
-//!   like hold the number that C takes in their field.
+//! - Values that C writes through pointers are returned; several values are a struct named after the function.
+//! - A code other than `CUDA_SUCCESS` is an [`Error`](crate::Error) with the function and the caller's line.
+//! - Arrays are slices, without the parameter for their count. Slices that share a count must have the same length;
+//!   otherwise the call returns `CUDA_ERROR_INVALID_VALUE` without calling the driver. An empty slice is passed as null, or
+//!   as an address that is not dereferenced.
+//! - Inputs that may be null in C are an `Option`. Outputs that are optional in C are always requested.
+//! - Strings are `&CStr` as inputs and `String` as outputs, booleans are `bool`, and arrays that the driver owns are copied
+//!   to a `Vec`.
+//! - Functions that C calls twice, first for the count and then for the values, are one call that returns a `Vec`. It
+//!   returns `CUDA_ERROR_OUT_OF_MEMORY` if the host has not enough memory for the values.
+//! - Untyped pointers, callbacks and flags are passed unchanged. The documentation of each call names the type of its
+//!   flags, such as `CUctx_flags`; pass the number in its field.
 //!
-//! Where a driver lacks an export, the error says which CUDA version has it. Six functions that C knows by a plain name and
-//! that CUDA 12.0 replaced (`cuGetProcAddress`, `cuGraphAddKernelNode` and its like) do with the older export instead; each
-//! says what that one lacks.
+//! If the driver does not export a function, the error names the CUDA version that does. Six functions with a plain name
+//! that CUDA 12.0 redefined, such as `cuGetProcAddress` and `cuGraphAddKernelNode`, fall back to the older export; their
+//! documentation states the differences.
 //!
-//! The calls go to [`sys::DEFAULT`](crate::sys::DEFAULT). All are `unsafe`, as each says under *Safety*: handles and
-//! pointers are the caller's to answer for, and the driver does not check all of them. Nor does it check the context that is
-//! current on the calling thread, which it uses for all that names no other: one that was destroyed on another thread, or
-//! while it was pushed twice, is current still, and the driver crashes on it.
+//! The calls use [`sys::DEFAULT`](crate::sys::DEFAULT). All are `unsafe`, for the reasons in their *Safety* sections: the
+//! driver does not check all handles and pointers. It also does not check the current context, which most calls use: a
+//! context that was destroyed on another thread, or while it was pushed twice, is still current, and the driver crashes
+//! when it uses it.
 
 mod fallback;
 #[rustfmt::skip]

@@ -1,4 +1,4 @@
-//! Modules: device code that is loaded into a context, and what is in it.
+//! Modules: device code that is loaded into a context.
 
 mod error;
 mod image;
@@ -20,7 +20,7 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUresult};
 use crate::{Context, DeviceCopy, DevicePtr, Result, checked};
 
-/// A module: kernels and variables, loaded into a context from PTX, a cubin or a fat binary.
+/// A module: kernels and variables that were loaded into a context from PTX, a cubin or a fat binary.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, Module};
@@ -31,7 +31,7 @@ use crate::{Context, DeviceCopy, DevicePtr, Result, checked};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A clone is one more reference to the same module, and so are its functions and variables; the last one unloads it.
+/// Clones, functions and variables are references to a module. The last reference unloads the module.
 #[derive(Debug, Clone)]
 pub struct Module {
     inner: Arc<Inner>,
@@ -40,7 +40,7 @@ pub struct Module {
 #[derive(Debug)]
 struct Inner {
     raw: sys::CUmodule,
-    /// `None` for a module that belongs to someone else.
+    /// `None` for a borrowed module.
     context: Option<Context>,
     info_log: String,
 }
@@ -57,7 +57,7 @@ impl Inner {
         if self.context.is_none() {
             return Ok(());
         }
-        // SAFETY: the handle is live and ours, and this is its last use.
+        // SAFETY: the handle is live and owned, and this is its last use.
         unsafe { checked::module_unload(self.raw) }
     }
 }
@@ -69,7 +69,7 @@ impl Drop for Inner {
     }
 }
 
-/// What a file holds.
+/// Reads a file.
 #[track_caller]
 fn read(path: &Path) -> Result<Vec<u8>, JitError> {
     match fs::read(path) {
@@ -87,7 +87,7 @@ fn read(path: &Path) -> Result<Vec<u8>, JitError> {
     }
 }
 
-/// The error for what cannot be an image.
+/// Returns the error for an image that is rejected without calling the driver.
 #[track_caller]
 fn refused(reason: String) -> JitError {
     JitError::refused(
@@ -116,12 +116,12 @@ impl Module {
         }
     }
 
-    /// Compiles a file of PTX and loads it ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). Cubins and fat binaries
-    /// are for [`load`](Self::load).
+    /// Compiles and loads a PTX file ([`cuModuleLoadDataEx`](checked::module_load_data_ex)). Use [`load`](Self::load) for
+    /// cubins and fat binaries.
     ///
     /// # Errors
-    /// 301 for a file that is not there or cannot be read, with the system's words; 200 for a binary; else as
-    /// [`from_ptx`](Self::from_ptx).
+    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read,
+    /// `CUDA_ERROR_INVALID_IMAGE` for a binary, and the errors of [`from_ptx`](Self::from_ptx).
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[doc(alias = "cuModuleLoad")]
@@ -141,16 +141,16 @@ impl Module {
         loaded.map_err(|error| error.at(path))
     }
 
-    /// Loads a file: PTX, a cubin or a fat binary, as its content says. The file is read here, checked like any
-    /// [image](Self::from_image), and loaded from memory ([`cuModuleLoadDataEx`](checked::module_load_data_ex)): C's
-    /// `cuModuleLoad` trusts a file that was cut off, and takes no path that is not Unicode on Windows.
+    /// Loads a file with PTX, a cubin or a fat binary. The file is read here and loaded from memory like any
+    /// [image](Self::from_image) ([`cuModuleLoadDataEx`](checked::module_load_data_ex)), because `cuModuleLoad` does not
+    /// detect a file that is cut off, and supports only Unicode paths on Windows.
     ///
     /// # Errors
-    /// 301 for a file that is not there or cannot be read, with the system's words; else as
+    /// Returns `CUDA_ERROR_FILE_NOT_FOUND` with the system's message if the file cannot be read, and the errors of
     /// [`from_image`](Self::from_image).
     ///
     /// # Safety
-    /// As [`from_image`](Self::from_image). PTX is safe to load: [`load_ptx`](Self::load_ptx).
+    /// Same as [`from_image`](Self::from_image). For PTX, [`load_ptx`](Self::load_ptx) is a safe alternative.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[doc(alias = "cuModuleLoad")]
@@ -165,11 +165,12 @@ impl Module {
         loaded.map_err(|error| error.at(path))
     }
 
-    /// Compiles PTX and loads it ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
+    /// Compiles and loads PTX ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
     ///
     /// # Errors
-    /// 218 for PTX that does not compile, with the compiler's words; 222 for a version of PTX that the driver does not
-    /// know; 200 for what is no PTX.
+    /// Returns `CUDA_ERROR_INVALID_PTX` with the compiler's messages for PTX that does not compile,
+    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION` for a PTX version that is newer than the driver, and `CUDA_ERROR_INVALID_IMAGE`
+    /// for text that is not PTX.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
@@ -177,7 +178,7 @@ impl Module {
         Self::from_ptx_with(context, ptx, &JitOptions::default())
     }
 
-    /// The same, with options for the compiler.
+    /// Compiles and loads PTX with options for the compiler.
     ///
     /// # Errors
     /// Same as [`from_ptx`](Self::from_ptx).
@@ -195,18 +196,16 @@ impl Module {
         }
     }
 
-    /// Loads an image from memory: PTX, a cubin or a fat binary, as its content says
-    /// ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
+    /// Loads an image from memory: PTX, a cubin or a fat binary ([`cuModuleLoadDataEx`](checked::module_load_data_ex)).
     ///
     /// # Errors
-    /// As [`from_ptx`](Self::from_ptx); [`CUDA_ERROR_NO_BINARY_FOR_GPU`](CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU) if the image
-    /// has no code for this device; [`CUDA_ERROR_INVALID_IMAGE`](CUresult::CUDA_ERROR_INVALID_IMAGE) if the image is cut
-    /// off.
+    /// Returns the errors of [`from_ptx`](Self::from_ptx), `CUDA_ERROR_NO_BINARY_FOR_GPU` if the image has no code for this
+    /// device, and `CUDA_ERROR_INVALID_IMAGE` if the image is cut off.
     ///
     /// # Safety
     /// A cubin or fat binary must be complete, unmodified output of NVIDIA's tools. The driver gets no length and trusts
-    /// the offsets inside the image: a damaged one can crash it. Only an image that is cut off is detected here. PTX needs
-    /// no such promise: use [`from_ptx`](Self::from_ptx) or [`load_ptx`](Self::load_ptx).
+    /// the offsets inside the image: a damaged one can crash it. Only an image that is cut off is detected here. For PTX,
+    /// [`from_ptx`](Self::from_ptx) and [`load_ptx`](Self::load_ptx) are safe alternatives.
     #[inline]
     #[doc(alias = "cuModuleLoadDataEx")]
     #[track_caller]
@@ -214,7 +213,7 @@ impl Module {
         let options = JitOptions::default();
         match image::recognise(image) {
             Ok(Format::Binary) => {
-                // SAFETY: the caller vouches for the binary, which ends inside the slice.
+                // SAFETY: the caller guarantees that the binary is valid, and it ends inside the slice.
                 let loaded = unsafe { jit::load(context, image.as_ptr(), &options) };
                 loaded.map(|(raw, log)| Self::compiled(raw, context, log))
             }
@@ -226,15 +225,15 @@ impl Module {
     #[inline]
     #[track_caller]
     fn from_text(context: &Context, text: &CStr, options: &JitOptions) -> Result<Self, JitError> {
-        // SAFETY: the text is NUL-terminated, and `image::text` let no binary pass.
+        // SAFETY: the text is NUL-terminated, and `image::text` rejects binaries.
         match unsafe { jit::load(context, text.as_ptr().cast(), options) } {
             Ok((raw, log)) => Ok(Self::compiled(raw, context, log)),
             Err(error) => Err(error),
         }
     }
 
-    /// What the compiler said when it made this module of PTX: with [`JitOptions::verbose`], what each kernel uses. Empty
-    /// if it said nothing, and for a module that came from C.
+    /// Returns the compiler's info log; with [`JitOptions::verbose`] it lists the resources that each kernel uses. Empty if
+    /// the compiler printed nothing, and for a module from a raw handle.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
@@ -250,7 +249,7 @@ impl Module {
     #[track_caller]
     pub fn global(&self, name: &str) -> Result<Global> {
         let Ok(name) = CString::new(name) else {
-            // No variable's name holds a zero byte.
+            // No variable has such a name.
             return Err(Error::refused(
                 CUresult::CUDA_ERROR_NOT_FOUND,
                 sys::Function::cuModuleGetGlobal,
@@ -266,8 +265,8 @@ impl Module {
         })
     }
 
-    /// Gives back this reference. If it is the last one, the module is unloaded and the driver's answer returned
-    /// ([`cuModuleUnload`](checked::module_unload)); else that is left to the last one.
+    /// Drops this reference. If it is the last one, unloads the module and returns the result
+    /// ([`cuModuleUnload`](checked::module_unload)). Otherwise, the last reference does that.
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -278,7 +277,7 @@ impl Module {
         match Arc::try_unwrap(self.inner) {
             Ok(mut inner) => {
                 let result = inner.end();
-                // Nothing is left for `drop` to unload; the reference to the context is given back.
+                // `drop` must not unload the module again.
                 inner.context = None;
                 result
             }
@@ -293,20 +292,20 @@ impl Module {
         self.inner.raw
     }
 
-    /// Takes over a module that C loaded into `context`.
+    /// Takes ownership of a module in `context`.
     ///
     /// # Safety
-    /// The handle is live, of that context, and nobody else unloads it.
+    /// The handle must be live and belong to that context, and no other code may unload it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUmodule, context: &Context) -> Self {
         Self::new(raw, context)
     }
 
-    /// A module that belongs to someone else; it is not unloaded here.
+    /// Borrows a module, which is not unloaded with the returned value.
     ///
     /// # Safety
-    /// The handle stays live as long as the value, its clones and everything found in it.
+    /// The handle must stay valid as long as the returned value, its clones, and all functions and variables found in it.
     #[inline]
     #[must_use]
     pub unsafe fn borrow_raw(raw: sys::CUmodule) -> Self {
@@ -319,17 +318,17 @@ impl Module {
         }
     }
 
-    /// Gives the module away: no reference unloads it any more.
+    /// Releases ownership of the handle: no reference unloads the module any more.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUmodule {
         let raw = self.inner.raw;
-        // The count never falls to zero then.
+        // The reference count never reaches zero.
         mem::forget(self);
         raw
     }
 
-    /// The context that the module was loaded into, if it is known.
+    /// Returns the context of the module; `None` for a borrowed module.
     #[inline]
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
@@ -346,14 +345,14 @@ pub struct Global {
 }
 
 impl Global {
-    /// The address, good as long as the module is loaded.
+    /// Returns the address, which is valid as long as the module is loaded.
     #[inline]
     #[must_use]
     pub const fn ptr(&self) -> DevicePtr {
         self.ptr
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     #[inline]
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
@@ -370,7 +369,7 @@ impl Global {
         self.check::<T>(sys::Function::cuMemcpyDtoH)?;
         let _current = self.module.context().map(Context::enter).transpose()?;
         let mut value = [mem::MaybeUninit::<T>::uninit()];
-        // SAFETY: the variable is there as long as the module, and large enough.
+        // SAFETY: the variable lives as long as the module, and is large enough.
         unsafe { checked::memcpy_dtoh(&mut value, self.ptr.as_raw()) }?;
         // SAFETY: the copy is done, and any bytes are a `T`.
         Ok(unsafe { value[0].assume_init() })
@@ -385,7 +384,7 @@ impl Global {
     pub fn write<T: DeviceCopy>(&self, value: &T) -> Result<()> {
         self.check::<T>(sys::Function::cuMemcpyHtoD)?;
         let _current = self.module.context().map(Context::enter).transpose()?;
-        // SAFETY: the variable is there as long as the module, and large enough.
+        // SAFETY: the variable lives as long as the module, and is large enough.
         unsafe { checked::memcpy_htod(self.ptr.as_raw(), core::slice::from_ref(value)) }
     }
 

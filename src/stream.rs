@@ -9,7 +9,7 @@ use crate::error::dropping;
 use crate::event::done;
 use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
 
-/// A stream: work that is queued in it is done in order.
+/// A stream: a queue whose work runs in order.
 ///
 /// ```no_run
 /// # use cuda_driver::{Context, Device, DeviceBuffer, Event, HostBuffer, Stream};
@@ -24,7 +24,7 @@ use crate::{Borrowed, Context, Event, Result, checked, host_fn, sys};
 /// let copied = Event::new(&context)?;
 /// copied.record(&copies)?;
 /// work.wait_event(&copied)?;
-/// // … launches in `work` that take `values`: they come after the copy …
+/// // … launches in `work` that use `values`: they run after the copy …
 /// work.synchronize()?;
 /// let (host, device) = pending.wait()?;
 /// # Ok::<(), cuda_driver::Error>(())
@@ -46,7 +46,7 @@ impl Stream {
         Self { raw, context }
     }
 
-    /// Makes a blocking stream: its work and that of the legacy default stream wait for each other
+    /// Creates a blocking stream, which synchronises with the legacy default stream
     /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Stream {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_DEFAULT)
     }
 
-    /// Makes a non-blocking stream, which does not wait for the legacy default stream, nor that for it
+    /// Creates a non-blocking stream, which does not synchronise with the legacy default stream
     /// ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Stream {
         Self::with_flags(context, sys::CUstream_flags::CU_STREAM_NON_BLOCKING)
     }
 
-    /// Makes a stream with flags ([`cuStreamCreate`](checked::stream_create)).
+    /// Creates a stream with flags ([`cuStreamCreate`](checked::stream_create)).
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags.
@@ -86,9 +86,9 @@ impl Stream {
         Ok(Self::of(raw, Some(context.clone())))
     }
 
-    /// Makes a stream with a priority, a smaller number running first
-    /// ([`cuStreamCreateWithPriority`](checked::stream_create_with_priority)). A number outside
-    /// [`Context::stream_priority_range`] is taken as the nearest inside.
+    /// Creates a stream with a priority; streams with smaller numbers run first
+    /// ([`cuStreamCreateWithPriority`](checked::stream_create_with_priority)). A number outside of
+    /// [`Context::stream_priority_range`] is clamped to that range.
     ///
     /// # Errors
     /// Returns `CUDA_ERROR_INVALID_VALUE` for unknown flags.
@@ -107,15 +107,16 @@ impl Stream {
         Ok(Self::of(raw, Some(context.clone())))
     }
 
-    /// The null stream of whichever context is current when it is used. With none current every use is a 201. It is the
-    /// legacy default stream, or the thread's own if the library was made so.
+    /// Returns the null stream, which belongs to the context that is current when it is used; without a current context,
+    /// each use fails with `CUDA_ERROR_INVALID_CONTEXT`. It is the legacy default stream, or the calling thread's default
+    /// stream in a library with [that option](sys::library::Options::per_thread_default_stream).
     #[inline]
     #[must_use]
     pub const fn null() -> Borrowed<'static, Self> {
         Borrowed::new(Self::of(ptr::null_mut(), None))
     }
 
-    /// The legacy default stream of whichever context is current when it is used.
+    /// Returns the legacy default stream, which belongs to the context that is current when it is used.
     #[inline]
     #[doc(alias = "CU_STREAM_LEGACY")]
     #[must_use]
@@ -123,7 +124,7 @@ impl Stream {
         Borrowed::new(Self::of(sys::CU_STREAM_LEGACY, None))
     }
 
-    /// The calling thread's default stream of whichever context is current when it is used.
+    /// Returns the calling thread's default stream, which belongs to the context that is current when it is used.
     #[inline]
     #[doc(alias = "CU_STREAM_PER_THREAD")]
     #[must_use]
@@ -131,13 +132,13 @@ impl Stream {
         Borrowed::new(Self::of(sys::CU_STREAM_PER_THREAD, None))
     }
 
-    /// Waits until all work of the stream is done ([`cuStreamSynchronize`](checked::stream_synchronize)).
+    /// Waits until all work in the stream is done ([`cuStreamSynchronize`](checked::stream_synchronize)).
     ///
     /// # Errors
     /// Returns an error from the work that was waited for.
     ///
     /// # Panics
-    /// With what a [host function](Self::launch_host_fn) of this stream panicked with.
+    /// Resumes the panic of a [host function](Self::launch_host_fn) in this stream.
     #[inline]
     #[doc(alias = "cuStreamSynchronize")]
     #[track_caller]
@@ -147,7 +148,7 @@ impl Stream {
         result
     }
 
-    /// The same, with panics left to the next call that tells them.
+    /// Waits without resuming panics of host functions.
     #[inline]
     #[track_caller]
     pub(crate) fn wait(&self) -> Result<()> {
@@ -155,13 +156,13 @@ impl Stream {
         unsafe { checked::stream_synchronize(self.raw) }
     }
 
-    /// Panics with what a host function panicked with.
+    /// Resumes the panic of a host function.
     #[inline]
     fn resume(&self) {
         host_fn::resume_of_stream(self.raw.addr(), self.context_raw());
     }
 
-    /// Whether all work of the stream is done ([`cuStreamQuery`](checked::stream_query)).
+    /// Returns true if all work in the stream is done ([`cuStreamQuery`](checked::stream_query)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -173,10 +174,10 @@ impl Stream {
         done(unsafe { checked::stream_query(self.raw) })
     }
 
-    /// Makes the stream's future work wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
+    /// Makes future work in the stream wait for an event ([`cuStreamWaitEvent`](checked::stream_wait_event)).
     ///
     /// # Errors
-    /// 905 if the stream is captured and the event is not part of the capture.
+    /// Returns `CUDA_ERROR_STREAM_CAPTURE_ISOLATION` if the stream is being captured and the event is not part of the capture.
     #[inline]
     #[doc(alias = "cuStreamWaitEvent")]
     #[track_caller]
@@ -185,7 +186,7 @@ impl Stream {
         unsafe { checked::stream_wait_event(self.raw, event.as_raw(), 0) }
     }
 
-    /// The stream's priority ([`cuStreamGetPriority`](checked::stream_get_priority)).
+    /// Returns the stream's priority ([`cuStreamGetPriority`](checked::stream_get_priority)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -197,7 +198,7 @@ impl Stream {
         unsafe { checked::stream_get_priority(self.raw) }
     }
 
-    /// The flags that the stream was made with ([`cuStreamGetFlags`](checked::stream_get_flags)).
+    /// Returns the flags that the stream was created with ([`cuStreamGetFlags`](checked::stream_get_flags)).
     ///
     /// # Errors
     /// May return an error from earlier asynchronous work.
@@ -210,23 +211,24 @@ impl Stream {
         Ok(sys::CUstream_flags(flags))
     }
 
-    /// Queues a call of a function on the host: the work that comes after it in the stream waits for it
-    /// ([`cuLaunchHostFunc`](checked::launch_host_func)). If earlier work of the stream faults it does not run, and is
-    /// leaked. It runs once at most: where another thread begins to capture the stream at the same moment, with the first
-    /// launch of the graph.
+    /// Queues a call of a host function, which later work in the stream waits for
+    /// ([`cuLaunchHostFunc`](checked::launch_host_func)). The function runs at most once. If earlier work in the stream
+    /// faults, it does not run and is leaked. If another thread begins to capture the stream at the same time, it runs in
+    /// the first launch of the graph.
     ///
-    /// In it nearly every call into the driver answers 800, also those that only ask or release something: an object of
-    /// this crate that is dropped there is leaked.
+    /// In a host function, nearly every driver call returns `CUDA_ERROR_NOT_PERMITTED`, even queries and calls that release
+    /// a resource: an object of this crate that is dropped there is leaked.
     ///
-    /// A panic in it does not reach the driver. The next call that is there to wait for it panics with it: the stream's
-    /// [`synchronize`](Self::synchronize), that of an [event](Event::synchronize) recorded in the stream, that of the
-    /// [context](Context::synchronize), or [`Pending::wait`] of a copy in the stream. Queries and copies that wait do not:
-    /// they may be those of a library that knows nothing of the function. Once the stream is gone, only waiting for the
-    /// context tells it.
+    /// A panic in the function does not unwind through the driver. It resumes in the next of these calls:
+    /// [`Stream::synchronize`](Self::synchronize), [`Event::synchronize`] of an event recorded in the stream,
+    /// [`Context::synchronize`], or [`Pending::wait`](crate::Pending::wait) of a copy in the stream. Queries and synchronous
+    /// copies do not resume it, because other libraries may make them. After the stream is destroyed, only
+    /// [`Context::synchronize`] does.
     ///
     /// # Errors
-    /// 201 on the null stream with no context current; 900 if the stream is captured, for a graph can run more than
-    /// once: [`checked::graph_add_host_node`] and [`checked::launch_host_func`] are for that.
+    /// Returns `CUDA_ERROR_INVALID_CONTEXT` on the null stream if no context is current, and
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` if the stream is being captured, because a graph may run more than once. Use
+    /// [`checked::graph_add_host_node`] or [`checked::launch_host_func`] for graphs.
     #[inline]
     #[doc(alias = "cuLaunchHostFunc")]
     #[track_caller]
@@ -234,7 +236,7 @@ impl Stream {
         host_fn::launch(self.raw, self.context_raw(), function)
     }
 
-    /// Destroys the stream; work that it still has is finished, without waiting here
+    /// Destroys the stream without waiting; queued work still runs
     /// ([`cuStreamDestroy`](checked::stream_destroy)). Dropping does the same.
     ///
     /// # Errors
@@ -244,7 +246,7 @@ impl Stream {
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
         host_fn::stream_is_gone(self.raw, self.context_raw());
-        // SAFETY: the handle is live, and null from here on.
+        // SAFETY: the handle is live, and replaced by null so that `drop` does not use it.
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
 
@@ -255,17 +257,17 @@ impl Stream {
         self.raw
     }
 
-    /// Takes over a stream that C made in `context`.
+    /// Takes ownership of a stream in `context`.
     ///
     /// # Safety
-    /// The handle is live, of that context, and nobody else destroys it.
+    /// The handle must be live and belong to that context, and no other code may destroy it.
     #[inline]
     #[must_use]
     pub unsafe fn from_raw(raw: sys::CUstream, context: &Context) -> Self {
         Self::of(raw, Some(context.clone()))
     }
 
-    /// A stream that belongs to someone else.
+    /// Borrows a stream.
     ///
     /// # Safety
     /// The handle must stay valid as long as the returned value.
@@ -275,7 +277,7 @@ impl Stream {
         Borrowed::new(Self::of(raw, None))
     }
 
-    /// Gives the stream away; the context that it needs is kept alive for good.
+    /// Releases ownership of the handle. The reference to the context is leaked, so the context stays alive.
     #[inline]
     #[must_use]
     pub fn into_raw(self) -> sys::CUstream {
@@ -289,7 +291,7 @@ impl Stream {
         self.context.as_ref().map(Context::as_raw)
     }
 
-    /// The context that the stream was made in, if it is known.
+    /// Returns the context of the stream; `None` for a borrowed stream.
     #[inline]
     #[must_use]
     pub const fn context(&self) -> Option<&Context> {

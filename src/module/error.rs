@@ -1,4 +1,5 @@
-//! Why device code could not be loaded, in the compiler's words.
+//! Errors from loading device code, with the compiler's messages.
+#![forbid(unsafe_code)]
 
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ impl JitError {
         }
     }
 
-    /// An image that the driver was not asked about.
+    /// Returns the error for an image that was rejected without calling the driver.
     #[inline]
     pub(super) fn refused(error: Error, reason: String) -> Self {
         Self {
@@ -55,27 +56,27 @@ impl JitError {
         self
     }
 
-    /// The call that failed, without the compiler's words.
+    /// Returns the error of the call, without the compiler's messages.
     #[inline]
     pub const fn error(&self) -> Error {
         self.error
     }
 
-    /// The file, if the code came from one.
+    /// Returns the file's path, if the code came from a file.
     #[inline]
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What the compiler complained of, or why the image was refused; empty if there is nothing to say.
+    /// Returns the compiler's error messages, or the reason why the image was rejected. May be empty.
     #[inline]
     #[must_use]
     pub fn error_log(&self) -> &str {
         &self.error_log
     }
 
-    /// What else the compiler said; empty if nothing.
+    /// Returns the compiler's other messages. May be empty.
     #[inline]
     #[must_use]
     pub fn info_log(&self) -> &str {
@@ -105,7 +106,7 @@ impl fmt::Debug for JitError {
     }
 }
 
-/// The call that failed; the compiler's words are lost.
+/// Returns the error of the call; the compiler's messages are lost.
 impl From<JitError> for Error {
     #[inline]
     fn from(error: JitError) -> Self {
@@ -113,5 +114,5 @@ impl From<JitError> for Error {
     }
 }
 
-/// Without a source: the text begins with [`error`](JitError::error)'s, which would be printed twice.
+/// Has no source, because its message already contains that of [`error`](JitError::error).
 impl core::error::Error for JitError {}

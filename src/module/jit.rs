@@ -1,4 +1,4 @@
-//! The driver's compiler: its options, and the buffers that it writes its words to.
+//! The driver's PTX compiler: its options and logs.
 
 use core::ffi::c_void;
 use core::num::NonZeroU32;
@@ -10,24 +10,24 @@ use crate::refusal::Refusal;
 use crate::sys::{self, CUjit_option, CUresult};
 use crate::{Context, Error, checked};
 
-/// Options of the compiler in the driver.
+/// Options of the driver's PTX compiler.
 ///
 /// Later versions may add fields: a literal ends in `..Default::default()`.
 #[derive(Debug, Clone)]
 pub struct JitOptions {
-    /// The most registers that a thread may use; unset, the compiler decides.
+    /// The maximum number of registers per thread; by default, the compiler decides.
     pub max_registers: Option<NonZeroU32>,
-    /// The least threads of a block that the compiler makes sure can run; unset, it decides.
+    /// The minimum number of threads per block that must be able to run; by default, the compiler decides.
     pub threads_per_block: Option<NonZeroU32>,
-    /// 0 to 4, the compiler's effort; unset it is 4.
+    /// The optimisation level from 0 to 4; 4 by default.
     pub optimization_level: Option<u32>,
-    /// Whether to keep what debuggers need.
+    /// True to generate debug information.
     pub debug_info: bool,
-    /// Whether to keep line numbers.
+    /// True to generate line numbers.
     pub line_info: bool,
-    /// Whether the [info log](crate::Module::info_log) says what each kernel uses.
+    /// True to list the resources that each kernel uses in the [info log](crate::Module::info_log).
     pub verbose: bool,
-    /// Room for each of the two logs, in bytes. With 0 there are none.
+    /// The size of each of the two logs, in bytes; 0 for no logs.
     pub log_bytes: u32,
 }
 
@@ -46,7 +46,7 @@ impl Default for JitOptions {
     }
 }
 
-/// Options as the driver takes them: an option and a word that is a number or an address.
+/// Options in the driver's form: each has a value that is a number or an address.
 #[derive(Default)]
 struct List {
     options: Vec<CUjit_option>,
@@ -66,7 +66,7 @@ impl List {
     }
 }
 
-/// Room for what the compiler says.
+/// Allocates a log.
 #[track_caller]
 fn log(bytes: u32) -> Result<Vec<u8>, Error> {
     let mut room = Vec::new();
@@ -135,7 +135,7 @@ pub(super) unsafe fn load(
         Ok(current) => current,
         Err(error) => return Err(JitError::new(error)),
     };
-    // SAFETY: the caller vouches for the image; each option has a value of its kind, and the buffers have the stated size.
+    // SAFETY: the image is upheld by the caller; each option has a value of its type, and the buffers have the given size.
     let loaded =
         unsafe { checked::module_load_data_ex(image.cast(), &list.options, &mut list.values) };
     match loaded {
@@ -144,7 +144,7 @@ pub(super) unsafe fn load(
     }
 }
 
-/// What was written into a buffer, up to its zero byte.
+/// Returns the text in a buffer, up to the first NUL byte.
 fn text(buffer: &[u8]) -> String {
     let bytes = CStr::from_bytes_until_nul(buffer).map_or(buffer, CStr::to_bytes);
     String::from_utf8_lossy(bytes).trim_end().to_owned()

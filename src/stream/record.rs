@@ -4,11 +4,11 @@ use super::Stream;
 use crate::{Event, Result, checked};
 
 impl Event {
-    /// Records the work that a stream has at this moment: the event is done when that is. What was recorded before is
-    /// forgotten ([`cuEventRecord`](checked::event_record)).
+    /// Records the work that is queued in a stream now: the event is done when that work is. Replaces an earlier recording
+    /// ([`cuEventRecord`](checked::event_record)).
     ///
     /// # Errors
-    /// 400 for a stream of another context.
+    /// Returns `CUDA_ERROR_INVALID_HANDLE` for a stream of another context.
     #[inline]
     #[doc(alias = "cuEventRecord")]
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Copies in a stream that own their buffers.
+//! Asynchronous copies that own their buffers.
 
 use core::mem::ManuallyDrop;
 
@@ -10,15 +10,15 @@ use crate::{
 };
 
 impl Stream {
-    /// Queues a copy from the host to a device, and gives both buffers back when it is done
-    /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device's may be longer.
+    /// Queues a copy from the host to a device, and returns both buffers when it is done
+    /// ([`cuMemcpyHtoDAsync`](checked::memcpy_htod_async)). The device buffer may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
-    /// [gives the buffers back](QueueError::into_value).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
+    /// if the current context is not that of one of the buffers. The error [returns the buffers](QueueError::into_value).
     #[doc(alias = "cuMemcpyHtoDAsync")]
     #[track_caller]
-    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
+    #[allow(clippy::type_complexity)] // The full type shows that the error returns the arguments.
     pub fn upload<T: DeviceCopy>(
         &self,
         host: HostBuffer<T>,
@@ -31,10 +31,10 @@ impl Stream {
             Ok(event) => event,
             Err(error) => return Err(QueueError::before(error, (host, device))),
         };
-        // A hook's panic must not free what the copy uses.
+        // A panic of an interposer must not free buffers that the copy uses.
         let mut buffers = ManuallyDrop::new((host, device));
         let (host, device) = &mut *buffers;
-        // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
+        // SAFETY: both buffers are kept until the event after the copy is done.
         let queued = unsafe { device.copy_from_async(host, self) };
         let buffers = ManuallyDrop::into_inner(buffers);
         match queued {
@@ -43,15 +43,15 @@ impl Stream {
         }
     }
 
-    /// Queues a copy from a device to the host, and gives both buffers back when it is done
-    /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device's may be longer.
+    /// Queues a copy from a device to the host, and returns both buffers when it is done
+    /// ([`cuMemcpyDtoHAsync`](checked::memcpy_dtoh_async)). The device buffer may be longer.
     ///
     /// # Errors
-    /// 1 if the device's buffer is shorter; 400 in a default stream if the current context is of neither buffer. The error
-    /// [gives the buffers back](QueueError::into_value).
+    /// Returns `CUDA_ERROR_INVALID_VALUE` if the device buffer is shorter, and `CUDA_ERROR_INVALID_HANDLE` in a default stream
+    /// if the current context is not that of one of the buffers. The error [returns the buffers](QueueError::into_value).
     #[doc(alias = "cuMemcpyDtoHAsync")]
     #[track_caller]
-    #[allow(clippy::type_complexity)] // In full it says that the error gives back what was passed.
+    #[allow(clippy::type_complexity)] // The full type shows that the error returns the arguments.
     pub fn download<T: DeviceCopy>(
         &self,
         device: DeviceBuffer<T>,
@@ -64,10 +64,10 @@ impl Stream {
             Ok(event) => event,
             Err(error) => return Err(QueueError::before(error, (device, host))),
         };
-        // A hook's panic must not free what the copy uses.
+        // A panic of an interposer must not free buffers that the copy uses.
         let mut buffers = ManuallyDrop::new((device, host));
         let (device, host) = &mut *buffers;
-        // SAFETY: both buffers are kept until the event that follows the copy says that it is done.
+        // SAFETY: both buffers are kept until the event after the copy is done.
         let queued = unsafe { device.copy_to_async(host, self) };
         let buffers = ManuallyDrop::into_inner(buffers);
         match queued {
@@ -76,9 +76,8 @@ impl Stream {
         }
     }
 
-    /// An event that this stream can record. For a default stream, or one that belongs to someone else, it is of that
-    /// buffer's context in which the copy will be: an event of another one might not wait for the copy, and one of a
-    /// context that nobody here keeps might not last as long.
+    /// Creates an event that this stream can record. For a default or borrowed stream, the event is in the stream's context,
+    /// which must be that of one of the buffers: the buffers keep that context alive until the copy is done.
     #[track_caller]
     fn event_for(&self, host: &Context, device: Option<&Context>) -> Result<Event> {
         let context = match &self.context {
