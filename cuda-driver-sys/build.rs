@@ -1,5 +1,5 @@
-//! Nothing to build by default. With the feature `bindgen`, the generator reads the user's `cuda.h`; with `link`, the
-//! linker is told where the driver's library is.
+//! The build script. It does nothing by default. With the feature `bindgen`, it runs the generator on the user's `cuda.h`;
+//! with `link`, it tells the linker where the driver's library is.
 
 #[cfg(feature = "bindgen")]
 #[path = "build/generate.rs"]
@@ -23,7 +23,7 @@ fn main() {
     report(link::link());
 }
 
-/// Makes what went wrong an error of the build.
+/// Reports an error to cargo.
 #[cfg(any(feature = "bindgen", feature = "link"))]
 fn report(outcome: Result<(), String>) {
     if let Err(error) = outcome {
@@ -33,13 +33,13 @@ fn report(outcome: Result<(), String>) {
     }
 }
 
-/// Checks the user's header against the committed bindings and writes both together into `OUT_DIR`.
+/// Checks the user's header against the committed bindings and writes the merged bindings to `OUT_DIR`.
 #[cfg(feature = "bindgen")]
 fn from_header() -> Result<(), String> {
     println!("cargo::rerun-if-changed=wrapper.h");
     println!("cargo::rerun-if-changed=src/generated");
     let target = std::env::var("TARGET").unwrap_or_default();
-    // bindgen's own, which it also reads with the target behind, in two spellings.
+    // bindgen also reads this variable with the target as a suffix, in two spellings.
     let arguments = "BINDGEN_EXTRA_CLANG_ARGS";
     let for_target = [target.clone(), target.replace('-', "_")].map(|t| format!("{arguments}_{t}"));
     for variable in generate::find::VARIABLES
@@ -59,7 +59,7 @@ fn from_header() -> Result<(), String> {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     generate::find::include_folder().and_then(|include| {
-        // A file that is not there would be looked for anew by every build.
+        // With a missing file in this list, cargo would rerun the script in every build.
         for file in ["cuda.h", "cudaTypedefs.h"].map(|name| include.join(name)) {
             if file.is_file() {
                 println!("cargo::rerun-if-changed={}", file.display());

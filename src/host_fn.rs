@@ -131,8 +131,8 @@ pub(crate) fn resume_of_stream(stream: usize, context: Option<sys::CUcontext>) {
     let context = match context {
         Some(context) => Some(context),
         // The handles of default streams are the same in every context.
-        // SAFETY: no preconditions.
         None if stream <= sys::CU_STREAM_PER_THREAD.addr() => {
+            // SAFETY: no preconditions.
             unsafe { checked::ctx_get_current() }.ok()
         }
         None => None,

@@ -1,4 +1,4 @@
-//! Tests over a driver of a few lines, which writes down what it is asked and answers what it is told to.
+//! Tests over a small fake driver, which records its calls and returns the results that a test chooses.
 
 mod errors;
 mod fake;

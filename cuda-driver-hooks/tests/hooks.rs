@@ -58,7 +58,7 @@ unsafe extern "system" fn create_v2(_: *mut CUcontext, _: c_uint, _: CUdevice) -
     CUresult(2)
 }
 
-/// Answers as a driver does: the newest variant that the version has.
+/// Returns the newest variant of the requested version, as a driver does.
 unsafe extern "system" fn get_proc_address(
     name: *const c_char,
     answer: *mut *mut c_void,
@@ -112,7 +112,7 @@ fn resolve(name: &CStr) -> *const c_void {
 }
 
 fn fake(options: Options) -> &'static Library {
-    // SAFETY: the functions above have the types of the exports that they stand for.
+    // SAFETY: the functions above have the types of the exports that they replace.
     let source = unsafe { Source::resolver("a fake driver", resolve) };
     Library::new(source, options).expect("it has cuInit")
 }
@@ -125,7 +125,7 @@ fn allocate(library: &Library, size: usize) -> (CUresult, CUdeviceptr) {
 }
 
 #[test]
-fn watch_tells_function_arguments_result_and_time() {
+fn watch_shows_function_arguments_result_and_time() {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lines);
     let library = fake(Options::new().hook(Watch::new(move |call| {
@@ -207,7 +207,7 @@ fn counter_counts_each_function() {
     assert_eq!(calls.called().count(), 0);
 }
 
-/// What `cuGetProcAddress` answers: the pointer and the status.
+/// Returns the outputs of `cuGetProcAddress`: the pointer and the status.
 fn ask(library: &Library, name: &CStr, version: c_int) -> (*const c_void, Status) {
     let (mut answer, mut status) = (ptr::null_mut(), Status(77));
     // SAFETY: a string and pointers to what is written.
@@ -236,7 +236,7 @@ fn hidden_functions_are_missing_everywhere() {
         "cuMemAlloc_v2 needs CUDA 3.2, but this driver (CUDA 13.0) does not export it (a fake driver)"
     );
 
-    // An older variant takes the place of a hidden one; what has none is not found.
+    // An older variant replaces a hidden one; without an older variant, the function is not found.
     let old = alloc_of_the_32_bit_era as *const c_void;
     let success = Status::CU_GET_PROC_ADDRESS_SUCCESS;
     assert_eq!(ask(library, c"cuMemAlloc", 13000), (old, success));
@@ -251,7 +251,7 @@ fn hidden_functions_are_missing_everywhere() {
         (init as *const c_void, success)
     );
 
-    // The first cuGetProcAddress has no status to say it in.
+    // The first cuGetProcAddress has no status, so it returns an error.
     let mut answer = ptr::null_mut();
     // SAFETY: a string and a pointer to what is written.
     let code = unsafe {
@@ -263,9 +263,9 @@ fn hidden_functions_are_missing_everywhere() {
     assert!(answer.is_null());
 }
 
-/// A driver may hand out other addresses than it exports; what was asked for is hidden all the same.
+/// A driver may return other addresses than it exports. Hidden functions are then recognised by the request.
 #[test]
-fn hidden_functions_are_known_by_what_was_asked_for() {
+fn hidden_functions_are_recognised_by_the_request() {
     const ELSEWHERE: *mut c_void = ptr::without_provenance_mut(0x10);
     unsafe extern "system" fn elsewhere(
         _: *const c_char,
@@ -285,7 +285,7 @@ fn hidden_functions_are_known_by_what_was_asked_for() {
         b"cuGetProcAddress_v2" => elsewhere as *const c_void,
         _ => resolve(name),
     };
-    // SAFETY: the functions have the types of the exports that they stand for.
+    // SAFETY: the functions have the types of the exports that they replace.
     let source = unsafe { Source::resolver("a driver with trampolines", resolver) };
     let hide = Hide::functions([Function::cuMemAlloc_v2, Function::cuStreamQuery]);
     let library = Library::new(source, Options::new().hook(hide)).expect("it has cuInit");
@@ -295,15 +295,15 @@ fn hidden_functions_are_known_by_what_was_asked_for() {
     let not_found = Status::CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     let query = ask(library, c"cuStreamQuery", 13000);
     assert_eq!(query, (ptr::null(), not_found));
-    // What is not hidden is left as it came.
+    // Functions that are not hidden are returned unchanged.
     let unknown = (ELSEWHERE.cast_const(), success);
     assert_eq!(ask(library, c"cuInit", 13000), unknown);
     assert_eq!(ask(library, c"cuMemAlloc", 2000), unknown);
 }
 
 #[test]
-fn version_that_only_newer_variants_are_hidden_from() {
-    // The older variant of the two is hidden: whoever asks for its version finds nothing that is old enough.
+fn a_version_without_a_visible_variant_is_not_sufficient() {
+    // The older of two variants is hidden, so there is none for its version.
     let hide = Hide::functions([legacy::function::cuMemAlloc]);
     let library = fake(Options::new().hook(hide));
     assert_eq!(
@@ -317,7 +317,7 @@ fn version_that_only_newer_variants_are_hidden_from() {
 }
 
 #[test]
-fn claimed_version_is_what_the_driver_says_and_has() {
+fn a_claimed_version_is_reported_and_hides_newer_functions() {
     let library = fake(Options::new().hook(DriverVersion::claim(12010)));
     assert_eq!(library.version(), Some(12010));
     assert!(library.supports(Function::cuMemAlloc));
@@ -335,7 +335,7 @@ fn claimed_version_is_what_the_driver_says_and_has() {
 }
 
 #[test]
-fn calls_that_nobody_made_are_not_seen() {
+fn calls_of_the_library_itself_are_not_seen() {
     let calls = Counter::new();
     let fail = Fail::nth_of_all(2, CUresult(12345));
     let library = fake(
@@ -344,8 +344,7 @@ fn calls_that_nobody_made_are_not_seen() {
             .hook(fail.clone())
             .hook(DriverVersion::claim(12010)),
     );
-    // That a function is missing makes the library ask the driver for nothing. Who makes a message of it notes the version,
-    // and that is not the program's second call either.
+    // A missing function makes no driver call. Noting the version for a message does, but the interposers do not count it.
     // SAFETY: the functions take any arguments, or are missing.
     unsafe {
         _ = library.cuMemAdvise_v2(1, 2, CUmem_advise(1), CUmemLocation::device(0));
@@ -356,7 +355,7 @@ fn calls_that_nobody_made_are_not_seen() {
         assert_eq!((calls.total(), fail.failed()), (1, 0));
         assert_eq!(library.cuInit(0), CUresult(12345));
     }
-    // A question of the program's own is seen each time.
+    // Queries by the program are seen each time.
     assert_eq!(library.version(), Some(12010));
     assert_eq!(library.version(), Some(12010));
     assert_eq!(calls.calls(Function::cuDriverGetVersion), 2);
@@ -372,7 +371,7 @@ fn results_change_and_calls_fail() {
         CUresult::CUDA_ERROR_NOT_READY
     });
     let hooks = Options::new().hook(third.clone()).hook(sticky.clone());
-    // SAFETY: the calls are this test's own, and it frees nothing that a stream still uses.
+    // SAFETY: only this test calls the library, and it frees nothing that a stream still uses.
     let library = fake(unsafe { hooks.interposer(never_done) });
     let allocations: Vec<u32> = (0..4).map(|_| allocate(library, 0).0.0).collect();
     assert_eq!(allocations, [0, 0, 2, 0]);
@@ -390,7 +389,7 @@ fn results_change_and_calls_fail() {
     assert_eq!(unsafe { always.cuInit(0) }, CUresult(12345));
 }
 
-/// Calls that answer 0 and were not made would have safe code read what nobody wrote.
+/// After a call that returns `CUDA_SUCCESS` without being made, safe code would read uninitialised outputs.
 #[test]
 fn nothing_fails_with_success() {
     let success = CUresult::CUDA_SUCCESS;
@@ -419,7 +418,7 @@ fn chain_begins_with_the_first() {
         }
     };
     let fail = Fail::always(Function::cuInit, CUresult(1));
-    // SAFETY: these hand every call on, and its answer back.
+    // SAFETY: these interposers forward every call and return its result.
     let library = fake(unsafe {
         Options::new()
             .interposer(note("a"))
@@ -445,7 +444,8 @@ fn library_over_a_library_has_options_of_its_own() {
     assert_ne!(library.number(), driver.number());
 }
 
-/// Hooks that call each other's libraries come to an end: a library's hooks do not run inside themselves.
+/// Interposers that call each other's libraries do not recurse forever, because a library's interposers do not see the
+/// calls that they make themselves.
 #[test]
 fn hooks_that_call_each_other_end() {
     static LIBRARIES: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
@@ -458,22 +458,22 @@ fn hooks_that_call_each_other_end() {
             call.forward()
         }
     }
-    // SAFETY: it hands every call on, and its answer back.
+    // SAFETY: the interposer forwards every call and returns its result.
     let both = [1, 0].map(|other| fake(unsafe { Options::new().interposer(CallsTheOther(other)) }));
     LIBRARIES.lock().expect("no panic").extend(both);
     // SAFETY: cuInit takes no pointers.
     assert_eq!(unsafe { both[0].cuInit(0) }, CUresult::CUDA_SUCCESS);
 }
 
-/// The same hooks over a driver that does something: the software driver, or with `CUDA_DRIVER=system` the system's.
+/// The hooks over a complete driver: the software driver, or the system's with `CUDA_DRIVER=system`.
 #[cfg(target_os = "linux")]
 mod over_a_driver {
     use super::*;
 
-    /// Allocates 1 MiB and frees it, as a program would: every call but the first may fail, and nothing leaks.
+    /// Allocates 1 MiB and frees it. Leaks nothing if a call fails.
     fn program(library: &Library) -> CUresult {
         let (mut device, mut context, mut pointer) = (0, ptr::null_mut(), 0);
-        // SAFETY: pointers to what is written, and handles that the calls gave.
+        // SAFETY: the output pointers are valid, and the handles come from the calls before.
         unsafe {
             let mut codes = vec![library.cuInit(0)];
             if codes[0] == CUresult::CUDA_SUCCESS {
@@ -492,7 +492,7 @@ mod over_a_driver {
         }
     }
 
-    /// The driver under test: the software driver, unless `CUDA_DRIVER` names another.
+    /// Returns the driver under test: the software driver, unless `CUDA_DRIVER` names another.
     fn driver() -> &'static Library {
         match cuda_driver_soft::from_env(cuda_driver_soft::Prefer::Software) {
             Ok(selection) => selection.library(),
@@ -539,7 +539,7 @@ mod over_a_driver {
     }
 
     #[test]
-    fn older_than_it_is() {
+    fn a_driver_that_claims_to_be_older() {
         let plain = driver();
         let library = over(Options::new().hook(DriverVersion::claim(12020)));
         assert_eq!(library.version(), Some(12020));
@@ -548,7 +548,7 @@ mod over_a_driver {
             let is_old = function.since() <= 12020;
             let is_there = plain.supports(function);
             assert_eq!(library.supports(function), is_old && is_there, "{function}");
-            // A driver refuses to be asked for a version above its own.
+            // A driver rejects a version above its own.
             if function.name().contains("_pt") || !is_there {
                 continue;
             }
@@ -560,7 +560,7 @@ mod over_a_driver {
             if is_old {
                 assert_eq!(claimed, real, "{function}");
             } else {
-                // What a driver of 12.2 gives instead: the newest variant that it has, if any.
+                // A driver of CUDA 12.2 returns the newest variant that it has, if any.
                 let (older, _) = ask(plain, &base, 12020);
                 assert_eq!(claimed, older, "{function}");
                 compared += 1;
@@ -573,7 +573,7 @@ mod over_a_driver {
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
     }
 
-    /// What the `cuGetProcAddress` of CUDA 11 answers: the pointer, or the code.
+    /// Calls the `cuGetProcAddress` of CUDA 11.
     fn ask_as_of_cuda_11(
         library: &Library,
         name: &CStr,
@@ -615,7 +615,7 @@ mod over_a_driver {
             }
             let base = std::ffi::CString::new(function.base()).expect("no NUL");
             let claimed = ask_as_of_cuda_11(library, &base, since);
-            // A newer version than its own finds the newest that there is.
+            // A version above the driver's own returns the newest variant.
             let (real, _) = ask(plain, &base, since.min(11070));
             if real.is_null() {
                 assert_eq!(claimed, Err(CUresult::CUDA_ERROR_NOT_FOUND), "{function}");
@@ -624,7 +624,7 @@ mod over_a_driver {
                 assert_eq!(claimed, Ok(real), "{function}");
             }
         }
-        // The driver of CUDA 13.0 has 90 of them.
+        // A driver of CUDA 13.0 has 90 of them.
         assert!(compared > 50, "{compared}");
         let own = ask_as_of_cuda_11(library, c"cuGetProcAddress", 12000);
         let first = plain
@@ -637,7 +637,7 @@ mod over_a_driver {
     fn arguments_can_be_changed() {
         let halve = |mut call: Call<'_>| {
             if call.function() == Function::cuMemAlloc_v2 {
-                // SAFETY: the second parameter is a size_t, and fewer bytes are as good.
+                // SAFETY: the second parameter is a size_t, and the test accepts fewer bytes.
                 unsafe {
                     let bytes: usize = call.argument(1).expect("two arguments");
                     assert!(call.set_argument(1, bytes / 2));
@@ -647,7 +647,7 @@ mod over_a_driver {
             call.forward()
         };
         let calls = Counter::new();
-        // SAFETY: the calls are this test's own, and it uses no byte of what it allocates.
+        // SAFETY: only this test calls the library, and it does not use the memory that it allocates.
         let library = over(unsafe { Options::new().interposer(halve) }.hook(calls.clone()));
         assert_eq!(program(library), CUresult::CUDA_SUCCESS);
         assert_eq!(calls.calls(Function::cuMemAlloc), 1);

@@ -1,10 +1,10 @@
-//! The first program of every CUDA course, with raw calls, line for line as in C.
+//! Runs a kernel with raw calls, line for line as in C.
 //!
-//! The calls are the free functions of this crate, which call the default library: the system's driver if it has a
-//! device, else the software driver; `CUDA_DRIVER=software|system|PATH` says which.
+//! The free functions of this crate call the default library: the system's driver if it has a device, otherwise the
+//! software driver; `CUDA_DRIVER=software|system|PATH` chooses another.
 //!
-//! `my_kernel(float* data, size_t N)` computes `data[i] = data[i] * 2 + 1` in place. Its PTX is looked for beside the
-//! program and in the folder that it is started in, else in the source tree.
+//! `my_kernel(float* data, size_t N)` computes `data[i] = data[i] * 2 + 1` in place. Its PTX is read from the program's
+//! folder, the current folder or the source tree.
 
 use core::ffi::{CStr, c_char, c_uint, c_void};
 use core::ptr;
@@ -14,27 +14,33 @@ use std::process::ExitCode;
 
 use cuda_driver_sys::*;
 
-/// Checks a result as C programs do it with a macro: prints file, line, call, and the code's name and text, and ends
-/// the program.
+/// Checks a result like the macros of C programs: on an error, prints file, line, call, and the code's name and text, and
+/// ends the program.
 macro_rules! check {
     ($call:expr) => {
-        // SAFETY: the calls below are given what the manual asks for, as the comments beside them say.
+        // SAFETY: the arguments of the calls below are valid as the manual requires.
         let code = unsafe { $call };
         if code != CUresult::CUDA_SUCCESS {
-            eprintln!("{}:{}: {}: {}", file!(), line!(), stringify!($call), describe(code));
+            eprintln!(
+                "{}:{}: {}: {}",
+                file!(),
+                line!(),
+                stringify!($call),
+                describe(code)
+            );
             return ExitCode::FAILURE;
         }
     };
 }
 
-/// Name and text of a code, from the driver if there is one.
+/// Returns the name and text of a code, from the driver if there is one.
 fn describe(code: CUresult) -> String {
     if let Some(error) = DEFAULT.load_error() {
         return format!("{code:?} ({}): {error}", code.0);
     }
     let ask = |function: unsafe fn(CUresult, *mut *const c_char) -> CUresult| {
         let mut text = ptr::null();
-        // SAFETY: both functions write a pointer to a constant string, or null for a code that they do not know.
+        // SAFETY: both functions write a pointer to a constant string, or null for an unknown code.
         let code = unsafe { function(code, &raw mut text) };
         if code != CUresult::CUDA_SUCCESS || text.is_null() {
             return None;
@@ -48,17 +54,17 @@ fn describe(code: CUresult) -> String {
     format!("{name} ({}): {text}", code.0)
 }
 
-/// The kernel's PTX: beside the program, in the current folder, or in the source tree.
+/// Returns the path of the kernel's PTX: in the program's folder, the current folder or the source tree.
 fn my_kernel() -> Result<PathBuf, String> {
     const FILE: &str = "my_kernel.ptx";
     let program =
-        std::env::current_exe().map_err(|e| format!("where this program lies is unknown: {e}"))?;
+        std::env::current_exe().map_err(|e| format!("this program's path is unknown: {e}"))?;
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/kernels/generated")
         .join(FILE);
     let places = [program.with_file_name(FILE), PathBuf::from(FILE), source];
     let found = places.iter().find(|place| place.is_file()).cloned();
-    found.ok_or_else(|| format!("there is no {FILE} in any of {places:?}"))
+    found.ok_or_else(|| format!("{FILE} was not found: tried {places:?}"))
 }
 
 /// Chooses the driver that the free functions call.
@@ -69,7 +75,7 @@ fn choose_driver() -> Result<(), Box<dyn std::error::Error>> {
     Ok(selection.install()?)
 }
 
-/// Elsewhere there is the system's driver only, which the default library finds by itself.
+/// On other systems there is no software driver. The default library finds the system's driver.
 #[cfg(not(target_os = "linux"))]
 fn choose_driver() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
@@ -90,7 +96,7 @@ fn main() -> ExitCode {
         }
     };
     let Ok(ptx) = CString::new(ptx.into_os_string().into_encoded_bytes()) else {
-        eprintln!("the path of my_kernel.ptx holds a NUL");
+        eprintln!("the path of my_kernel.ptx contains a NUL byte");
         return ExitCode::FAILURE;
     };
 
@@ -102,7 +108,7 @@ fn main() -> ExitCode {
     let mut h_data: Vec<f32> = (0..COUNT).map(|i| i as f32).collect();
     let bytes = size_of_val(h_data.as_slice());
 
-    // Initialise the driver, take the first device, make a context on it.
+    // Initialise the driver, get the first device and create a context on it.
     check!(cuInit(0));
     check!(cuDeviceGet(&raw mut device, 0));
     check!(cuCtxCreate(&raw mut context, 0, device));
@@ -115,7 +121,7 @@ fn main() -> ExitCode {
         c"my_kernel".as_ptr()
     ));
 
-    // Memory on the device, and the data to it.
+    // Allocate device memory and copy the data to it.
     check!(cuMemAlloc(&raw mut d_data, bytes));
     check!(cuMemcpyHtoD(
         d_data,
@@ -123,7 +129,7 @@ fn main() -> ExitCode {
         bytes
     ));
 
-    // The arguments are passed by their addresses: a pointer, and a 64-bit count.
+    // The kernel's arguments, a pointer and a 64-bit count, are passed by address.
     let mut n: u64 = COUNT as u64;
     let mut args = [
         (&raw mut d_data).cast::<c_void>(),
@@ -163,7 +169,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    println!("{COUNT} elements are right");
+    println!("{COUNT} elements are correct");
     println!("Result = PASS");
     ExitCode::SUCCESS
 }

@@ -1,5 +1,5 @@
-//! A program that is linked against the driver, as a C program is with `-lcuda`: it starts only where there is a
-//! `libcuda.so.1` or `nvcuda.dll`. Building it needs neither that nor a toolkit.
+//! A program that is linked against the driver, like a C program with `-lcuda`: it only starts if the system has
+//! `libcuda.so.1` or `nvcuda.dll`. Building it needs neither the driver nor a toolkit.
 
 use std::process::ExitCode;
 

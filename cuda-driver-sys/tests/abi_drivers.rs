@@ -1,8 +1,8 @@
-//! The loader and the registry over NVIDIA's own drivers: 450 to 555 on a machine without a GPU, and the one that a
-//! machine with a GPU has.
+//! The loader and the registry over NVIDIA's drivers: versions 450 to 555 on a machine without a GPU, and the installed
+//! driver on a machine with a GPU.
 //!
-//! `ci/drivers.sh` downloads the drivers and runs this; `ci/gpu.sh` takes it to a GPU. Each driver is loaded in a process
-//! of its own, which gives up root's rights before it calls anything: as root, `cuInit` would make a device node.
+//! `ci/drivers.sh` downloads the drivers and runs this test; `ci/gpu.sh` runs it on a GPU machine. Each driver is loaded in
+//! a process of its own, which drops root privileges first: as root, `cuInit` would create a device node.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "loader"))]
 
 use core::ffi::{c_int, c_void};
@@ -18,7 +18,7 @@ use cuda_driver_sys::{CUDA_VERSION, CUresult, Function, Library, StreamMode, cuu
 use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSymbol as _};
 
-/// Drivers, by the major number of their version, and the CUDA version that each supports.
+/// Drivers by their major version, and the CUDA version that each supports.
 const DRIVERS: [(&str, u32); 6] = [
     ("450", 11000),
     ("470", 11040),
@@ -28,7 +28,7 @@ const DRIVERS: [(&str, u32); 6] = [
     ("555", 12050),
 ];
 
-/// What drivers export besides: functions that other headers declare, and two that none does.
+/// Other exports of drivers: functions that other headers declare, and two that no header declares.
 const OTHER_HEADERS: &[&str] = &[
     "cuGL",
     "cuGraphicsGL",
@@ -44,15 +44,15 @@ const OTHER_HEADERS: &[&str] = &[
 ];
 const UNDOCUMENTED: &[&str] = &["cuMemGetAttribute", "cuMemGetAttribute_v2"];
 
-/// What a driver lacks on Linux though the headers have had it since its version or an earlier one.
+/// Functions that a driver does not export on Linux, although the headers of its version declare them.
 const LACKING: &[(u32, &[&str])] = &[(11000, &["cuDeviceGetLuid"])];
 
-/// 12020 as "12.2".
+/// Formats 12020 as "12.2".
 fn point(version: u32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// In the processes that these tests start: the file to load, and the CUDA version that it must support, if we know.
+/// The variables of the child processes: the file to load, and the CUDA version that it must support, if that is known.
 const FILE: &str = "CUDA_ABI_DRIVER_FILE";
 const VERSION: &str = "CUDA_ABI_DRIVER_VERSION";
 
@@ -73,7 +73,7 @@ fn in_a_process(file: &Path, version: Option<u32>) -> ExitStatus {
     this.status().expect("the test starts itself")
 }
 
-/// Nothing by itself: what the other tests start.
+/// The child process of the other tests. Does nothing on its own.
 #[test]
 #[ignore = "a part of the other tests here, which start it"]
 fn a_driver_in_its_own_process() {
@@ -89,7 +89,7 @@ fn this_machines_driver_is_what_the_registry_says() {
     let file = match Library::load() {
         Ok(library) if !library.is_software() => library.path().expect("it is a file"),
         _ => {
-            // CI lists these lines; the harness holds back what a test that passes prints itself.
+            // Written to stderr directly, because the harness captures the output of passing tests and CI lists this line.
             _ = writeln!(std::io::stderr(), "needs NVIDIA's driver");
             return;
         }
@@ -116,7 +116,7 @@ fn drivers_are_what_the_registry_says() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// The driver's file, somewhere below a folder.
+/// Returns the driver's file below a folder.
 fn find(folder: &Path) -> Option<PathBuf> {
     for entry in std::fs::read_dir(folder).ok()?.flatten() {
         let path = entry.path();
@@ -146,7 +146,8 @@ fn one_driver(file: &Path, version: Option<u32>) {
     assert_eq!(library.version(), Some(version));
     assert!(!library.is_software());
 
-    // Everything up to its version is there, nothing that is newer; what is missing says which version it needs.
+    // The driver exports all functions of its version and none that is newer. The error for a missing function names the
+    // version that it needs.
     let mut present = 0;
     let mut lacking = Vec::new();
     for &function in Function::ALL {
@@ -202,14 +203,14 @@ fn one_driver(file: &Path, version: Option<u32>) {
         "missing though not newer than the driver"
     );
 
-    // The newest function of the bindings is asked of drivers that lack it.
+    // Call the newest function of the bindings if the driver does not export it.
     if !library.supports(Function::cuDeviceGetCliqueCount) {
-        // SAFETY: the driver lacks it, so nothing is called.
+        // SAFETY: the driver does not export it, so nothing is called.
         let code = unsafe { library.cuDeviceGetCliqueCount(ptr::null_mut(), 0) };
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);
     }
 
-    // Nothing is exported that nobody knows.
+    // Every export is known.
     let unknown: Vec<&String> = exported
         .iter()
         .filter(|name| Function::by_symbol(name).is_none())
@@ -235,7 +236,8 @@ fn one_driver(file: &Path, version: Option<u32>) {
     );
 }
 
-/// Base name, version and stream mode of each function give the address that the loader uses. How many did.
+/// Checks that `cuGetProcAddress` returns the loader's address for the base name, version and stream mode of each function.
+/// Returns the number of functions that were compared.
 fn ask_the_driver(library: &'static Library, version: u32) -> usize {
     let known: Vec<Function> = Function::ALL
         .iter()
@@ -292,7 +294,7 @@ fn ask_the_driver(library: &'static Library, version: u32) -> usize {
     known.len()
 }
 
-/// The functions and objects that a library exports.
+/// Returns the functions and objects that a library exports.
 fn exports(file: &Path) -> BTreeSet<String> {
     let bytes = std::fs::read(file).expect("the driver can be read");
     let elf: ElfFile64 = ElfFile64::parse(bytes.as_slice()).expect("the driver is an ELF file");
@@ -304,10 +306,10 @@ fn exports(file: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Gives up root's rights, if this process has them, in every thread of it.
+/// Drops root privileges in all threads of this process.
 fn become_ordinary_user() {
     const NOBODY: u32 = 65534;
-    // SAFETY: no pointers but a null one for a list without entries.
+    // SAFETY: the only pointer is null, for an empty list.
     let (group, user) = unsafe {
         if libc::geteuid() != 0 {
             return;

@@ -1,5 +1,5 @@
-//! On Windows the driver is `nvcuda.dll` of the system folder, and no other: a file of that name beside the program or
-//! in the current folder is not loaded. Alone in its process, because it changes the current folder.
+//! On Windows, only `nvcuda.dll` from the system folder is loaded, not a file of that name in the program's or the current
+//! folder. The only test of its process, because it changes the current folder.
 #![cfg(all(windows, feature = "loader"))]
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // While it is loaded it may not let itself be deleted; ci/platforms.sh cleans up too.
+        // Fails while the file is loaded; ci/platforms.sh removes it, too.
         _ = std::fs::remove_file(&self.0);
     }
 }
@@ -42,8 +42,8 @@ fn driver_comes_from_the_system_folder_alone() {
     let places: Vec<&Path> = error.attempts().iter().map(|a| a.place.as_path()).collect();
     assert_eq!(places, [Path::new(DRIVER)], "{error}");
 
-    // Who names a file gets it.
-    // SAFETY: the stub's exports have the types of those that they are named after.
+    // A file that is named explicitly is loaded.
+    // SAFETY: the stub's exports have the types of their names.
     let named = unsafe { Library::load_from(&beside.0) }.expect("the file is there");
     let path = named.path().expect("it was loaded from a file");
     assert_eq!(path.canonicalize().ok(), beside.0.canonicalize().ok());
@@ -53,7 +53,7 @@ fn driver_comes_from_the_system_folder_alone() {
     assert!(!place.exists(), "this machine has a driver");
     let system = Copy::new(&stub, place);
     let library = Library::load().unwrap_or_else(|error| panic!("{error}"));
-    // Not the one of the same name that is loaded already.
+    // A library of the same name that is already loaded is not used.
     let path = library.path().expect("it was loaded from a file");
     assert_eq!(path.canonicalize().ok(), system.0.canonicalize().ok());
     // SAFETY: cuInit takes no pointers.

@@ -1,4 +1,5 @@
-//! What every plain name means: what a C program gets from a CUDA 12 header, and for later functions the first variant.
+//! The export of every plain name: the one that a C program gets from a CUDA 12 header, and for later functions the first
+//! variant.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +97,7 @@ const OTHER: &[(&str, &str)] = &[
     ("cuTexRefSetAddress2D", "cuTexRefSetAddress2D_v3"),
 ];
 
-/// Exports that are variants of a plain name's and are reached by their own name only.
+/// Returns true for variants that only have their own name, not a plain one.
 fn is_variant(function: Function) -> bool {
     function.name() != function.base() || function.stream_mode() == StreamMode::PerThread
 }

@@ -1,4 +1,4 @@
-//! Libraries that are made from resolvers.
+//! Libraries over resolvers.
 #![cfg(feature = "loader")]
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
@@ -23,7 +23,7 @@ unsafe extern "system" fn driver_get_version(version: *mut c_int) -> CUresult {
     CUresult::CUDA_SUCCESS
 }
 
-/// The code says which export was called.
+/// The code identifies the export that was called.
 unsafe extern "system" fn memset(_: CUdeviceptr, _: u8, count: usize) -> CUresult {
     CUresult(1000 + u32::try_from(count).unwrap_or(0))
 }
@@ -59,7 +59,7 @@ fn resolve(name: &CStr) -> *const c_void {
 }
 
 fn fake(options: Options) -> &'static Library {
-    // SAFETY: the functions above have the types of the exports that they stand for.
+    // SAFETY: the functions above have the types of the exports that they replace.
     Library::new(
         unsafe { Source::resolver("a fake driver", resolve) },
         options,
@@ -86,7 +86,7 @@ fn calls_reach_the_named_export() {
 }
 
 #[test]
-fn absent_functions_answer_302_and_say_why() {
+fn missing_functions_return_an_error_with_a_reason() {
     let library = fake(Options::new());
     // SAFETY: nothing is called.
     let code = unsafe { library.cuCtxCreate_v4(ptr::null_mut(), ptr::null_mut(), 0, 0) };
@@ -133,7 +133,7 @@ impl Interposer for Counter {
                 let count: usize = call.argument(2).expect("three arguments");
                 assert!(call.set_argument(2, count + 1));
             }
-            // Not seen again by this hook.
+            // This hook does not see its own calls.
             assert_eq!(call.library().cuInit(0), CUresult::CUDA_SUCCESS);
         }
         call.forward()
@@ -147,7 +147,7 @@ impl Interposer for Counter {
 #[test]
 fn interposer_sees_every_call() {
     static SEEN: AtomicU32 = AtomicU32::new(0);
-    // SAFETY: the calls are this test's own, and the fakes only look at numbers.
+    // SAFETY: only this test calls the library, and the fake functions do not dereference pointers.
     let library = fake(unsafe { Options::new().interposer(Counter(&SEEN)) });
     // SAFETY: the fakes take any arguments.
     unsafe {
@@ -179,7 +179,7 @@ fn resolver_without_init_is_no_driver() {
 }
 
 #[test]
-fn resolver_has_a_state_and_a_name_of_its_own() {
+fn resolver_has_state_and_a_name() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&asked);
     let resolver = move |symbol: &CStr| {
@@ -199,7 +199,7 @@ fn resolver_has_a_state_and_a_name_of_its_own() {
 }
 
 #[test]
-fn version_that_is_not_told_is_asked_once() {
+fn an_unknown_version_is_queried_once() {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     unsafe extern "system" fn nothing(version: *mut c_int) -> CUresult {
         ASKED.fetch_add(1, Ordering::Relaxed);
@@ -241,7 +241,7 @@ fn registry_has_all_exports() {
 }
 
 mod table {
-    //! The table, used from another crate as a software driver uses it.
+    //! The table of functions, used from another crate.
 
     use core::ffi::*;
 
@@ -255,7 +255,7 @@ mod table {
                 $(pub(super) unsafe extern "system" fn $symbol($($parameter: $ty),*) -> CUresult { CUresult($answer) })*
             }
 
-            /// Every export by its symbol.
+            /// Returns the address of an export.
             fn resolve(name: &CStr) -> *const c_void {
                 match name.to_bytes() {
                     $(bytes if bytes == stringify!($symbol).as_bytes() => exported::$symbol as *const c_void,)*
@@ -268,7 +268,7 @@ mod table {
 
     #[test]
     fn gives_every_export_to_other_crates() {
-        // SAFETY: the table gives the functions the types of the exports that they stand for.
+        // SAFETY: the functions have the types from the table.
         let library =
             unsafe { Library::from_resolver("all exports", resolve) }.expect("it has cuInit");
         assert!(

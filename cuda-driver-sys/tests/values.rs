@@ -1,4 +1,4 @@
-//! Constants, enumerations and records: what the generator must not get wrong, and what it leaves to hand.
+//! Constants, enumerations and records: known difficulties of the generator, and items that are written by hand.
 
 use core::ffi::c_int;
 
@@ -27,7 +27,7 @@ fn macros_that_bindgen_drops_or_types_wrongly() {
 }
 
 #[test]
-fn enumerations_keep_values_that_nobody_knows() {
+fn enumerations_keep_unknown_values() {
     let code = CUresult(12345);
     assert_eq!(code.name(), None);
     assert_eq!(format!("{code:?}"), "CUresult(12345)");
@@ -38,7 +38,7 @@ fn enumerations_keep_values_that_nobody_knows() {
     // Tag and typedef are one type.
     let tagged: cudaError_enum = CUresult::CUDA_SUCCESS;
     assert_eq!(tagged.name(), Some("CUDA_SUCCESS"));
-    // Where names share a value, the first.
+    // The first of the names that share a value.
     assert_eq!(
         CUctx_flags::CU_CTX_BLOCKING_SYNC.name(),
         Some("CU_CTX_SCHED_BLOCKING_SYNC")
@@ -104,7 +104,7 @@ fn records_begin_as_zeros() {
 fn members_of_unions_without_a_name_are_reached_by_their_own() {
     let place = CUmemLocation::device(3);
     assert_eq!(place.type_, CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE);
-    // SAFETY: it was made with a device's number.
+    // SAFETY: the location was created with a device's number.
     let id: c_int = unsafe { place.id() };
     assert_eq!(id, 3);
     assert_eq!(

@@ -1,10 +1,10 @@
-//! What errors say.
+//! The messages of errors.
 
 use super::fake;
 use crate::sys::{self, CUresult, Function};
 use crate::{Context, Device, DeviceBuffer, Error, Module, checked, error_table};
 
-/// The message, and the line that it must name.
+/// Returns an error with a code, and the line that its message must contain.
 fn alloc_message(code: u32) -> (Error, u32) {
     fake::fail("cuMemAlloc_v2", code);
     // SAFETY: the fake driver takes any number.
@@ -75,7 +75,7 @@ fn a_missing_function_says_what_it_needs() {
             "cuCtxCreate_v4 failed: needs CUDA 12.5, this driver supports 12.2 (src/tests/errors.rs:{line})"
         )
     );
-    // The fake is of 12.2 and lacks this all the same.
+    // The fake driver's version has this function, but the fake driver does not export it.
     // SAFETY: as above.
     let error = unsafe { checked::ctx_get_flags() }.unwrap_err();
     fake::calls();
@@ -85,7 +85,7 @@ fn a_missing_function_says_what_it_needs() {
             .contains("but this driver (CUDA 12.2) does not export it"),
         "{error}"
     );
-    // All that there is to say was asked when the function was missed.
+    // Printing makes no driver call.
     assert_eq!(fake::calls(), [""; 0]);
 }
 
@@ -111,7 +111,7 @@ fn the_drivers_own_302_and_303_are_codes_like_others() {
 }
 
 #[test]
-fn no_device_is_said_as_cuda_says_it() {
+fn the_message_for_no_device_is_cudas() {
     fake::install();
     fake::fail("cuInit", 100);
     let error = crate::init().unwrap_err();
@@ -131,7 +131,7 @@ fn no_device_is_said_as_cuda_says_it() {
 }
 
 #[test]
-fn no_library_says_what_was_tried() {
+fn the_error_for_no_library_lists_the_attempts() {
     let text = fake::child(
         "tests::errors::no_library_child",
         &[("FAKE_SOURCE", "/no/such/file.so")],
@@ -147,7 +147,7 @@ fn no_library_says_what_was_tried() {
 }
 
 #[test]
-#[ignore = "runs as a child process of no_library_says_what_was_tried"]
+#[ignore = "runs as a child process of the_error_for_no_library_lists_the_attempts"]
 fn no_library_child() {
     fake::install();
     let error = crate::init().unwrap_err();
@@ -176,7 +176,7 @@ fn a_fault_names_the_call_that_saw_it_first() {
         ),
         "{text}"
     );
-    // The fault that came first is named also by a later one of another kind.
+    // A later fault with another code names the first one, too.
     let later = text.lines().find(|line| line.contains("(719)"));
     assert!(
         later.is_some_and(|line| line.contains("first seen by cuCtxSynchronize at")
@@ -189,7 +189,7 @@ fn a_fault_names_the_call_that_saw_it_first() {
 #[ignore = "a fault sticks to the process: runs as a child of a_fault_names_the_call_that_saw_it_first"]
 fn fault_child() {
     fake::install();
-    // A drop whose call does not come back, as an interposer panics in it, is over all the same.
+    // The guard ends with a panic of an interposer, too.
     let drops = || {
         let _dropping = crate::error::dropping();
         panic!("an interposer");
@@ -231,7 +231,7 @@ fn dropped_fault_child() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_not_the_drivers_to_find() {
+fn a_file_that_cannot_be_read_is_an_error_without_a_driver_call() {
     fake::install();
     let context = Context::create(Device::from_raw(0)).unwrap();
     let folder = env!("CARGO_MANIFEST_DIR");
@@ -248,12 +248,12 @@ fn a_file_that_cannot_be_read_is_not_the_drivers_to_find() {
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, b"\x7fELF\x02\x01 cut").unwrap();
     fake::calls();
-    // SAFETY: it is refused, and the driver is not asked.
+    // SAFETY: the image is rejected without calling the driver.
     let error = unsafe { Module::load(&context, &path) }.unwrap_err();
     let line = line!() - 1;
     std::fs::write(&path, b"some text").unwrap();
     let module = Module::load_ptx(&context, &path);
-    // A fat binary of nothing, but whole.
+    // A complete fat binary without entries.
     std::fs::write(&path, b"\x50\xed\x55\xba\x01\0\x10\0\0\0\0\0\0\0\0\0").unwrap();
     let binary = Module::load_ptx(&context, &path).unwrap_err();
     std::fs::remove_file(&path).unwrap();
@@ -304,7 +304,7 @@ fn objects_name_the_callers_line() {
 }
 
 #[test]
-fn the_compilers_words_are_kept() {
+fn the_compilers_messages_are_kept() {
     fake::install();
     let context = Context::create(Device::from_raw(0)).unwrap();
     fake::fail("cuModuleLoadDataEx", 218);
@@ -340,7 +340,7 @@ fn the_compilers_words_are_kept() {
 }
 
 #[test]
-fn what_the_driver_was_not_asked_says_why() {
+fn rejected_calls_state_the_reason() {
     fake::install();
     let context = Context::create(Device::from_raw(0)).unwrap();
     let mut buffer = DeviceBuffer::<u16>::alloc(&context, 3).unwrap();
@@ -392,7 +392,7 @@ fn a_raw_call_can_be_checked() {
 }
 
 #[test]
-fn errors_of_another_library_are_its_own() {
+fn errors_belong_to_the_called_library() {
     fake::install();
     unsafe extern "system" fn init(_: u32) -> CUresult {
         CUresult::CUDA_SUCCESS
@@ -401,7 +401,7 @@ fn errors_of_another_library_are_its_own() {
         b"cuInit" => init as *const core::ffi::c_void,
         _ => core::ptr::null(),
     };
-    // SAFETY: its one function is of the type that it stands for, and does nothing.
+    // SAFETY: the function has the type of its name.
     let library =
         unsafe { sys::Library::from_resolver("a driver without memory", resolve) }.unwrap();
     let mut pointer = 0;
@@ -417,7 +417,7 @@ fn errors_of_another_library_are_its_own() {
             "cuMemAlloc_v2 failed: needs CUDA 3.2, but this driver does not export it (src/tests/errors.rs:{line})"
         )
     );
-    // The default library has the function, and the same code is its driver's.
+    // The default library has the function, so there the same code comes from the driver.
     let of_default = crate::check(code, Function::cuMemAlloc).unwrap_err();
     assert!(!of_default.is_missing_function());
 }

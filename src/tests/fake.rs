@@ -1,7 +1,7 @@
-//! The driver of the tests: a resolver as the default library of the test process.
+//! The fake driver: a resolver that is the default library of the test process.
 
 #![allow(non_snake_case)]
-// Every pointer that a fake follows is one that the crate under test passes for that parameter.
+// Every pointer that a fake function dereferences was passed by the crate under test for that parameter.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use core::cell::{Cell, RefCell};
@@ -17,26 +17,26 @@ use crate::sys::{self, CUresult};
 thread_local! {
     /// The functions that this thread called, in order, without `cuCtxGetCurrent`.
     static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-    /// What the next call of a function answers instead: its name and the code.
+    /// The function whose next call fails, and the code that it returns.
     static NEXT: Cell<Option<(&'static str, u32)>> = const { Cell::new(None) };
     /// This thread's stack of contexts.
     static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-    /// Whether this thread's streams say that they are captured.
+    /// True if this thread's streams report that they are being captured.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
     /// The last host function and its argument.
     static HOST_FUNC: Cell<(sys::CUhostFn, usize)> = const { Cell::new((None, 0)) };
-    /// How many devices there are.
+    /// The number of devices.
     static DEVICES: Cell<c_int> = const { Cell::new(1) };
 }
 
-/// Makes the fake the default library. `FAKE_SOURCE` in a child process asks for another one.
+/// Makes the fake driver the default library. In a child process, `FAKE_SOURCE` names another library.
 pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let source = match std::env::var("FAKE_SOURCE") {
             // SAFETY: there is no such file.
             Ok(path) => unsafe { Source::path(path) },
-            // SAFETY: each name is given a function of its type.
+            // SAFETY: each function has the type of its name.
             Err(_) => unsafe { Source::resolver("the fake driver", resolve) },
         };
         sys::set_default(source).unwrap();
@@ -45,27 +45,27 @@ pub(super) fn install() {
     NEXT.set(None);
 }
 
-/// The calls since [`install`] or the last question.
+/// Returns the calls since [`install`] or the previous call of this function.
 pub(super) fn calls() -> Vec<String> {
     CALLS.take()
 }
 
-/// The next call of `function` answers `code`.
+/// Makes the next call of `function` return `code`.
 pub(super) fn fail(function: &'static str, code: u32) {
     NEXT.set(Some((function, code)));
 }
 
-/// Streams say whether they are captured.
+/// Sets the capture status that this thread's streams report.
 pub(super) fn captured(captured: bool) {
     CAPTURED.set(captured);
 }
 
-/// There are so many devices for this thread.
+/// Sets the number of devices for this thread.
 pub(super) fn devices(count: c_int) {
     DEVICES.set(count);
 }
 
-/// Runs one test of this file's process in a process of its own, and gives what it printed.
+/// Runs a test in a process of its own, and returns its output.
 pub(super) fn child(test: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -93,7 +93,7 @@ fn note(name: &'static str, detail: &str) -> CUresult {
     }
 }
 
-/// A new handle or address. No two tests get the same one: what the crate keeps by handle, it keeps for the process.
+/// Returns a handle or address that is unique in the process, because the crate keeps some state by handle.
 fn handle() -> usize {
     static LAST: AtomicUsize = AtomicUsize::new(0x1000);
     LAST.fetch_add(0x100, Ordering::Relaxed)
@@ -123,18 +123,18 @@ macro_rules! fakes {
 
 unsafe extern "system" fn cuCtxGetCurrent(context: *mut sys::CUcontext) -> CUresult {
     let top = STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0));
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { context.write(ptr::without_provenance_mut(top)) };
     CUresult::CUDA_SUCCESS
 }
 
-/// Writes what a call gives.
+/// Writes an output of a call.
 ///
 /// # Safety
-/// The pointer is the caller's own.
+/// The pointer must be valid for writes.
 unsafe fn give<T>(to: *mut T, value: T) {
     assert!(!to.is_null());
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { to.write(value) };
 }
 
@@ -243,20 +243,20 @@ fakes! {
     }
 }
 
-/// Keeps what `cuLaunchHostFunc` was given last, also if the call fails.
+/// Stores the arguments of `cuLaunchHostFunc`, also if the call fails.
 fn host_func(function: sys::CUhostFn, data: *mut c_void) -> String {
     HOST_FUNC.set((function, data.addr()));
     no_detail()
 }
 
-/// Calls what `cuLaunchHostFunc` was given last, as a graph would again, and a stream after an error of earlier work.
+/// Calls the last host function, as a graph does repeatedly, and a stream does after an error from earlier work.
 pub(super) fn call_host_func() {
     let (function, data) = HOST_FUNC.get();
-    // SAFETY: the crate's own function, with what it gave for it.
+    // SAFETY: the function and its argument were passed to `cuLaunchHostFunc`.
     unsafe { function.unwrap()(ptr::without_provenance_mut(data)) }
 }
 
-/// Writes a complaint into the error log and a remark into the other, and gives the image as text.
+/// Writes a message to each of the two logs, and returns the image as text.
 unsafe fn image_and_log(
     image: *const c_void,
     count: c_uint,
@@ -264,7 +264,7 @@ unsafe fn image_and_log(
     values: *mut *mut c_void,
 ) -> String {
     for index in 0..count as usize {
-        // SAFETY: so many options and values are there.
+        // SAFETY: there are `count` options and values.
         let (option, value) = unsafe { (options.add(index).read(), values.add(index).read()) };
         if option == sys::CUjit_option::CU_JIT_INFO_LOG_BUFFER {
             let text = b"4 registers\n\0";
@@ -283,7 +283,7 @@ unsafe fn image_and_log(
         .into_owned()
 }
 
-/// The first argument of a launch, taken for a `u32`.
+/// Returns the first argument of a launch, read as a `u32`.
 unsafe fn first_argument(params: *mut *mut c_void, extra: *mut *mut c_void) -> String {
     if !params.is_null() {
         // SAFETY: the tests launch with a `u32`.
@@ -292,7 +292,7 @@ unsafe fn first_argument(params: *mut *mut c_void, extra: *mut *mut c_void) -> S
     if extra.is_null() {
         return "none".to_owned();
     }
-    // SAFETY: a list of five.
+    // SAFETY: the list has five entries.
     let list: [*mut c_void; 5] = unsafe { extra.cast::<[*mut c_void; 5]>().read() };
     assert_eq!(list[0], sys::CU_LAUNCH_PARAM_BUFFER_POINTER);
     assert_eq!(list[2], sys::CU_LAUNCH_PARAM_BUFFER_SIZE);

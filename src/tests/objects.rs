@@ -1,4 +1,4 @@
-//! What objects ask of the driver, and in which order.
+//! The driver calls that objects make, and their order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -58,13 +58,13 @@ fn a_guard_out_of_order_keeps_its_context() {
     drop(two);
     assert!(first.is_current().unwrap());
     fake::calls();
-    // It is still on the stack: destroying it would leave the driver with a handle to nothing.
+    // The context is still on the stack, so it must not be destroyed.
     drop(first);
     assert_eq!(fake::calls(), [""; 0]);
 }
 
 #[test]
-fn objects_may_go_in_any_order() {
+fn objects_may_be_dropped_in_any_order() {
     let context = context();
     let buffer = DeviceBuffer::<u8>::alloc(&context, 1).unwrap();
     let stream = Stream::new(&context).unwrap();
@@ -80,7 +80,7 @@ fn objects_may_go_in_any_order() {
         fake::calls(),
         ["cuMemFree_v2", "cuStreamDestroy_v2", "cuEventDestroy_v2"]
     );
-    // The function is the last that needs the module, and the module the last that needs the context.
+    // The function is the last reference to the module, and the module is the last reference to the context.
     let thread = std::thread::spawn(move || {
         drop(function);
         fake::calls()
@@ -112,12 +112,12 @@ fn destroying_reports_and_dropping_does_not() {
         context.destroy().unwrap_err().code(),
         CUresult::CUDA_ERROR_DEINITIALIZED
     );
-    // Once, and not again when the value goes.
+    // Once, and not again when the value is dropped.
     assert_eq!(fake::calls(), ["cuCtxDestroy_v2"]);
 }
 
 #[test]
-fn what_is_given_away_is_not_destroyed() {
+fn released_handles_are_not_destroyed() {
     let context = context();
     let stream = Stream::new(&context).unwrap().into_raw();
     let event = Event::new(&context).unwrap().into_raw();
@@ -210,7 +210,7 @@ fn lengths_are_checked_before_the_driver_is_asked() {
 }
 
 #[test]
-fn more_than_there_are_addresses_is_for_the_driver_to_refuse() {
+fn sizes_that_overflow_are_rejected_by_the_driver() {
     let context = context();
     drop(DeviceBuffer::<u64>::alloc(&context, usize::MAX));
     assert_eq!(fake::calls()[1], format!("cuMemAlloc_v2({})", usize::MAX));
@@ -254,11 +254,11 @@ fn launches_pass_pointers_or_one_buffer() {
             "cuLaunchKernel(1 1 1, 1 1 1, 0, params 11)",
         ]
     );
-    // This driver cannot tell the parameters.
+    // The fake driver does not export `cuFuncGetParamInfo`.
     assert_eq!(function.check_args(&(7u32,)), Ok(false));
 }
 
-/// What a call panics with.
+/// Returns the payload of a call's panic.
 fn panic_of<T>(call: impl FnOnce() -> T) -> Option<&'static str> {
     let panic = catch_unwind(AssertUnwindSafe(call)).err()?;
     panic.downcast_ref::<&str>().copied()
@@ -295,7 +295,7 @@ fn a_panic_in_a_host_function_reaches_the_next_call_that_waits() {
         other.synchronize().unwrap();
         before.synchronize().unwrap();
         foreign.synchronize().unwrap();
-        // These are not there to wait, and may be another library's.
+        // These may be calls of another library.
         asks_otherwise();
         assert_eq!(panic_of(&wait), Some("from the host function"), "{name}");
         // Once.
@@ -309,17 +309,17 @@ fn a_panic_outlives_its_stream_and_ends_with_its_context() {
     let stream = Stream::new(&context).unwrap();
     let event = Event::new(&context).unwrap();
     stream
-        .launch_host_fn(|| panic!("of a stream that is gone"))
+        .launch_host_fn(|| panic!("of a destroyed stream"))
         .unwrap();
     event.record(&stream).unwrap();
     drop(stream);
     event.synchronize().unwrap();
     assert_eq!(
         panic_of(|| context.synchronize()),
-        Some("of a stream that is gone")
+        Some("of a destroyed stream")
     );
 
-    // A null stream is of the context that is current.
+    // The null stream belongs to the current context.
     let (first, second) = (self::context(), self::context());
     {
         let _current = first.push().unwrap();
@@ -334,7 +334,7 @@ fn a_panic_outlives_its_stream_and_ends_with_its_context() {
     current.pop().unwrap();
 
     let stream = Stream::new(&first).unwrap();
-    stream.launch_host_fn(|| panic!("nobody asks")).unwrap();
+    stream.launch_host_fn(|| panic!("not resumed")).unwrap();
     let raw = first.as_raw();
     drop(stream);
     drop(first);
@@ -354,10 +354,10 @@ fn host_functions_run_once() {
     fake::fail("cuLaunchHostFunc", 201);
     assert!(stream.launch_host_fn(move || drop(inside)).is_err());
     assert_eq!(std::sync::Arc::strong_count(&token), 1);
-    // The error may have been of earlier work, and the function queued.
+    // The error may be from earlier work, so the function may be queued.
     fake::call_host_func();
 
-    // Another thread may begin a capture between the question and the call; the graph then calls again and again.
+    // Another thread may begin a capture between the query and the call. The graph then calls the function repeatedly.
     let runs = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let inside = std::sync::Arc::clone(&runs);
     let count = move || _ = inside.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -367,7 +367,7 @@ fn host_functions_run_once() {
     assert_eq!(runs.load(std::sync::atomic::Ordering::Relaxed), 1);
     assert_eq!(std::sync::Arc::strong_count(&runs), 1);
 
-    // A graph would run it again and again.
+    // A graph could run the function more than once.
     fake::captured(true);
     fake::calls();
     let error = stream.launch_host_fn(|| ()).unwrap_err();
@@ -380,7 +380,7 @@ fn host_functions_run_once() {
 }
 
 #[test]
-fn a_panic_that_nobody_was_told_of_does_not_come_out_of_a_drop() {
+fn a_stored_panic_does_not_resume_in_a_drop() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let buffers = || {
@@ -392,7 +392,7 @@ fn a_panic_that_nobody_was_told_of_does_not_come_out_of_a_drop() {
     stream.launch_host_fn(|| panic!("first")).unwrap();
     let (host, device) = buffers();
     fake::fail("cuEventRecord", 400);
-    // The event was never recorded, so the stream is asked before the buffers come back.
+    // The event was not recorded, so the crate waits for the stream before it returns the buffers.
     fake::calls();
     let error = stream.upload(host, device).unwrap_err();
     assert_eq!(error.error().function(), sys::Function::cuEventRecord);
@@ -413,7 +413,7 @@ fn a_panic_that_nobody_was_told_of_does_not_come_out_of_a_drop() {
     let pending = stream.upload(host, device).unwrap();
     fake::calls();
     assert_eq!(panic_of(|| pending.wait()), Some("first"));
-    // The work is done, so the buffers are not lost.
+    // The work is done, so the buffers are returned.
     assert_eq!(
         fake::calls(),
         [
@@ -426,7 +426,7 @@ fn a_panic_that_nobody_was_told_of_does_not_come_out_of_a_drop() {
 }
 
 #[test]
-fn nothing_needs_no_memory() {
+fn empty_buffers_allocate_nothing() {
     let context = context();
     let mut empty = DeviceBuffer::<u32>::zeroed(&context, 0).unwrap();
     let mut sizeless = DeviceBuffer::<[u8; 0]>::from_slice(&context, &[[]; 3]).unwrap();
@@ -498,7 +498,7 @@ fn packed_arguments_have_a_possible_alignment() {
 }
 
 #[test]
-fn queued_buffers_come_back_or_are_kept() {
+fn queued_buffers_are_returned_or_leaked() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let buffers = || {
@@ -529,7 +529,7 @@ fn queued_buffers_come_back_or_are_kept() {
         .collect();
     assert_eq!(found, order);
 
-    // Nobody knows whether the copy still runs: the memory is kept.
+    // The copy may still run, so the memory is leaked.
     let (host, device) = buffers();
     let pending = stream.upload(host, device).unwrap();
     fake::calls();
@@ -539,7 +539,7 @@ fn queued_buffers_come_back_or_are_kept() {
 }
 
 #[test]
-fn refused_copies_give_their_buffers_back() {
+fn rejected_copies_return_their_buffers() {
     let context = context();
     let stream = Stream::new(&context).unwrap();
     let host = HostBuffer::from_slice(&context, &[1u32, 2, 3]).unwrap();
@@ -559,8 +559,8 @@ fn refused_copies_give_their_buffers_back() {
     let error = stream.download(device, host).unwrap_err();
     let (device, host) = error.into_value().unwrap();
 
-    // The call may have queued the copy and told of earlier work: the memory is kept. (A fault sticks to this process; those
-    // of its tests that look at faults have processes of their own.)
+    // The copy may be queued despite the error from earlier work, so the memory is leaked. (A fault sticks to this process;
+    // tests that check faults run in processes of their own.)
     fake::fail("cuMemcpyDtoHAsync_v2", 700);
     fake::calls();
     let error = stream.download(device, host).unwrap_err();
@@ -605,7 +605,7 @@ fn asynchronous_copies_may_begin_inside_a_buffer() {
     );
 }
 
-/// An event of the buffers' context need not wait for a copy in another one.
+/// An event in the buffers' context does not wait for a copy in another context.
 #[test]
 fn default_streams_copy_where_the_buffers_are() {
     let (context, other) = (context(), context());
@@ -632,7 +632,7 @@ fn default_streams_copy_where_the_buffers_are() {
         "{calls:?}"
     );
 
-    // One of them in the current context is enough: the copy is there.
+    // One buffer in the current context is enough.
     let (host, _) = buffers();
     let device = DeviceBuffer::<u32>::alloc(&other, 2).unwrap();
     let current = other.push().unwrap();
@@ -665,7 +665,7 @@ fn devices_and_sizes_are_read() {
     assert_eq!(crate::version().unwrap().to_string(), "12.2");
     let version = crate::Version::from_raw(12050);
     assert_eq!((version.major(), version.minor()), (12, 5));
-    // SAFETY: it takes nothing.
+    // SAFETY: no preconditions.
     let info = unsafe { checked::mem_get_info() }.unwrap();
     assert_eq!((info.free, info.total), (10, 20));
 }

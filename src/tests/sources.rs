@@ -1,10 +1,10 @@
-//! Rules that hold for the text of the sources.
+//! Rules for the source code of this crate.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of the objects: all of `src` but what lies under the objects, and the tests.
+/// Returns the files of the objects: all of `src` except tests and the files that objects are built on.
 fn object_files() -> Vec<(PathBuf, String)> {
     const OTHERS: &[&str] = &[
         "lib.rs",
@@ -39,7 +39,7 @@ fn object_files() -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Lines of code, without comments.
+/// Returns the lines of code, without comments.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(|line| line.split("//").next().unwrap_or_default())
@@ -49,7 +49,7 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
 fn objects_call_checked_functions_only() {
     for (path, text) in object_files() {
         for line in code(&text) {
-            // `sys::cuInit(`, `.cuInit(`, `legacy::cuInit(`; constants are `Function::cuInit` without a bracket.
+            // Calls are `sys::cuInit(`, `.cuInit(` or `legacy::cuInit(`. Constants such as `Function::cuInit` have no bracket.
             for (at, _) in line.match_indices("cu") {
                 let after = &line[at + 2..];
                 let name: String = after
@@ -66,7 +66,7 @@ fn objects_call_checked_functions_only() {
     }
 }
 
-/// The heads of the functions of a file: the number of the line where each begins, and its text up to the brace.
+/// Returns the heads of a file's functions: the index of the first line, and the text up to the brace.
 fn heads(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut heads = Vec::new();
@@ -88,7 +88,7 @@ fn heads(text: &str) -> Vec<(usize, String)> {
     heads
 }
 
-/// The attributes and the documentation above a line.
+/// Returns the attributes and the documentation above a line, last line first.
 fn above<'a>(lines: &[&'a str], number: usize) -> Vec<&'a str> {
     lines[..number]
         .iter()
@@ -108,7 +108,7 @@ fn every_fallible_function_tells_the_callers_line() {
             let Some((parameters, gives)) = head.split_once("-> Result<") else {
                 continue;
             };
-            // A text is no error that tells lines, and a result that is passed on has its line already.
+            // `String` errors have no location, and results that are passed on already have one.
             if gives.contains("String>") || parameters.contains(": Result<") {
                 continue;
             }
@@ -124,7 +124,7 @@ fn every_fallible_function_tells_the_callers_line() {
     assert!(seen > 100, "{seen} functions were found");
 }
 
-/// Where checked functions are called in a closure.
+/// Returns the lines that call checked functions inside a closure.
 fn calls_in_closures(text: &str) -> Vec<usize> {
     let text: String = code(text).map(|line| format!("{line}\n")).collect();
     let (mut depth, mut closures, mut calls) = (0usize, Vec::new(), Vec::new());
@@ -138,7 +138,7 @@ fn calls_in_closures(text: &str) -> Vec<usize> {
                 closures.retain(|&closure| closure <= depth);
             }
             ',' | ';' if !parameters => closures.retain(|&closure| closure < depth),
-            // The bar that ends the parameters, or that begins them.
+            // The bars after and before the parameters.
             '|' if parameters => {
                 parameters = false;
                 closures.push(depth);
@@ -162,8 +162,8 @@ fn calls_in_closures(text: &str) -> Vec<usize> {
 }
 
 #[test]
-fn no_closure_stands_between_an_object_and_its_call() {
-    // A closure's body is a caller of its own: the error would name a line of this crate.
+fn no_object_calls_the_driver_in_a_closure() {
+    // `track_caller` does not see through closures: the error would name a line of this crate.
     for (path, text) in object_files() {
         assert_eq!(calls_in_closures(&text), [0; 0], "{}", path.display());
     }
@@ -188,7 +188,7 @@ fn f(a: bool, b: bool) -> bool {
 
 #[test]
 fn objects_are_found_by_the_names_of_c() {
-    // Asked for something else than what the caller wants.
+    // Calls that are made in addition to the documented one.
     const HELPERS: &[&str] = &["stream_get_ctx", "stream_is_capturing"];
     let (mut called, mut named) = (BTreeSet::new(), BTreeSet::new());
     for (path, text) in object_files() {
@@ -198,7 +198,7 @@ fn objects_are_found_by_the_names_of_c() {
                 continue;
             }
             let above = above(&lines, number);
-            // What it does is said before the first heading.
+            // The description ends at the first heading.
             let documentation: Vec<&str> = above
                 .iter()
                 .rev()
@@ -258,7 +258,7 @@ fn every_checked_call_is_documented() {
             calls += 1;
             let above = above(&lines, number);
             let said = |what: &dyn Fn(&str) -> bool| above.iter().any(|line| what(line));
-            // From the last line up.
+            // `above` starts with the last line.
             let first = above.last().unwrap_or(&"");
             assert!(
                 first.starts_with("/// ") && first.ends_with('.'),

@@ -1,7 +1,7 @@
-//! The six exports that take a record by value, called into a library that a C compiler built.
+//! Calls of the six exports that take a record by value, into a library built by a C compiler.
 //!
-//! The library is `stub.c` beside this file, built here where this machine's C compiler builds for this target;
-//! elsewhere (`ci/platforms.sh`) `CUDA_ABI_STUB` names it.
+//! The library is built from `stub.c` in this folder, if this machine's C compiler builds for this target. Otherwise
+//! `CUDA_ABI_STUB` names it; see `ci/platforms.sh`.
 #![cfg(all(feature = "loader", any(target_os = "linux", windows)))]
 
 use core::ffi::{c_char, c_uint, c_void};
@@ -15,7 +15,7 @@ use cuda_driver_sys::{
     CUmemLocationType, CUresult, CUstream, Function, Library,
 };
 
-/// The stub, and what arrived in its last call.
+/// The stub, which stores the arguments of its last call.
 struct Stub {
     library: &'static Library,
     seen: unsafe extern "system" fn(*mut u8, usize) -> usize,
@@ -23,7 +23,7 @@ struct Stub {
 
 impl Stub {
     fn new(options: Options) -> Self {
-        // SAFETY: the stub's exports have the types of those that they are named after.
+        // SAFETY: the stub's exports have the types of their names.
         let source = unsafe { Source::path(stub()) };
         let library = Library::new(source, options).expect("the stub loads");
         let seen = library.symbol(c"abi_seen").expect("the stub exports it");
@@ -38,17 +38,17 @@ impl Stub {
 
     fn seen(&self) -> Vec<u8> {
         let mut bytes = vec![0; 256];
-        // SAFETY: so many bytes may be written.
+        // SAFETY: the buffer has that many bytes.
         let length = unsafe { (self.seen)(bytes.as_mut_ptr(), bytes.len()) };
         bytes.truncate(length);
         bytes
     }
 }
 
-/// The stub has one memory of what it saw: one test at a time.
+/// Held by one test at a time, because the stub stores only one call.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The stub's file.
+/// Returns the stub's file.
 fn stub() -> &'static Path {
     static STUB: OnceLock<PathBuf> = OnceLock::new();
     STUB.get_or_init(build)
@@ -81,7 +81,7 @@ fn build() -> PathBuf {
     library
 }
 
-/// 64 bytes that tell every position from every other.
+/// Returns 64 different bytes.
 fn pattern(seed: u8) -> [c_char; 64] {
     core::array::from_fn(|index| (index as u8).wrapping_mul(3).wrapping_add(seed) as c_char)
 }
@@ -98,7 +98,7 @@ fn location(ty: u32, id: i32) -> CUmemLocation {
     .with_id(id)
 }
 
-/// Arguments one after the other, as the stub writes them down.
+/// The bytes of the arguments in order, as the stub stores them.
 macro_rules! bytes {
     ($($argument:expr),*) => {{
         let mut bytes: Vec<u8> = Vec::new();
@@ -107,7 +107,7 @@ macro_rules! bytes {
     }};
 }
 
-/// Every one of them, with arguments that vary with `seed`.
+/// Calls all six exports with arguments that vary with `seed`.
 fn all_six(stub: &Stub, seed: u8) {
     let Stub { library, .. } = stub;
     let handle = pattern(seed);
@@ -142,7 +142,7 @@ fn all_six(stub: &Stub, seed: u8) {
     assert_eq!((code, pointer), (CUresult(1003), 0x1_0000_0003));
     assert_eq!(stub.seen(), bytes!(bytes_of(handle), flags.to_ne_bytes()));
 
-    // SAFETY: the stub follows no pointer here.
+    // SAFETY: the stub dereferences no pointer here.
     let code = unsafe { library.cuMemAdvise_v2(device, count, CUmem_advise(flags), place) };
     assert_eq!(code, CUresult(1004));
     let expected = bytes!(
@@ -178,14 +178,14 @@ fn records_arrive_whole_and_in_place() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for per_thread in [false, true] {
         let stub = Stub::new(Options::new().per_thread_default_stream(per_thread));
-        // The first call of each finds the function, the others are the short way.
+        // The first call of each function resolves it; later calls use the slot.
         for seed in [1, 2, 77, 255] {
             all_six(&stub, seed);
         }
     }
 }
 
-/// Hands every call on; lets memory be advised elsewhere.
+/// Forwards every call, and changes the location of `cuMemAdvise`.
 struct Elsewhere;
 
 impl Interposer for Elsewhere {
@@ -213,15 +213,15 @@ fn interposers_hand_records_on() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     struct Nothing;
     impl Interposer for Nothing {}
-    // SAFETY: it hands every call on, and its answer back.
+    // SAFETY: the interposer forwards every call and returns its result.
     let stub = Stub::new(unsafe { Options::new().interposer(Nothing) });
     for seed in [3, 4] {
         all_six(&stub, seed);
     }
 
-    // SAFETY: the calls are this test's own, and the stub only notes their arguments.
+    // SAFETY: only this test calls the library, and the stub only stores the arguments.
     let stub = Stub::new(unsafe { Options::new().interposer(Elsewhere) });
-    // SAFETY: the stub follows no pointer here.
+    // SAFETY: the stub dereferences no pointer here.
     let code = unsafe {
         stub.library
             .cuMemAdvise_v2(1, 2, CUmem_advise(7), location(1, -1))

@@ -1,6 +1,6 @@
-//! A type of the bindings as C spells it.
+//! Conversion of the bindings' types to C.
 
-/// A Rust type, as `stringify!` or prettyplease writes it, in C.
+/// Returns the C type for a Rust type in the form of `stringify!` or prettyplease.
 pub(crate) fn c_type(rust: &str) -> String {
     let rust = rust.trim();
     if let Some(pointer) = rust.strip_prefix('*') {
@@ -11,7 +11,7 @@ pub(crate) fn c_type(rust: &str) -> String {
         };
         let pointee = c_type(pointee);
         return match (constant, pointee.ends_with('*')) {
-            // C's const stands left of a name, and right of a pointer.
+            // `const` precedes a type name, and follows a pointer.
             (true, true) => format!("{pointee}const *"),
             (true, false) => format!("const {pointee} *"),
             (false, true) => format!("{pointee}*"),
@@ -37,7 +37,7 @@ pub(crate) fn c_type(rust: &str) -> String {
     name.to_owned()
 }
 
-/// `unsafe extern "system" fn(a: A, b: B) -> R>` as `R (CUDA_CB *)(A, B)`.
+/// Converts `unsafe extern "system" fn(a: A, b: B) -> R>` to `R (CUDA_CB *)(A, B)`.
 fn callback_type(rust: &str) -> String {
     let inside = rust.split_once("fn(").map_or(rust, |(_, rest)| rest);
     let (parameters, result) = inside.rsplit_once(')').unwrap_or((inside, ""));

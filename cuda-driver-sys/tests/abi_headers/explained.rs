@@ -1,22 +1,22 @@
-//! Where a header says otherwise than the bindings, and why that is right.
+//! The expected differences between headers and the bindings, with reasons.
 
 use crate::Difference;
 
 /// The version of the header that the bindings are made from.
 const NEWEST: u32 = cuda_driver_sys::CUDA_VERSION;
 
-/// A reason, and what it explains.
+/// A reason, and the differences that it explains.
 #[derive(Debug)]
 pub(crate) struct Explained {
     pub(crate) why: &'static str,
-    /// The fact, the first and the last header that say otherwise than the bindings, and what they say: `nothing` if
-    /// they do not have it. A `*` at the end of a text stands for anything.
+    /// The name of a fact, the first and the last header that differ from the bindings, and the value in these headers:
+    /// `nothing` if they do not declare it. A `*` at the end of a string matches any text.
     pub(crate) facts: &'static [Fact],
 }
 
 pub(crate) type Fact = (&'static str, u32, u32, &'static str);
 
-/// Whether this is what is said about a difference.
+/// Returns true if a fact describes a difference.
 pub(crate) fn fits((what, first, last, says): &Fact, difference: &Difference) -> bool {
     matches(what, &difference.what)
         && (*first..=*last).contains(&difference.version)
@@ -58,7 +58,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "The same kind of end, which later headers do not have at all.",
+        why: "Another end of an enumeration, which later headers do not declare.",
         facts: &[
             ("enumerator CU_DEV_RESOURCE_TYPE_MAX", 12040, 13000, "CUdevResourceType 2"),
         ],
@@ -196,7 +196,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "Records that grow inside the union of CUgraphNodeParams, whose size is constant; new fields that are zero mean what older drivers do.",
+        why: "Records that grow inside the union of CUgraphNodeParams, whose size is constant; zero in a new field selects the behaviour of older drivers.",
         facts: &[
             ("field CUDA_CHILD_GRAPH_NODE_PARAMS_st.ownership", 12020, 12080, "nothing"),
             ("field CUDA_EVENT_RECORD_NODE_PARAMS_st.ctx", 12020, 13030, "nothing"),

@@ -1,11 +1,12 @@
-//! What one `cuda.h` declares: names only, read from the preprocessed text. Sizes and values are the C compiler's to say.
+//! A parser of `cuda.h` that reads the names of declarations from the preprocessed text. Sizes and values come from the C
+//! compiler.
 
 use std::collections::BTreeMap;
 
-/// A struct or union and what it holds.
+/// A struct or union with its members.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Record {
-    /// `struct tag`, `union tag`, or the typedef of a record without a tag.
+    /// The name: `struct tag`, `union tag`, or the typedef of a record without a tag.
     pub(crate) c_name: String,
     pub(crate) members: Vec<Member>,
 }
@@ -13,28 +14,28 @@ pub(crate) struct Record {
 /// One member of a record.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
-    /// None for an unnamed struct or union, whose members are reached as if they were the outer record's.
+    /// The name; `None` for an unnamed struct or union, whose members are accessed on the outer record.
     pub(crate) name: Option<String>,
     pub(crate) array: bool,
     /// The members of a record that is defined in place.
     pub(crate) inner: Option<Vec<Member>>,
 }
 
-/// What a header declares.
+/// The declarations of a header.
 #[derive(Debug, Default)]
 pub(crate) struct Header {
-    /// By tag, or by typedef where there is none.
+    /// Records by tag, or by typedef if they have no tag.
     pub(crate) records: BTreeMap<String, Record>,
-    /// Typedef, or tag where there is none → enumerators.
+    /// The enumerators of each enumeration, by its typedef, or by its tag if it has no typedef.
     pub(crate) enumerations: BTreeMap<String, Vec<String>>,
-    /// Types that can be named by one word and have a size.
+    /// Types with a size and a name of one word.
     pub(crate) typedefs: Vec<String>,
     pub(crate) functions: Vec<String>,
-    /// Macros without parameters that stand for something.
+    /// Macros without parameters and with a value.
     pub(crate) macros: Vec<String>,
 }
 
-/// Reads what `cc -E -dD` printed, as far as it comes from a file of this name.
+/// Parses the part of the output of `cc -E -dD` that comes from a file of this name.
 pub(crate) fn parse(preprocessed: &str, file: &str) -> Header {
     let mut header = Header::default();
     let mut macros: BTreeMap<String, bool> = BTreeMap::new();
@@ -70,7 +71,7 @@ pub(crate) fn parse(preprocessed: &str, file: &str) -> Header {
     while parser.at < tokens.len() {
         parser.declaration(&mut header, &mut second_names);
     }
-    // `typedef struct tag name` names a type with a size if the struct is defined, perhaps further down.
+    // `typedef struct tag name` names a type with a size if the struct is defined anywhere in the header.
     let defined = second_names
         .into_iter()
         .filter(|(tag, _)| header.records.contains_key(tag));
@@ -97,7 +98,7 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Without what says how a declaration is compiled: attributes, alignments, calling conventions.
+/// Removes attributes, alignments and calling conventions from a declaration.
 fn plain(tokens: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     let mut parser = Parser { tokens, at: 0 };
@@ -131,7 +132,7 @@ enum Defined {
     },
 }
 
-/// What a declaration declares.
+/// A parsed declaration.
 #[derive(Default)]
 struct Declared {
     typedef: bool,
@@ -164,7 +165,7 @@ impl Parser<'_> {
         self.tokens.get(self.at - 1).cloned().unwrap_or_default()
     }
 
-    /// Skips a group in brackets that begins here, and gives what stands in it.
+    /// Skips a group in brackets that begins here, and returns its contents.
     fn group(&mut self) -> Vec<String> {
         let begin = self.at + 1;
         let mut depth = 0_usize;
@@ -219,7 +220,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One declaration, to its semicolon or the end of its body.
+    /// Parses one declaration, up to its semicolon or the end of its body.
     fn parse(&mut self) -> Declared {
         let mut declared = Declared::default();
         let mut rest: Vec<String> = Vec::new();
@@ -252,7 +253,7 @@ impl Parser<'_> {
                     rest.extend(inside);
                     rest.push(")".to_owned());
                 }
-                // How many elements there are is the compiler's to say.
+                // The number of elements comes from the compiler.
                 "[" => {
                     self.group();
                     rest.push("[".to_owned());
@@ -332,7 +333,7 @@ impl Parser<'_> {
     }
 }
 
-/// The names that the tokens after (and with) a type declare.
+/// Returns the names that a declaration declares, from the tokens of its type and declarators.
 fn declarators(tokens: &[String]) -> Vec<Declarator> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
@@ -346,7 +347,7 @@ fn declarators(tokens: &[String]) -> Vec<Declarator> {
     }) {
         let open = part.iter().position(|token| token == "(");
         let name = match open {
-            // A pointer to functions: `(*name)(…)`; otherwise a function: `name(…)`.
+            // `(*name)(…)` is a pointer to a function, `name(…)` a function.
             Some(open) if part.get(open + 1).is_some_and(|t| t == "*") => part.get(open + 2),
             Some(open) => part.get(..open).and_then(<[String]>::last),
             None => {

@@ -1,8 +1,8 @@
-//! The bindings against each of NVIDIA's headers since CUDA 11.7.
+//! Comparison of the bindings with each of NVIDIA's headers since CUDA 11.7.
 //!
-//! For each `cuda.h` a C program is written that prints what the C compiler makes of every struct, union, enumerator,
-//! macro, typedef and function in it. Wherever that is not what these bindings say, `explained.rs` must say why, with
-//! the value that the header has; an explanation that explains nothing fails the test too.
+//! For each `cuda.h`, the test generates a C program that prints the layout, value or type of every struct, union,
+//! enumerator, macro, typedef and function. Each difference from the bindings must be listed in `explained.rs`, with the
+//! header's value and a reason; an entry without a difference fails the test, too.
 
 mod c_type;
 mod explained;
@@ -17,10 +17,10 @@ use std::sync::Mutex;
 use cuda_driver_sys::CUDA_VERSION;
 use explained::{EXPLAINED, Explained};
 
-/// Which releases there are.
+/// The list of releases.
 const RELEASES: &str = include_str!("../../api/headers.txt");
 
-/// The releases of the list, oldest first: `CUDA_VERSION`, and the folder that `cargo xtask every-header` makes.
+/// Returns the releases of the list, oldest first: `CUDA_VERSION`, and the folder that `cargo xtask every-header` creates.
 fn releases() -> Vec<(u32, String)> {
     let lines = RELEASES
         .lines()
@@ -39,12 +39,12 @@ fn releases() -> Vec<(u32, String)> {
     releases.collect()
 }
 
-/// What is said → what the value is.
+/// The values of facts, by name.
 pub(crate) type Facts = BTreeMap<String, String>;
 
-/// Stands where the committed files expect the crate's own macros.
+/// Replaces the crate's macros that the committed files use.
 mod enumeration {
-    /// What `generated/layout.rs` is written with: here a list of what this compiler makes of each record.
+    /// Replaces the macro of `generated/layout.rs`: returns the layout of each record according to this compiler.
     macro_rules! layout {
         ($($name:ident: $size:literal, $align:literal { $($field:ident: $offset:literal),* })*) => {
             pub(crate) fn all() -> Vec<crate::ours::Record> {
@@ -58,7 +58,7 @@ mod enumeration {
                         fields: vec![$(crate::ours::Field {
                             name: stringify!($field),
                             offset: core::mem::offset_of!($name, $field),
-                            // SAFETY: a place inside a record on the stack, whose address is taken; nothing is read.
+                            // SAFETY: the address is inside a record on the stack, and nothing is read.
                             behind: unsafe { &raw const (*at).$field }.into(),
                         }),*],
                     }
@@ -69,7 +69,7 @@ mod enumeration {
     pub(crate) use layout;
 }
 
-/// The types by the names that the committed file uses.
+/// The types under the names that the committed file uses.
 mod records {
     pub(crate) use cuda_driver_sys::*;
 }
@@ -78,7 +78,7 @@ mod records {
 #[rustfmt::skip]
 mod layout;
 
-/// One header that says otherwise than the bindings.
+/// A difference between a header and the bindings.
 #[derive(Debug)]
 struct Difference {
     version: u32,
@@ -87,11 +87,11 @@ struct Difference {
     theirs: Option<String>,
 }
 
-/// What differs between the bindings and a header.
+/// Returns the differences between the bindings and a header.
 fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     let newest = version == CUDA_VERSION;
     let mut found = Vec::new();
-    // That another header has another version is no difference.
+    // Headers of other releases have another version.
     for (what, theirs) in theirs
         .iter()
         .filter(|(what, _)| *what != "macro CUDA_VERSION")
@@ -107,7 +107,7 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
         }
     }
     for (what, known) in ours.iter().filter(|(what, _)| !theirs.contains_key(*what)) {
-        // An older header may lack anything but what the registry says it has, and fields of records that it has.
+        // An older header may lack any declaration, except those of its version and the fields of records that it declares.
         let record = what
             .strip_prefix("field ")
             .and_then(|field| field.split('.').next());
@@ -126,8 +126,8 @@ fn differences(version: u32, ours: &Facts, theirs: &Facts) -> Vec<Difference> {
     found
 }
 
-/// C gives an enumeration the sign that its values need; the bindings have one representation for all. Whether C's
-/// `char` has a sign is the target's business, in Rust too.
+/// Removes differences in signedness that do not matter. C enumerations are signed if a value is negative, but those of the
+/// bindings are always unsigned. C's `char` is signed on some targets, also in Rust.
 fn agree(ours: &str, theirs: &str) -> bool {
     let same_but_for = |kind: &str, other: &str| {
         let rest = ours
@@ -145,7 +145,7 @@ fn agree(ours: &str, theirs: &str) -> bool {
         || same_but_for(core::any::type_name::<core::ffi::c_char>(), "char")
 }
 
-/// The version in the name of a function-pointer type.
+/// Returns the version in the name of a function-pointer type.
 fn since(pointer: &str) -> u32 {
     let digits = pointer.rsplit_once("_v").map_or("", |(_, rest)| rest);
     let digits = digits.split('_').next().unwrap_or_default();
@@ -206,7 +206,7 @@ fn our_questions() -> probe::Ours {
     }
 }
 
-/// Every header's differences, two headers at a time.
+/// Returns the differences of all headers. Compares two headers at a time.
 fn all_differences() -> Result<Vec<Difference>, String> {
     let headers = headers()?;
     let known = ours::facts()?;
@@ -246,7 +246,7 @@ fn all_differences() -> Result<Vec<Difference>, String> {
     found.into_inner().expect("no thread panics")
 }
 
-/// The registry spells in C what the table spells in Rust.
+/// The C signatures in the registry match the Rust signatures in the table.
 #[test]
 fn the_registry_and_the_table_agree() {
     let registry = include_str!("../../api/functions.toml");
@@ -269,7 +269,7 @@ fn the_registry_and_the_table_agree() {
     assert_eq!(seen, cuda_driver_sys::Function::COUNT);
 }
 
-/// `cargo xtask bindings` was run since the list grew.
+/// The bindings are those of the newest header in the list.
 #[test]
 fn the_bindings_are_of_the_last_release() {
     assert_eq!(
@@ -316,7 +316,7 @@ fn every_difference_from_every_header_is_explained() {
     {
         println!("CUDA {version}: {what}: here {ours:?}, in the header {theirs:?}");
     }
-    // An explanation explains exactly the headers that it names.
+    // Each entry must match exactly the headers that it names.
     let mut stale = Vec::new();
     for (reason, Explained { why, facts }) in EXPLAINED.iter().enumerate() {
         for (place, fact) in facts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What these bindings say, as this compiler lays it out.
+//! The facts of the bindings, with the layout from this compiler.
 
 use core::any::type_name;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub(crate) struct Record {
     pub(crate) fields: Vec<Field>,
 }
 
-/// One field; its offset in bytes.
+/// A field, with its offset in bytes.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct Field {
     pub(crate) behind: Behind,
 }
 
-/// Size in bytes and Rust type of what a pointer points to.
+/// The size in bytes and the Rust type of a pointer's target.
 #[derive(Debug)]
 pub(crate) struct Behind {
     size: usize,
@@ -41,8 +41,8 @@ impl<T> From<*const T> for Behind {
     }
 }
 
-/// Fields that have no name in C and therefore none in the generated table. One that is left out here is missed: the
-/// header's names behind it are then nowhere in the bindings.
+/// Fields that have no name in C and are therefore missing in the generated table. If one is missing here, the test fails,
+/// because the members of that field are not found in the bindings.
 fn unnamed_fields() -> Vec<(&'static str, Field)> {
     macro_rules! fields {
         ($($record:ident)*) => {
@@ -52,7 +52,7 @@ fn unnamed_fields() -> Vec<(&'static str, Field)> {
                 (stringify!($record), Field {
                     name: UNNAMED,
                     offset: core::mem::offset_of!(cuda_driver_sys::$record, anonymous1),
-                    // SAFETY: a place inside a record on the stack, whose address is taken; nothing is read.
+                    // SAFETY: the address is inside a record on the stack, and nothing is read.
                     behind: unsafe { &raw const (*at).anonymous1 }.into(),
                 })
             }),*]
@@ -74,7 +74,7 @@ fn unnamed_fields() -> Vec<(&'static str, Field)> {
     }
 }
 
-/// Stands for the name of a field that has none.
+/// The placeholder for the name of an unnamed field.
 const UNNAMED: &str = "";
 
 /// An enumeration of the bindings.
@@ -84,7 +84,7 @@ struct Enumeration {
     values: Vec<(&'static str, u32)>,
 }
 
-/// An export of the bindings, with names and types of its parameters in Rust's words.
+/// An export of the bindings, with the names and Rust types of its parameters.
 #[derive(Debug)]
 struct Export {
     symbol: &'static str,
@@ -104,7 +104,7 @@ fn exports() -> Vec<Export> {
     cuda_driver_sys::for_each_function! { exports }
 }
 
-/// Macros that the crate has by hand, with what each must be.
+/// The macros that the crate defines by hand, with their expected values.
 fn macros_by_hand() -> Vec<(&'static str, i128)> {
     macro_rules! values {
         (pointers: $($pointer:ident)*; integers: $($integer:ident)*; attributes: $($attribute:ident)*;) => {
@@ -135,7 +135,7 @@ fn macros_by_hand() -> Vec<(&'static str, i128)> {
     }
 }
 
-/// Names of earlier headers that the crate keeps by hand: enumeration, enumerator, value.
+/// The names of earlier headers that the crate defines by hand: enumeration, enumerator, value.
 fn retired() -> Vec<(&'static str, &'static str, u32)> {
     macro_rules! values {
         ($($enumeration:ident::$name:ident)*) => {
@@ -158,12 +158,12 @@ fn retired() -> Vec<(&'static str, &'static str, u32)> {
     }
 }
 
-/// Committed files whose items leave nothing behind that a macro could collect.
+/// Committed files that are parsed here, because no macro can collect their items.
 const RECORDS: &str = include_str!("../../src/generated/records.rs");
 const CONSTANTS: &str = include_str!("../../src/generated/constants.rs");
 const ENUMERATIONS: &str = include_str!("../../src/generated/enumerations.rs");
 
-/// The enumerations of the bindings; each value is a 32-bit pattern.
+/// Returns the enumerations of the bindings, with values as unsigned 32-bit numbers.
 fn enumerations() -> Result<Vec<Enumeration>, String> {
     let mut found: Vec<Enumeration> = Vec::new();
     for line in ENUMERATIONS.lines() {
@@ -193,7 +193,7 @@ fn enumerations() -> Result<Vec<Enumeration>, String> {
     Ok(found)
 }
 
-/// The typedefs of the bindings and what they stand for in Rust's words, on one line each.
+/// Returns the typedefs of the bindings with their Rust types, each on one line.
 pub(crate) fn typedefs() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for part in RECORDS.split("\npub type ").skip(1) {
@@ -206,7 +206,7 @@ pub(crate) fn typedefs() -> BTreeMap<String, String> {
     found
 }
 
-/// The functions, and how C spells the types of each one's parameters.
+/// Returns the functions with the C types of their parameters.
 pub(crate) fn signatures() -> BTreeMap<String, Vec<String>> {
     let signature = |export: Export| {
         let types = export.parameters.iter().map(|(_, ty)| c_type(ty));
@@ -215,7 +215,7 @@ pub(crate) fn signatures() -> BTreeMap<String, Vec<String>> {
     exports().into_iter().map(signature).collect()
 }
 
-/// Size, alignment and kind of a type of the bindings, by name.
+/// Returns the size, alignment and kind of a type of the bindings.
 struct Types {
     records: BTreeMap<&'static str, (usize, usize)>,
     enumerations: Vec<&'static str>,
@@ -246,7 +246,7 @@ impl Types {
     }
 }
 
-/// What `cudaTypedefs.h` must call the pointer to a function, if the registry is right about the function.
+/// Returns the name of a function's pointer type in `cudaTypedefs.h`, according to the registry.
 pub(crate) fn pointer_name(function: Function) -> String {
     let suffixes = ["_ptds", "_ptsz"];
     let suffix = suffixes
@@ -260,7 +260,7 @@ pub(crate) fn pointer_name(function: Function) -> String {
     )
 }
 
-/// What the bindings say, fact by fact.
+/// Returns all facts of the bindings.
 pub(crate) fn facts() -> Result<Facts, String> {
     let mut records = crate::layout::all();
     for (name, field) in unnamed_fields() {
@@ -317,7 +317,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
         enumerations: enumerations.iter().map(|e| e.name).collect(),
         typedefs: typedefs(),
     };
-    // A record is known by its own name where no typedef stands for it.
+    // A record without a typedef has its own name.
     let aliased = |name: &str| types.typedefs.values().any(|target| target == name);
     let own = types
         .records
@@ -349,7 +349,7 @@ pub(crate) fn facts() -> Result<Facts, String> {
     Ok(facts)
 }
 
-/// Whether a record is defined inside another; bindgen then puts the outer one's name in front.
+/// Returns true if a record is defined inside another one. bindgen prefixes its name with that of the outer record.
 fn is_nested(name: &str, records: &[Record]) -> bool {
     let within = |outer: &Record| {
         name.strip_prefix(outer.name)
@@ -429,7 +429,7 @@ fn without_escape(name: &str) -> &str {
     }
 }
 
-/// What a field holds, from its Rust type with paths.
+/// Returns the type of a field from its Rust type with paths.
 fn kind(ty: &str) -> &str {
     if ty.starts_with('*') || ty.contains("Option<") {
         "pointer"

@@ -1,4 +1,4 @@
-//! The C program that says what a header's declarations amount to, and what it said.
+//! The C program that prints the facts of a header, and its output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use std::process::Command;
 use crate::Facts;
 use crate::header::{Header, Member, parse};
 
-/// Declares all exports, those that older programs call among them.
+/// Makes the header declare all exports, including those for older programs.
 const ALL_EXPORTS: &str = "-D__CUDA_API_VERSION_INTERNAL";
 
-/// What the probe is written with. `KIND` takes an object; nothing is evaluated.
+/// The macros of the program. `KIND` takes an object, which is not evaluated.
 const PRELUDE: &str = r#"
 #define __USE_MINGW_ANSI_STDIO 1
 #include <stddef.h>
@@ -38,17 +38,18 @@ const PRELUDE: &str = r#"
 #define SAID(what, value) printf("%s\t%s\n", what, value);
 "#;
 
-/// A folder of headers and what is needed to compile against them.
+/// A folder of headers, with the settings for compiling against them.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) include: PathBuf,
-    /// Where the probe is written and compiled.
+    /// The folder in which the program is written and compiled.
     pub(crate) scratch: PathBuf,
 }
 
-/// The C compiler for the target whose ABI is looked at.
+/// Returns the C compiler for the target whose ABI is compared.
 ///
-/// `CUDA_ABI_TARGET` chooses another one than this machine's, and `CUDA_ABI_RUNNER` says what runs its programs.
+/// `CUDA_ABI_TARGET` selects another target than this machine's, and `CUDA_ABI_RUNNER` names the command that runs its
+/// programs.
 fn compiler() -> Result<cc::Tool, String> {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let target = std::env::var("CUDA_ABI_TARGET").unwrap_or_else(|_| host.clone());
@@ -82,18 +83,18 @@ fn output(command: &mut Command) -> Result<String, String> {
     ))
 }
 
-/// What our side wants to have compared by C's own type rules.
+/// The types of the bindings that the C compiler compares with the header's.
 #[derive(Debug)]
 pub(crate) struct Ours {
-    /// Symbol → types of the parameters in C.
+    /// The C types of the parameters, by symbol.
     pub(crate) signatures: BTreeMap<String, Vec<String>>,
-    /// Typedef of a callback → its type in C.
+    /// The C type of each callback, by typedef.
     pub(crate) callbacks: BTreeMap<String, String>,
-    /// `PFN_…` → symbol.
+    /// The symbol of each `PFN_…` type.
     pub(crate) pointers: BTreeMap<String, String>,
 }
 
-/// What a header says, fact by fact, according to the C compiler.
+/// Returns all facts of a header according to the C compiler.
 pub(crate) fn facts(place: &Place, ours: &Ours) -> Result<Facts, String> {
     let compiler = compiler()?;
     let wrapper = place.scratch.join("wrapper.c");
@@ -210,7 +211,7 @@ fn text(header: &Header, typedefs: &Header, ours: &Ours) -> String {
     out
 }
 
-/// What stands between the brackets of a C prototype.
+/// Returns the parameter list of a C prototype.
 pub(crate) fn parameters(types: &[String]) -> String {
     if types.is_empty() {
         "void".to_owned()
@@ -223,7 +224,7 @@ fn function(parameters: &str) -> String {
     format!("CUresult (CUDAAPI *)({parameters})")
 }
 
-/// `PFN_cuInit_v2000`, as opposed to `PFN_cuInit`, which is the newest one of each header.
+/// Returns true for `PFN_cuInit_v2000`, and false for `PFN_cuInit`, which is the newest version of each header.
 fn has_version(name: &str) -> bool {
     let digits = |part: &str| part.chars().next().is_some_and(|c| c.is_ascii_digit());
     name.starts_with("PFN_")
@@ -232,7 +233,7 @@ fn has_version(name: &str) -> bool {
             .is_some_and(|(_, version)| digits(version))
 }
 
-/// Has C compare the type of `pointer` with `ty`; the probe then prints `yes`.
+/// Adds a comparison of the type of `pointer` with `ty` to the program, which prints `yes` if they are equal.
 fn compare(
     out: &mut String,
     what: &str,
@@ -242,7 +243,7 @@ fn compare(
     known: &BTreeSet<String>,
 ) {
     match unknown_type(ty, known) {
-        // C could not even be asked.
+        // The comparison would not compile.
         Some(word) => said(out, what, &format!("names {word}, which this header lacks")),
         None => _ = writeln!(out, "SAME(\"{what}\", {pointer}, \"{yes}\", {ty})"),
     }
@@ -252,7 +253,7 @@ fn said(out: &mut String, what: &str, value: &str) {
     _ = writeln!(out, "SAID(\"{what}\", \"{value}\")");
 }
 
-/// Whether a macro is a number and not, for instance, a piece of syntax.
+/// Returns true if a macro is a number, and false for example for a part of the syntax.
 fn is_value(name: &str) -> bool {
     // Calling conventions, on Windows.
     let syntax = ["CUDAAPI", "CUDA_CB"].contains(&name);
@@ -294,7 +295,7 @@ fn known_types(header: &Header) -> BTreeSet<String> {
         .collect()
 }
 
-/// The first word of a C type that names no known type.
+/// Returns the first word of a C type that is not the name of a known type.
 fn unknown_type<'a>(ty: &'a str, known: &BTreeSet<String>) -> Option<&'a str> {
     ty.split(|c: char| !c.is_alphanumeric() && c != '_')
         .find(|word| !word.is_empty() && !known.contains(*word))

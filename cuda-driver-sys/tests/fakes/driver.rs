@@ -1,4 +1,4 @@
-//! A driver of a few functions, built as a shared library by the loader's tests. `--cfg` chooses what it is.
+//! A fake driver, built as a shared library by the loader's tests. `--cfg` selects its behaviour.
 #![no_std]
 #![crate_type = "cdylib"]
 
@@ -7,7 +7,7 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     loop {}
 }
 
-/// The stub of a toolkit answers 34 to everything; a strange driver a code that nobody knows.
+/// The result of all functions: a toolkit's stub returns `CUDA_ERROR_STUB_LIBRARY`, and a strange driver an unknown code.
 const ANSWER: u32 = if cfg!(stub) {
     34
 } else if cfg!(strange) {
@@ -23,10 +23,10 @@ pub extern "C" fn cuInit(_flags: u32) -> u32 {
 }
 
 /// # Safety
-/// `version` points to an integer.
+/// `version` must point to an integer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDriverGetVersion(version: *mut i32) -> u32 {
-    // SAFETY: the caller says so.
+    // SAFETY: upheld by the caller.
     unsafe { version.write(if cfg!(tool) { 11080 } else { 12020 }) };
     ANSWER
 }

@@ -1,4 +1,4 @@
-//! Drivers of a few functions, built as shared libraries.
+//! Fake drivers, built as shared libraries.
 
 use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString, c_int};
@@ -9,14 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A folder for this run's files, made by it and gone when it ends. Other users may look into it: one of the tests starts a
-/// program there as somebody else.
+/// Returns a temporary folder, which is created at the first call and removed when the process ends. Other users may read
+/// it, because one test starts a program in it as another user.
 pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
-        let folder = new_folder().canonicalize().expect("it was just made");
+        let folder = new_folder()
+            .canonicalize()
+            .expect("the folder was just created");
         let rights = Permissions::from_mode(0o755);
         std::fs::set_permissions(&folder, rights).expect("a folder of ours");
-        // SAFETY: the handler stays as long as the program.
+        // SAFETY: the handler is a function of this program.
         let registered = unsafe { atexit(remove_folder) };
         assert_eq!(registered, 0, "a handler for the end of the process");
         folder
@@ -29,14 +31,14 @@ unsafe extern "C" {
     fn atexit(handler: extern "C" fn()) -> c_int;
 }
 
-/// The test harness has no end of its own, and the process may begin to end in it.
+/// Removes the folder at the end of the process, because the test harness has no hook for that.
 extern "C" fn remove_folder() {
     if let Some(folder) = FOLDER.get() {
         _ = std::fs::remove_dir_all(folder);
     }
 }
 
-/// A folder that was not there before: an earlier process of this number, which came to a bad end, may have left one.
+/// Creates a folder with a new name: an earlier process with the same number may have crashed and left its folder.
 fn new_folder() -> PathBuf {
     for n in 0.. {
         let name = format!("cuda-driver-sys-{}-{n}", std::process::id());
@@ -47,11 +49,11 @@ fn new_folder() -> PathBuf {
             Err(error) => panic!("{}: {error}", folder.display()),
         }
     }
-    unreachable!("there are as many names as numbers")
+    unreachable!("the loop does not end")
 }
 
-/// What cargo's environment says about this target where it is not the machine's own: how to link for it (`LINKER`),
-/// and what runs its programs (`RUNNER`).
+/// Returns a setting of cargo's environment for a foreign target: the linker (`LINKER`) or the command that runs programs
+/// (`RUNNER`).
 pub(crate) fn configured(what: &str) -> Option<OsString> {
     let name = format!(
         "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_{what}",
@@ -60,7 +62,7 @@ pub(crate) fn configured(what: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
 
-/// Builds the fake driver with some `--cfg`s; `None`, said aloud, where there is no compiler.
+/// Builds the fake driver with some `--cfg`s; prints a message and returns `None` if there is no compiler.
 pub(crate) fn driver(path: &str, cfgs: &[&str]) -> Option<PathBuf> {
     let library = folder().join(path);
     std::fs::create_dir_all(library.parent().expect("a folder")).expect("a folder for the fake");
