@@ -230,9 +230,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn messages_mention_the_variable_if_it_matters() {
         let said = |named, privileged| {
-            let error = search_in(&environment(named, privileged))
-                .err()
-                .expect("no driver");
+            let error = search_in(&environment(named, privileged)).expect_err("no driver");
             error.to_string()
         };
         assert_eq!(
