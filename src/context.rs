@@ -64,7 +64,7 @@ impl Inner {
                 // SAFETY: the handle is live and owned, and this is its last use.
                 let result = unsafe { checked::ctx_destroy(self.raw) };
                 // After the call, because host functions may run, and panic, until it returns.
-                host_fn::context_is_gone(self.raw);
+                host_fn::context_destroyed(self.raw);
                 result
             }
             // SAFETY: the context was retained once, and is released once.

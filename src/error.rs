@@ -245,7 +245,7 @@ impl Error {
                         // The location would be a line of this crate.
                         f.write_str(" when an object was dropped")?;
                     } else {
-                        write!(f, " at {}", Place(first.location))?;
+                        write!(f, " at {}", FileAndLine(first.location))?;
                     }
                     if first.code() != self.code() {
                         write!(f, ", as code {}", first.code().0)?;
@@ -317,9 +317,9 @@ impl Drop for Dropping {
 }
 
 /// A location, printed as file and line.
-struct Place(&'static Location<'static>);
+struct FileAndLine(&'static Location<'static>);
 
-impl fmt::Display for Place {
+impl fmt::Display for FileAndLine {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.0.file(), self.0.line())
@@ -331,7 +331,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed: ", self.function())?;
         self.reason(f)?;
-        write!(f, " ({})", Place(self.location))
+        write!(f, " ({})", FileAndLine(self.location))
     }
 }
 

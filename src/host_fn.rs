@@ -48,12 +48,12 @@ struct Task {
 static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 
 /// The number of the newest task. It changes under the lock of [`TASKS`].
-static LAST: AtomicUsize = AtomicUsize::new(0);
+static LAST_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// Stores a task and returns its number.
-fn put(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
+fn store_task(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
     tasks.push(Task {
         number,
         id,
@@ -63,7 +63,7 @@ fn put(id: StreamId, function: Box<dyn FnOnce() + Send>) -> usize {
 }
 
 /// Removes and returns a task; `None` if it was removed before.
-fn take(number: usize) -> Option<Task> {
+fn take_task(number: usize) -> Option<Task> {
     // The caller drops the task after the lock is released, because dropping it may take the lock.
     let mut tasks = TASKS.lock().unwrap_or_else(PoisonError::into_inner);
     let at = tasks
@@ -74,7 +74,7 @@ fn take(number: usize) -> Option<Task> {
 
 /// Runs a task if it did not run yet. The driver calls this function with the task's number.
 unsafe extern "system" fn run(number: *mut c_void) {
-    let Some(Task { id, function, .. }) = take(number.addr()) else {
+    let Some(Task { id, function, .. }) = take_task(number.addr()) else {
         return;
     };
     // Unwind safe, because the function is consumed.
@@ -110,14 +110,14 @@ pub(crate) fn launch<F: FnOnce() + Send + 'static>(
         stream: stream.addr(),
         context: context.addr(),
     };
-    let number = put(id, Box::new(function));
+    let number = store_task(id, Box::new(function));
     let data = ptr::without_provenance_mut(number);
     // SAFETY: `run` may be called with any number, on any thread and any number of times: the function is `Send`, and the
     // first call removes it from the table.
     let result = unsafe { checked::launch_host_func(stream, Some(run), data) };
     if result.is_err() {
         // The function may be queued despite an error from earlier work. Its call then finds no task.
-        drop(take(number));
+        drop(take_task(number));
     }
     result
 }
@@ -165,7 +165,7 @@ fn resume(matches: impl Fn(StreamId) -> bool) {
 }
 
 /// Moves the panics of a stream to its context, because the stream is destroyed or its handle was reused by a new stream.
-pub(crate) fn stream_is_gone(stream: sys::CUstream, context: Option<sys::CUcontext>) {
+pub(crate) fn stream_destroyed(stream: sys::CUstream, context: Option<sys::CUcontext>) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }
@@ -180,7 +180,7 @@ pub(crate) fn stream_is_gone(stream: sys::CUstream, context: Option<sys::CUconte
 }
 
 /// Drops the panics of a context that was destroyed.
-pub(crate) fn context_is_gone(context: sys::CUcontext) {
+pub(crate) fn context_destroyed(context: sys::CUcontext) {
     if PANIC_COUNT.load(Ordering::Acquire) == 0 {
         return;
     }

@@ -82,7 +82,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks the flags.
         let raw = unsafe { checked::stream_create(flags.0) }?;
-        host_fn::stream_is_gone(raw, Some(context.as_raw()));
+        host_fn::stream_destroyed(raw, Some(context.as_raw()));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -103,7 +103,7 @@ impl Stream {
         let _current = context.enter()?;
         // SAFETY: the driver checks flags and priority.
         let raw = unsafe { checked::stream_create_with_priority(flags.0, priority) }?;
-        host_fn::stream_is_gone(raw, Some(context.as_raw()));
+        host_fn::stream_destroyed(raw, Some(context.as_raw()));
         Ok(Self::of(raw, Some(context.clone())))
     }
 
@@ -245,7 +245,7 @@ impl Stream {
     #[doc(alias = "cuStreamDestroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
-        host_fn::stream_is_gone(self.raw, self.context_raw());
+        host_fn::stream_destroyed(self.raw, self.context_raw());
         // SAFETY: the handle is live, and replaced by null so that `drop` does not use it.
         unsafe { checked::stream_destroy(mem::replace(&mut self.raw, ptr::null_mut())) }
     }
@@ -303,7 +303,7 @@ impl Drop for Stream {
     #[inline]
     fn drop(&mut self) {
         if !self.raw.is_null() {
-            host_fn::stream_is_gone(self.raw, self.context_raw());
+            host_fn::stream_destroyed(self.raw, self.context_raw());
             // SAFETY: the handle is live, and this is its last use.
             dropping().done(unsafe { checked::stream_destroy(self.raw) });
         }

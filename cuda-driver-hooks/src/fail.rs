@@ -91,7 +91,7 @@ impl Fail {
 impl Fail {
     /// Counts a call and returns true if it must fail.
     #[inline]
-    fn hits(&self, function: Function) -> bool {
+    fn count_and_check(&self, function: Function) -> bool {
         if self.function.is_some_and(|mine| mine != function) {
             return false;
         }
@@ -115,7 +115,7 @@ impl Fail {
 impl Interposer for Fail {
     #[inline]
     fn call(&self, call: Call<'_>) -> CUresult {
-        if self.hits(call.function()) {
+        if self.count_and_check(call.function()) {
             self.code
         } else {
             call.forward()
@@ -163,7 +163,9 @@ impl Interposer for FailInThread {
         // the thread ends, when no guard is left.
         let code = FAILING.try_with(|failing| {
             let failing = failing.borrow();
-            let hit = failing.iter().filter(|fail| fail.hits(call.function()));
+            let hit = failing
+                .iter()
+                .filter(|fail| fail.count_and_check(call.function()));
             hit.map(|fail| fail.code).reduce(|first, _| first)
         });
         code.ok().flatten().unwrap_or_else(|| call.forward())

@@ -210,7 +210,7 @@ fn counter_counts_each_function() {
 /// Returns the outputs of `cuGetProcAddress`: the pointer and the status.
 fn ask(library: &Library, name: &CStr, version: c_int) -> (*const c_void, Status) {
     let (mut answer, mut status) = (ptr::null_mut(), Status(77));
-    // SAFETY: a string and pointers to what is written.
+    // SAFETY: a string and valid output pointers.
     let code = unsafe {
         library.cuGetProcAddress(name.as_ptr(), &raw mut answer, version, 0, &raw mut status)
     };
@@ -253,7 +253,7 @@ fn hidden_functions_are_missing_everywhere() {
 
     // The first cuGetProcAddress has no status, so it returns an error.
     let mut answer = ptr::null_mut();
-    // SAFETY: a string and a pointer to what is written.
+    // SAFETY: a string and a valid output pointer.
     let code = unsafe {
         library
             .legacy()
@@ -274,7 +274,7 @@ fn hidden_functions_are_recognised_by_the_request() {
         _: cuuint64_t,
         status: *mut Status,
     ) -> CUresult {
-        // SAFETY: the test passes pointers to what is written.
+        // SAFETY: the test passes valid output pointers.
         unsafe {
             answer.write(ELSEWHERE);
             status.write(Status::CU_GET_PROC_ADDRESS_SUCCESS);
@@ -580,7 +580,7 @@ mod over_a_driver {
         version: c_int,
     ) -> Result<*const c_void, CUresult> {
         let mut answer = ptr::null_mut();
-        // SAFETY: a string and a pointer to what is written.
+        // SAFETY: a string and a valid output pointer.
         let code = unsafe {
             library
                 .legacy()
@@ -599,7 +599,7 @@ mod over_a_driver {
         let library = over(Options::new().hook(DriverVersion::claim(11070)));
         let (mut answer, mut status) = (ptr::null_mut(), Status(77));
         let name = c"cuInit".as_ptr();
-        // SAFETY: a string and pointers to what is written.
+        // SAFETY: a string and valid output pointers.
         let code =
             unsafe { library.cuGetProcAddress(name, &raw mut answer, 11070, 0, &raw mut status) };
         assert_eq!(code, CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND);

@@ -48,12 +48,12 @@ impl Default for JitOptions {
 
 /// Options in the driver's form: each has a value that is a number or an address.
 #[derive(Default)]
-struct List {
+struct OptionList {
     options: Vec<CUjit_option>,
     values: Vec<*mut c_void>,
 }
 
-impl List {
+impl OptionList {
     #[inline]
     fn number(&mut self, option: CUjit_option, value: u32) {
         self.address(option, ptr::without_provenance_mut(value as usize));
@@ -94,7 +94,7 @@ pub(super) unsafe fn load(
 ) -> Result<(sys::CUmodule, String), JitError> {
     let mut errors = log(options.log_bytes).map_err(JitError::new)?;
     let mut infos = log(options.log_bytes).map_err(JitError::new)?;
-    let mut list = List::default();
+    let mut list = OptionList::default();
     if options.log_bytes > 0 {
         list.address(
             CUjit_option::CU_JIT_ERROR_LOG_BUFFER,

@@ -22,7 +22,7 @@ impl Library {
     pub fn by_number(number: u16) -> Option<&'static Self> {
         match number {
             0 => Some(&DEFAULT),
-            number => slots::made(number),
+            number => slots::by_number(number),
         }
     }
 }

@@ -89,7 +89,7 @@ impl LoadError {
     }
 
     #[inline]
-    pub(crate) fn one(place: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+    pub(crate) fn named(place: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         let attempt = Attempt {
             place: place.into(),
             reason: reason.into(),
@@ -99,7 +99,7 @@ impl LoadError {
 
     #[inline]
     #[cfg(not(feature = "loader"))]
-    pub(crate) const fn nowhere() -> Self {
+    pub(crate) const fn not_chosen() -> Self {
         Self::of(LoadErrorKind::NotChosen, Vec::new())
     }
 

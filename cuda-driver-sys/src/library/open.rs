@@ -66,18 +66,24 @@ pub(crate) fn open(source: Source, options: Options) -> Result<Opened, LoadError
             }
             let init = super::linked::symbol(c"cuInit");
             if init.is_null() {
-                return Err(LoadError::one(name, "not a CUDA driver: it has no cuInit"));
+                return Err(LoadError::named(
+                    name,
+                    "not a CUDA driver: it has no cuInit",
+                ));
             }
             (SymbolProvider::Linked, Origin::of(init, None))
         }
         #[cfg(not(feature = "loader"))]
-        SourceKind::Nowhere => return Err(LoadError::nowhere()),
+        SourceKind::NotChosen => return Err(LoadError::not_chosen()),
         SourceKind::Resolver { resolver, .. } => {
             let init = resolver(c"cuInit");
             if init.is_null() {
-                return Err(LoadError::one(name, "not a CUDA driver: it has no cuInit"));
+                return Err(LoadError::named(
+                    name,
+                    "not a CUDA driver: it has no cuInit",
+                ));
             }
-            (SymbolProvider::Resolver(resolver), Origin::nowhere())
+            (SymbolProvider::Resolver(resolver), Origin::none())
         }
         SourceKind::Library(library) => match library.opened() {
             Ok(opened) => (SymbolProvider::Library(library), opened.origin.clone()),
@@ -110,7 +116,7 @@ struct Opening {
     config: Option<(Source, Options)>,
     claimed: Option<ClaimedBy>,
     /// The thread that is opening the library.
-    by: Option<usize>,
+    thread: Option<usize>,
 }
 
 impl OpenOnce {
@@ -120,7 +126,7 @@ impl OpenOnce {
             opening: Mutex::new(Opening {
                 config: None,
                 claimed: None,
-                by: None,
+                thread: None,
             }),
             changed: Condvar::new(),
         }
@@ -166,15 +172,15 @@ impl OpenOnce {
 
     #[cold]
     fn open_now(&self, function: Option<Function>) -> Result<&Opened, &LoadError> {
-        let me = this_thread();
+        let this = this_thread();
         let mut opening = self.lock();
         loop {
             if let Some(done) = self.opened.get() {
                 return done.as_ref();
             }
-            match opening.by {
+            match opening.thread {
                 None => break,
-                Some(thread) if thread == me => return Err(&REENTRANT),
+                Some(thread) if thread == this => return Err(&REENTRANT),
                 Some(_) => {
                     opening = self
                         .changed
@@ -183,7 +189,7 @@ impl OpenOnce {
                 }
             }
         }
-        opening.by = Some(me);
+        opening.thread = Some(this);
         opening.claimed.get_or_insert(ClaimedBy::FirstUse(function));
         let (source, options) = opening
             .config
@@ -192,10 +198,10 @@ impl OpenOnce {
         drop(opening);
 
         // Without the lock, because the resolver may use this library: such a call must fail rather than deadlock.
-        let finish = Finish(self);
+        let wake = WakeWaiters(self);
         let result = open(source, options);
         _ = self.opened.set(result);
-        drop(finish);
+        drop(wake);
         match self.opened.get() {
             Some(done) => done.as_ref(),
             None => Err(&REENTRANT),
@@ -212,14 +218,14 @@ fn this_thread() -> usize {
 }
 
 /// Wakes the waiting threads when dropped, even after a panic of the resolver.
-struct Finish<'a>(&'a OpenOnce);
+struct WakeWaiters<'a>(&'a OpenOnce);
 
-impl Drop for Finish<'_> {
+impl Drop for WakeWaiters<'_> {
     fn drop(&mut self) {
         if self.0.opened.get().is_none() {
             _ = self.0.opened.set(Err(LoadError::panicked()));
         }
-        self.0.lock().by = None;
+        self.0.lock().thread = None;
         self.0.changed.notify_all();
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Origin {
 #[allow(dead_code)] // Not used without the features `loader` and `link`.
 impl Origin {
     /// Returns an origin without a file.
-    pub(crate) fn nowhere() -> Self {
+    pub(crate) fn none() -> Self {
         Self::of(core::ptr::null(), None)
     }
 

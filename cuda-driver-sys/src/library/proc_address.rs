@@ -11,7 +11,7 @@ const LEGACY: cuuint64_t = 1;
 const PER_THREAD: cuuint64_t = 2;
 
 /// Returns true for both variants of `cuGetProcAddress`.
-pub(crate) fn is_asked_by(function: Function) -> bool {
+pub(crate) fn is_get_proc_address(function: Function) -> bool {
     function == Function::cuGetProcAddress_v2
         || function == crate::legacy::function::cuGetProcAddress
 }
@@ -21,7 +21,7 @@ pub(crate) fn is_asked_by(function: Function) -> bool {
 ///
 /// # Safety
 /// The arguments must be those of a call of `cuGetProcAddress`.
-pub(crate) unsafe fn ask_for_per_thread(arguments: Arguments<'_>) {
+pub(crate) unsafe fn request_per_thread(arguments: Arguments<'_>) {
     if let Some(flags) = arguments.address(3) {
         let flags = flags.cast::<cuuint64_t>();
         // SAFETY: the fourth parameter of both variants is the flags, and the pointer is to a local copy.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn ask_for_per_thread(arguments: Arguments<'_>) {
 ///
 /// # Safety
 /// The arguments must be those of a call of `cuGetProcAddress` that returned `CUDA_SUCCESS`.
-pub(crate) unsafe fn hide(
+pub(crate) unsafe fn replace_hidden(
     library: &Library,
     opened: &Opened,
     arguments: Arguments<'_>,

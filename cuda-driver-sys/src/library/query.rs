@@ -9,7 +9,7 @@ use super::error::{LoadError, MissingSymbol};
 use super::interposer::Interposed;
 use super::nested;
 use super::open::Opened;
-use super::slots::{Library, NOT_ASKED};
+use super::slots::{Library, NOT_QUERIED};
 use crate::{CUresult, Function};
 
 /// The symbol that a driver exports if it runs on the CPU; see [`Library::is_software`].
@@ -56,7 +56,7 @@ impl Library {
         let is_interposed = self
             .opened()
             .is_ok_and(|opened| opened.interposed.is_some());
-        if self.version.load(Ordering::Relaxed) != NOT_ASKED && !is_interposed {
+        if self.version.load(Ordering::Relaxed) != NOT_QUERIED && !is_interposed {
             return self.known_version();
         }
         let mut version = 0;
@@ -76,7 +76,7 @@ impl Library {
     #[must_use]
     pub fn known_version(&self) -> Option<u32> {
         match self.version.load(Ordering::Relaxed) {
-            0 | NOT_ASKED => None,
+            0 | NOT_QUERIED => None,
             version => Some(version),
         }
     }
@@ -85,7 +85,7 @@ impl Library {
     /// not see this call, because the program did not make it; if one [claims](super::Interposer::version) a version, that
     /// version is cached.
     pub fn note_version(&self) {
-        if self.version.load(Ordering::Relaxed) != NOT_ASKED {
+        if self.version.load(Ordering::Relaxed) != NOT_QUERIED {
             return;
         }
         let Ok(opened) = self.opened() else {

@@ -40,10 +40,10 @@ impl Library {
         }
         // SAFETY: the arguments are the function's, in the caller's frame.
         let arguments = unsafe { Arguments::new(function, arguments) };
-        let asks_for_functions = proc_address::is_asked_by(function);
-        if opened.per_thread && asks_for_functions {
+        let gets_addresses = proc_address::is_get_proc_address(function);
+        if opened.per_thread && gets_addresses {
             // SAFETY: the function is cuGetProcAddress.
-            unsafe { proc_address::ask_for_per_thread(arguments) };
+            unsafe { proc_address::request_per_thread(arguments) };
         }
         let target = self.find(opened, function);
         if let Some(interposed) = &opened.interposed {
@@ -64,7 +64,7 @@ impl Library {
             return CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND;
         }
         // The slot stays null if every call must take this path.
-        if opened.interposed.is_none() && !(opened.per_thread && asks_for_functions) {
+        if opened.interposed.is_none() && !(opened.per_thread && gets_addresses) {
             self.slots[function.index()].store(target.cast_mut(), Ordering::Release);
         }
         // SAFETY: the target is the export that `invoke` has the signature of; the rest is upheld by the caller.
@@ -142,9 +142,11 @@ impl Call<'_> {
             // the call, which is made once.
             unsafe { (self.invoke)(self.target, self.arguments.pointers()) }
         });
-        if code == CUresult::CUDA_SUCCESS && proc_address::is_asked_by(self.function) {
+        if code == CUresult::CUDA_SUCCESS && proc_address::is_get_proc_address(self.function) {
             // SAFETY: these are the arguments of a call of cuGetProcAddress that succeeded.
-            return unsafe { proc_address::hide(self.library, self.opened, self.arguments) };
+            return unsafe {
+                proc_address::replace_hidden(self.library, self.opened, self.arguments)
+            };
         }
         code
     }

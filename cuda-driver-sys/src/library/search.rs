@@ -174,7 +174,7 @@ pub(crate) fn search_in(environment: &Environment) -> Result<(Object, Origin), L
 
 /// Loads the library at a path.
 pub(crate) fn explicit(path: &Path) -> Result<(Object, Origin), LoadError> {
-    load(path).map_err(|reason| LoadError::one(path, reason))
+    load(path).map_err(|reason| LoadError::named(path, reason))
 }
 
 fn load(place: &Path) -> Result<(Object, Origin), String> {

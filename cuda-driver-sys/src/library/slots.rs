@@ -23,15 +23,15 @@ pub struct Library {
     pub(super) slots: [AtomicPtr<c_void>; Function::COUNT],
     pub(super) state: OpenOnce,
     number: u16,
-    /// The driver's CUDA version; [`NOT_ASKED`] before the first query, 0 if the query failed.
+    /// The driver's CUDA version; [`NOT_QUERIED`] before the first query, 0 if the query failed.
     pub(super) version: AtomicU32,
 }
 
 /// A value that is no CUDA version.
-pub(super) const NOT_ASKED: u32 = u32::MAX;
+pub(super) const NOT_QUERIED: u32 = u32::MAX;
 
 /// Every library made with [`Library::new`]. The library number `n` is at index `n - 1`; number 0 is `DEFAULT`.
-static MADE: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+static LIBRARIES: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
 
 impl Library {
     #[inline]
@@ -40,14 +40,14 @@ impl Library {
             slots: [const { AtomicPtr::new(ptr::null_mut()) }; Function::COUNT],
             state: OpenOnce::new(),
             number,
-            version: AtomicU32::new(NOT_ASKED),
+            version: AtomicU32::new(NOT_QUERIED),
         }
     }
 
     /// Returns a library over the driver that the program is linked against.
     ///
     /// # Errors
-    /// Returns an error where [`Source::linked`] does.
+    /// Returns an error if there is no CUDA driver for this operating system.
     #[cfg(feature = "link")]
     #[cfg_attr(docsrs, doc(cfg(feature = "link")))]
     #[inline]
@@ -106,11 +106,11 @@ impl Library {
     #[inline]
     pub fn new(source: Source, options: Options) -> Result<&'static Self, LoadError> {
         let opened = open::open(source, options)?;
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = u16::try_from(made.len() + 1).map_err(|_| LoadError::too_many())?;
+        let mut libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = u16::try_from(libraries.len() + 1).map_err(|_| LoadError::too_many())?;
         let library: &'static Self = Box::leak(Box::new(Self::unopened(number)));
         library.state.fill(opened);
-        made.push(library);
+        libraries.push(library);
         Ok(library)
     }
 
@@ -144,8 +144,8 @@ impl fmt::Debug for Library {
 }
 
 /// Returns the library with a number above 0.
-pub(super) fn made(number: u16) -> Option<&'static Library> {
+pub(super) fn by_number(number: u16) -> Option<&'static Library> {
     let place = usize::from(number).checked_sub(1)?;
-    let made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    made.get(place).copied()
+    let libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
+    libraries.get(place).copied()
 }

@@ -28,7 +28,7 @@ pub(crate) enum SourceKind {
     Linked(usize),
     /// No source was chosen, and there is no loader to search for one.
     #[cfg(not(feature = "loader"))]
-    Nowhere,
+    NotChosen,
     Resolver {
         name: Cow<'static, str>,
         resolver: Resolver,
@@ -98,7 +98,7 @@ impl Source {
         #[cfg(feature = "loader")]
         return Self::search();
         #[cfg(not(feature = "loader"))]
-        return Self(SourceKind::Nowhere);
+        return Self(SourceKind::NotChosen);
     }
 
     /// Functions from a resolver, for instance those of a driver that is linked into the program or was opened by another
@@ -164,7 +164,7 @@ impl fmt::Display for Source {
             #[cfg(feature = "link")]
             SourceKind::Linked(_) => f.write_str("the driver that the program is linked against"),
             #[cfg(not(feature = "loader"))]
-            SourceKind::Nowhere => f.write_str("nothing"),
+            SourceKind::NotChosen => f.write_str("no source"),
             SourceKind::Resolver { name, .. } => f.write_str(name),
             SourceKind::Library(library) => match library.described() {
                 Some(description) => f.write_str(&description),

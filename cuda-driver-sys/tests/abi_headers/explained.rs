@@ -152,7 +152,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "CUDA 12 aligned it to 64 bytes. It is passed by pointer only, and what is aligned to 128 is aligned to 64.",
+        why: "CUDA 12 aligned it to 64 bytes. It is passed by pointer only, and an alignment of 128 includes that of 64.",
         facts: &[
             ("alignment of CUtensorMap_st", 12000, 12090, "64"),
             ("typedef CUtensorMap", 12000, 12090, "record of 128 aligned to 64"),
@@ -166,7 +166,7 @@ pub(crate) const EXPLAINED: &[Explained] = &[
         ],
     },
     Explained {
-        why: "The pointer `nextResource` took the place of the last bytes of the reserved ones in 13.1; the size stayed 144. An older driver leaves what it does not know untouched: zero it before the call.",
+        why: "The pointer `nextResource` took the place of the last bytes of the reserved ones in 13.1; the size stayed 144. Older drivers do not write the new field: zero it before the call.",
         facts: &[
             ("alignment of CUdevResource_st", 12040, 13000, "4"),
             ("field CUdevResource_st._oversize", 12040, 13000, "u8 of 48 at 96, 48 elements"),
