@@ -11,8 +11,8 @@
 //! - Inputs that may be null in C are an `Option`. Outputs that are optional in C are always requested.
 //! - Strings are `&CStr` as inputs and `String` as outputs, booleans are `bool`, and arrays that the driver owns are copied
 //!   to a `Vec`.
-//! - Functions that C calls twice, first for the count and then for the values, are one call that returns a `Vec`. It
-//!   returns `CUDA_ERROR_OUT_OF_MEMORY` if the host has not enough memory for the values.
+//! - Functions that C programs call twice, first for the count and then for the values, are one call that returns a `Vec`. It
+//!   returns `CUDA_ERROR_OUT_OF_MEMORY` if the host does not have enough memory for the values.
 //! - Untyped pointers, callbacks and flags are passed unchanged. The documentation of each call names the type of its
 //!   flags, such as `CUctx_flags`; pass the number in its field.
 //!
