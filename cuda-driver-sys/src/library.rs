@@ -39,7 +39,7 @@ pub use error::{Attempt, LoadError, LoadErrorKind, MissingSymbol};
 pub use interposer::{Call, Faithful, Interposer};
 pub use query::SOFTWARE_MARKER;
 #[cfg(feature = "loader")]
-pub use search::is_privileged;
+pub use search::{is_privileged, is_stub, search_places};
 pub use slots::Library;
 pub use source::{Options, Source};
 

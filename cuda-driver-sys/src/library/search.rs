@@ -126,6 +126,18 @@ pub(crate) fn candidates(environment: &Environment) -> Vec<PathBuf> {
     places
 }
 
+/// Returns the places that [`Source::search`](crate::library::Source::search) tries, in order, for programs that explain a
+/// search. `named` is the value of `CUDA_DRIVER_LIBRARY`: unless this process is privileged, the only place. Otherwise the
+/// first place is a bare file name for the system's loader, and files below `root` follow, which is `/` for this machine.
+#[must_use]
+pub fn search_places(root: impl Into<PathBuf>, named: Option<OsString>) -> Vec<PathBuf> {
+    candidates(&Environment {
+        root: root.into(),
+        named,
+        ..Environment::of_process()
+    })
+}
+
 /// Loads the first driver found.
 pub(crate) fn search() -> Result<(Object, Origin), LoadError> {
     search_in(&Environment::of_process())
@@ -187,8 +199,10 @@ fn load(place: &Path) -> Result<(Object, Origin), String> {
     Ok((object, Origin::of(init, named)))
 }
 
-/// Returns true for a toolkit's stub: toolkits keep the library that programs are linked against in a folder named `stubs`.
-fn is_stub(path: &Path) -> bool {
+/// Returns true if a path is that of a toolkit's stub library, which the search passes over: toolkits keep it in a folder
+/// named `stubs`.
+#[must_use]
+pub fn is_stub(path: &Path) -> bool {
     path.parent()
         .is_some_and(|folder| folder.ends_with("stubs"))
 }

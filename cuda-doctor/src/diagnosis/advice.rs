@@ -1,0 +1,74 @@
+//! What to do.
+
+use super::problem::{Problem, Severity, Verdict};
+use crate::findings::{Findings, System};
+
+/// The software driver as a way to go on without a GPU.
+pub(super) const SOFTWARE: &str = "to test without a GPU, use the software driver: `soft-cuda run PROGRAM`, or \
+    CUDA_DRIVER=software for programs that support it";
+
+/// Returns the last line of the report.
+pub(super) fn last_line(findings: &Findings, problems: &[Problem], verdict: Verdict) -> String {
+    let first = problems.iter().find(|problem| !problem.advice.is_empty());
+    match (verdict, first) {
+        (Verdict::Works, _) => {
+            let count = findings
+                .kernel_runs
+                .iter()
+                .filter(|run| run.is_correct())
+                .count();
+            let devices = if count == 1 { "device" } else { "devices" };
+            let notes = if problems
+                .iter()
+                .any(|problem| problem.severity == Severity::Note && !problem.advice.is_empty())
+            {
+                "; see the notes above"
+            } else {
+                ""
+            };
+            format!("nothing: CUDA works on {count} {devices}{notes}.")
+        }
+        (_, Some(problem)) => problem.advice.clone(),
+        (_, None) => "see the problems above.".to_owned(),
+    }
+}
+
+/// Returns how to get a driver on this machine.
+pub(super) fn install(system: &System) -> String {
+    if let Some(container) = &system.container {
+        return start_container(&container.runtime);
+    }
+    if system.is_wsl {
+        return "install NVIDIA's driver for Windows on the host, not a Linux driver here, then run `wsl --shutdown` once."
+            .to_owned();
+    }
+    if system.jetson.is_some() {
+        return "install the board's driver package, nvidia-l4t-cuda of JetPack.".to_owned();
+    }
+    match &system.gpus {
+        Some(gpus) if gpus.is_empty() => format!("{SOFTWARE}."),
+        Some(_) if system.has_nouveau => {
+            "install NVIDIA's driver and restart the machine, so that it replaces nouveau."
+                .to_owned()
+        }
+        Some(_) => "install NVIDIA's driver.".to_owned(),
+        None => format!("if this machine has an NVIDIA GPU, install NVIDIA's driver; {SOFTWARE}."),
+    }
+}
+
+/// Returns how to start a container so that it has the driver and the devices.
+pub(super) fn start_container(runtime: &str) -> String {
+    let how = match runtime {
+        "kubernetes" => {
+            "request a GPU for the container (resources.limits: nvidia.com/gpu: 1) on a node with NVIDIA's device plugin"
+        }
+        "podman" => {
+            "start the container with `--device nvidia.com/gpu=all`; the host needs the driver and NVIDIA's container toolkit"
+        }
+        "apptainer" => "start the container with `--nv`; the host needs the driver",
+        _ => {
+            "start the container with `--gpus all`; the host needs the driver and NVIDIA's container toolkit"
+        }
+    };
+    format!("{how}. Without a GPU on the host: {SOFTWARE}.")
+}

@@ -1,0 +1,149 @@
+//! Problems of devices, and the software driver.
+
+use cuda_driver::sys::CUresult;
+
+use super::advice;
+use super::problem::{Cause, Problem, Severity};
+use crate::attributes::COMPUTE_MODE;
+use crate::findings::{
+    CallFailure, Choice, Device, Ending, Findings, KernelResult, KernelRun, LibraryKind,
+};
+
+/// The compute mode that allows no process.
+const PROHIBITED: i32 = 2;
+
+/// Returns the problems of the devices.
+pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = findings
+        .kernel_runs
+        .iter()
+        .filter_map(|run| kernel(findings, run))
+        .collect();
+    if problems.is_empty() {
+        problems.extend(software(findings));
+    }
+    problems
+}
+
+fn kernel(findings: &Findings, run: &KernelRun) -> Option<Problem> {
+    let ordinal = run.ordinal;
+    let restart = "reset the GPU (nvidia-smi --gpu-reset) or restart the machine. If it happens again, the GPU may be defective; \
+        the system's log (dmesg) shows its errors as Xid.";
+    let (cause, text, advice) = match (&run.ending, &run.result) {
+        (Ending::TimedOut { step, seconds }, _) => (
+            Cause::Crash,
+            format!("did not answer within {seconds} seconds: {step}"),
+            restart.to_owned(),
+        ),
+        (Ending::Crashed { step, status, .. }, _) => (
+            Cause::Crash,
+            format!("ended the process with {status}: {step}"),
+            restart.to_owned(),
+        ),
+        (Ending::NotStarted { message }, _) => (
+            Cause::Crash,
+            format!("was not tried, because no process could be started: {message}"),
+            String::new(),
+        ),
+        (_, Some(KernelResult::Failed(failure))) => (
+            Cause::Kernel,
+            failure.message.clone(),
+            failed(findings, device(findings, ordinal), failure, restart),
+        ),
+        (
+            _,
+            Some(KernelResult::Wrong {
+                index,
+                expected,
+                actual,
+            }),
+        ) => (
+            Cause::Kernel,
+            format!("stored {actual} instead of {expected} as value {index}"),
+            restart.to_owned(),
+        ),
+        (_, Some(KernelResult::Correct)) => return None,
+        (_, None) => (
+            Cause::Kernel,
+            "gave no result".to_owned(),
+            restart.to_owned(),
+        ),
+    };
+    Some(Problem::new(
+        cause,
+        Severity::Broken,
+        format!("The test kernel on device {ordinal}: {text}."),
+        advice,
+    ))
+}
+
+fn device(findings: &Findings, ordinal: u32) -> Option<&Device> {
+    findings
+        .driver
+        .devices
+        .iter()
+        .find(|device| device.ordinal == ordinal)
+}
+
+fn failed(
+    findings: &Findings,
+    device: Option<&Device>,
+    failure: &CallFailure,
+    otherwise: &str,
+) -> String {
+    let is_prohibited =
+        device.is_some_and(|device| device.attributes.get(COMPUTE_MODE) == Some(&PROHIBITED));
+    if is_prohibited {
+        return "allow processes on the device: nvidia-smi --compute-mode=0 (as root).".to_owned();
+    }
+    let advice = match CUresult(failure.code) {
+        CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND if findings.system.container.is_some() => {
+            "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, which adds libnvidia-ptxjitcompiler.so.1."
+        }
+        CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND => {
+            "install the driver again: libnvidia-ptxjitcompiler.so.1, which compiles PTX, is missing."
+        }
+        CUresult::CUDA_ERROR_JIT_COMPILATION_DISABLED => "unset CUDA_DISABLE_PTX_JIT.",
+        CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU
+            if findings.variable("CUDA_DISABLE_PTX_JIT").is_some() =>
+        {
+            "unset CUDA_DISABLE_PTX_JIT."
+        }
+        CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+            "end other programs that use the device's memory (nvidia-smi lists them)."
+        }
+        CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE => {
+            "end the program that has the device for itself (nvidia-smi lists it), or share it: nvidia-smi --compute-mode=0."
+        }
+        CUresult::CUDA_ERROR_MPS_CONNECTION_FAILED | CUresult::CUDA_ERROR_MPS_SERVER_NOT_READY => {
+            "start the Multi-Process Service (nvidia-cuda-mps-control -d), or unset CUDA_MPS_PIPE_DIRECTORY."
+        }
+        _ => otherwise,
+    };
+    advice.to_owned()
+}
+
+/// The software driver is not a GPU, unless the user asked for it.
+fn software(findings: &Findings) -> Option<Problem> {
+    let library = findings.driver.library.as_ref()?;
+    if library.kind != LibraryKind::Software {
+        return None;
+    }
+    let is_asked_for =
+        findings.choice != Choice::Search || findings.variable("CUDA_DRIVER") == Some("software");
+    let text = "The driver is the software driver: kernels give correct results, on the CPU.";
+    Some(if is_asked_for {
+        Problem::new(Cause::SoftwareDriver, Severity::Note, text, "")
+    } else {
+        Problem::new(
+            Cause::SoftwareDriver,
+            Severity::NoGpu,
+            text,
+            format!(
+                "nothing, if programs are meant to run on the CPU (CUDA_DRIVER=software says so, and this program then exits \
+                 with 0). For a GPU: remove the software driver's folder from LD_LIBRARY_PATH; then {}",
+                advice::install(&findings.system)
+            ),
+        )
+    })
+}

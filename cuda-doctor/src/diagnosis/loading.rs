@@ -1,0 +1,276 @@
+//! Problems of finding and loading the driver's library.
+
+use super::advice;
+use super::problem::{Cause, Problem, Severity};
+use crate::findings::{
+    AttemptResult, Choice, Ending, Findings, LibraryFile, LibraryKind, LibraryRole,
+};
+
+/// Returns the problem that keeps the driver from being loaded, if there is one.
+pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
+    let problem = unsupported(findings)
+        .or_else(|| ended(findings))
+        .or_else(|| named(findings))
+        .or_else(|| stub_loaded(findings))
+        .or_else(|| not_loaded(findings));
+    problem.into_iter().collect()
+}
+
+/// A program that is not of 64 bits, or an operating system without a driver.
+fn unsupported(findings: &Findings) -> Option<Problem> {
+    if findings.process.bits != 64 {
+        return Some(Problem::new(
+            Cause::ThirtyTwoBit,
+            Severity::Broken,
+            format!(
+                "This program is a {}-bit program, and CUDA drivers exist for 64-bit programs only.",
+                findings.process.bits
+            ),
+            "build the program for a 64-bit target.",
+        ));
+    }
+    let os = &findings.process.os;
+    if findings.choice == Choice::Search
+        && findings.driver.library.is_none()
+        && !matches!(os.as_str(), "linux" | "windows")
+    {
+        return Some(Problem::new(
+            Cause::UnsupportedSystem,
+            Severity::NoGpu,
+            format!("NVIDIA has no CUDA driver for {os}."),
+            format!("run on Linux or Windows; {}.", advice::SOFTWARE),
+        ));
+    }
+    None
+}
+
+/// A driver that crashed or hung when it was loaded or described.
+fn ended(findings: &Findings) -> Option<Problem> {
+    let text = match &findings.driver_ending {
+        Ending::Completed | Ending::NotNeeded => return None,
+        Ending::TimedOut { step, seconds } => {
+            format!("The driver did not answer within {seconds} seconds: {step}.")
+        }
+        Ending::Crashed {
+            step,
+            status,
+            output,
+        } if output.is_empty() => format!("The driver crashed with {status}: {step}."),
+        Ending::Crashed {
+            step,
+            status,
+            output,
+        } => format!("The driver crashed with {status}: {step}. It printed: {output}"),
+        Ending::NotStarted { message } => {
+            format!("The process that examines the driver could not be started: {message}.")
+        }
+    };
+    let advice = "restart the machine; if that does not help, install the driver again. The system's log (dmesg) may say more.";
+    Some(Problem::new(Cause::Crash, Severity::Broken, text, advice))
+}
+
+/// A file, named by the user, that is not a driver.
+fn named(findings: &Findings) -> Option<Problem> {
+    let Choice::Named { variable, path } = &findings.choice else {
+        return None;
+    };
+    if findings.driver.library.is_some() {
+        return None;
+    }
+    let reason = findings
+        .driver
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.result {
+            AttemptResult::Failed { message } => Some(message.as_str()),
+            _ => None,
+        });
+    let hint = if variable == "CUDA_DRIVER" {
+        ", or to software or system"
+    } else {
+        ""
+    };
+    Some(Problem::new(
+        Cause::NamedLibrary,
+        Severity::Broken,
+        format!(
+            "{variable} names {path}, which cannot be loaded: {}.",
+            reason.unwrap_or("no message")
+        ),
+        format!("set {variable} to the path of libcuda.so.1{hint}, or unset it."),
+    ))
+}
+
+/// A stub that was loaded because the user named it, or under another name.
+fn stub_loaded(findings: &Findings) -> Option<Problem> {
+    let library = findings.driver.library.as_ref()?;
+    (library.kind == LibraryKind::Stub)
+        .then(|| stub(findings, library.path.as_deref().unwrap_or(&library.place)))
+}
+
+fn stub(findings: &Findings, path: &str) -> Problem {
+    Problem::new(
+        Cause::StubOnly,
+        Severity::NoGpu,
+        format!(
+            "{path} is the stub library of a CUDA toolkit, for linking only. There is a toolkit, but no driver."
+        ),
+        advice::install(&findings.system),
+    )
+}
+
+/// No place had a driver.
+fn not_loaded(findings: &Findings) -> Option<Problem> {
+    if findings.driver.library.is_some() {
+        return None;
+    }
+    let driver_files = || {
+        findings
+            .library_files
+            .iter()
+            .filter(|file| file.role == LibraryRole::Driver)
+    };
+    let fits = |file: &&LibraryFile| {
+        let architecture = &findings.process.architecture;
+        file.elf
+            .as_ref()
+            .is_some_and(|elf| elf.bits == 64 && elf.architecture == *architecture)
+    };
+    if let Some(file) = driver_files().find(fits) {
+        return Some(fitting_file(findings, file));
+    }
+    let elf_files = || driver_files().filter_map(|file| Some((file, file.elf.as_ref()?)));
+    if let Some((file, _)) = elf_files().find(|(_, elf)| elf.bits == 32) {
+        return Some(Problem::new(
+            Cause::ThirtyTwoBit,
+            Severity::Broken,
+            format!(
+                "{} is the driver's library for 32-bit programs, and there is none for 64-bit programs.",
+                file.path
+            ),
+            "install the driver's 64-bit libraries (on Debian and Ubuntu the package libcuda1 or libnvidia-compute).",
+        ));
+    }
+    if let Some((file, elf)) = elf_files().next() {
+        return Some(Problem::new(
+            Cause::OtherProcessor,
+            Severity::Broken,
+            format!(
+                "{} is for {}, and this program for {}.",
+                file.path, elf.architecture, findings.process.architecture
+            ),
+            "install the driver for this processor, or build the program for the other.",
+        ));
+    }
+    if let Some(file) = driver_files().next() {
+        let message = message_for(findings, file).unwrap_or("it is not a library");
+        return Some(Problem::new(
+            Cause::NotLoadable,
+            Severity::Broken,
+            format!("{} cannot be loaded: {message}.", file.path),
+            "install the driver again.",
+        ));
+    }
+    if let Some(path) = stub_path(findings) {
+        return Some(stub(findings, &path));
+    }
+    Some(nothing(findings))
+}
+
+/// A library for this program that was not loaded: because it is broken, or because the loader does not look there.
+fn fitting_file(findings: &Findings, file: &LibraryFile) -> Problem {
+    if let Some(message) = message_for(findings, file) {
+        return Problem::new(
+            Cause::NotLoadable,
+            Severity::Broken,
+            format!("{} cannot be loaded: {message}.", file.path),
+            "install the driver again, in the same version as the kernel module.",
+        );
+    }
+    let folder = file.path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+    Problem::new(
+        Cause::NotSearched,
+        Severity::Broken,
+        format!(
+            "The driver's library is {}, where the system's loader does not look.",
+            file.path
+        ),
+        format!(
+            "add {folder} to LD_LIBRARY_PATH, or set CUDA_DRIVER_LIBRARY={}.",
+            file.path
+        ),
+    )
+}
+
+/// Returns the loader's message for a file, if it tried that file.
+fn message_for<'a>(findings: &'a Findings, file: &LibraryFile) -> Option<&'a str> {
+    findings
+        .driver
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.result {
+            AttemptResult::Failed { message } if attempt.place.ends_with(&file.path) => {
+                Some(message.as_str())
+            }
+            _ => None,
+        })
+}
+
+fn stub_path(findings: &Findings) -> Option<String> {
+    let tried = findings
+        .driver
+        .attempts
+        .iter()
+        .find_map(|attempt| match &attempt.result {
+            AttemptResult::Stub { path } => Some(path.clone()),
+            _ => None,
+        });
+    let found = || {
+        findings
+            .library_files
+            .iter()
+            .find(|file| file.role == LibraryRole::Stub)
+    };
+    tried.or_else(|| found().map(|file| file.path.clone()))
+}
+
+/// There is no library at all.
+fn nothing(findings: &Findings) -> Problem {
+    let system = &findings.system;
+    if let Some(container) = &system.container {
+        let host = if system.kernel_module.is_some() {
+            "The host has NVIDIA's driver, but this"
+        } else {
+            "This"
+        };
+        let text = format!(
+            "{host} container ({}) was started without the driver's library.",
+            container.runtime
+        );
+        return Problem::new(
+            Cause::Container,
+            Severity::NoGpu,
+            text,
+            advice::install(system),
+        );
+    }
+    let text = match &system.gpus {
+        Some(gpus) if gpus.is_empty() => {
+            "There is no CUDA driver, and no NVIDIA GPU on the PCI bus.".to_owned()
+        }
+        Some(gpus) => {
+            let addresses: Vec<&str> = gpus.iter().map(|gpu| gpu.address.as_str()).collect();
+            format!(
+                "There is no CUDA driver for the GPU at {}.",
+                addresses.join(", ")
+            )
+        }
+        None => "There is no CUDA driver.".to_owned(),
+    };
+    Problem::new(
+        Cause::NoDriver,
+        Severity::NoGpu,
+        text,
+        advice::install(system),
+    )
+}

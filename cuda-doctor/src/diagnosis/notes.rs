@@ -1,0 +1,106 @@
+//! Things worth knowing that keep nothing from working.
+
+use super::problem::{Cause, Problem, Severity};
+use super::version::cuda_version;
+use crate::findings::{Choice, Findings, LibraryKind};
+
+/// The oldest CUDA version that `cuda-driver` supports, and the first driver that has it.
+const OLDEST: (u32, u32) = (11_070, 515);
+
+/// Returns the notes.
+pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
+    [
+        too_old(findings),
+        incomplete(findings),
+        mismatch(findings),
+        software_not_contained(findings),
+        ignored(findings),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn note(cause: Cause, text: String, advice: impl Into<String>) -> Problem {
+    Problem::new(cause, Severity::Note, text, advice)
+}
+
+fn too_old(findings: &Findings) -> Option<Problem> {
+    let version = findings.driver.cuda_version?;
+    let (oldest, driver) = OLDEST;
+    (version < oldest).then(|| {
+        note(
+            Cause::TooOld,
+            format!(
+                "The driver supports CUDA {}, and cuda-driver is tested with CUDA {} and later.",
+                cuda_version(version),
+                cuda_version(oldest)
+            ),
+            format!("update the driver to {driver} or later."),
+        )
+    })
+}
+
+/// Functions that the driver's own CUDA version has.
+fn incomplete(findings: &Findings) -> Option<Problem> {
+    let version = findings.driver.cuda_version?;
+    let lacking = findings
+        .driver
+        .missing
+        .iter()
+        .filter(|group| group.since <= version);
+    let names: Vec<&str> = lacking
+        .flat_map(|group| group.functions.iter().map(String::as_str))
+        .collect();
+    let first = names.first()?;
+    Some(note(
+        Cause::IncompleteLibrary,
+        format!(
+            "The library supports CUDA {}, but lacks {} functions of that or an earlier version, such as {first}.",
+            cuda_version(version),
+            names.len()
+        ),
+        "check if a profiler or another tool has put its own library in the driver's place.",
+    ))
+}
+
+/// Different versions that work together: NVIDIA's forward compatibility package.
+fn mismatch(findings: &Findings) -> Option<Problem> {
+    let library = findings.driver.library.as_ref()?;
+    let module = findings.system.kernel_module.as_ref()?.version.as_ref()?;
+    let version = library.version.as_ref()?;
+    (findings.driver.is_initialised && library.kind == LibraryKind::Real && module != version).then(|| {
+        note(
+            Cause::VersionMismatch,
+            format!("The kernel module has version {module} and the driver's library {version}, which work together here."),
+            "",
+        )
+    })
+}
+
+fn software_not_contained(findings: &Findings) -> Option<Problem> {
+    let is_asked_for = findings.variable("CUDA_DRIVER") == Some("software");
+    let library = findings.driver.library.as_ref();
+    let is_software = library.is_some_and(|library| library.kind == LibraryKind::Software);
+    (is_asked_for && !is_software).then(|| {
+        note(
+            Cause::Variable,
+            "CUDA_DRIVER=software makes programs that support it use the software driver, which is part of them. This program \
+             was built without it and examined the system's driver."
+                .to_owned(),
+            "to examine the software driver, build this program with `--features software`, or run `soft-cuda run cuda-doctor`.",
+        )
+    })
+}
+
+/// Variables that a privileged process ignores.
+fn ignored(findings: &Findings) -> Option<Problem> {
+    let is_set = findings.variable("CUDA_DRIVER_LIBRARY").is_some();
+    (findings.process.is_privileged && is_set && findings.choice == Choice::Search).then(|| {
+        note(
+            Cause::Variable,
+            "CUDA_DRIVER_LIBRARY is ignored because this process is privileged.".to_owned(),
+            "",
+        )
+    })
+}

@@ -1,0 +1,129 @@
+//! Problems and verdicts.
+
+use serde::Serialize;
+
+/// The conclusions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// The answer in one word.
+    pub verdict: Verdict,
+    /// The exit code that goes with it.
+    pub exit_code: u8,
+    /// Problems and notes, the worst first.
+    pub problems: Vec<Problem>,
+    /// The next step, in a sentence or two.
+    pub advice: String,
+}
+
+/// The answer to the question if CUDA works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The driver that was chosen works: the test kernel gave correct results on each device.
+    Works,
+    /// There is no GPU to use.
+    NoGpu,
+    /// There is a driver or a GPU, and something about it is broken.
+    Broken,
+}
+
+impl Verdict {
+    /// Returns the exit code of the program.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Works => 0,
+            Self::NoGpu => 1,
+            Self::Broken => 2,
+        }
+    }
+}
+
+/// A problem or a note.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The kind of problem, for programs.
+    pub cause: Cause,
+    /// Its weight.
+    pub severity: Severity,
+    /// What is wrong, in a sentence.
+    pub text: String,
+    /// What to do about it; empty if there is nothing to do.
+    pub advice: String,
+}
+
+impl Problem {
+    pub(super) fn new(
+        cause: Cause,
+        severity: Severity,
+        text: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        Self {
+            cause,
+            severity,
+            text: text.into(),
+            advice: advice.into(),
+        }
+    }
+}
+
+/// The weight of a problem; the worst comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Something is broken.
+    Broken,
+    /// There is no GPU to use.
+    NoGpu,
+    /// Worth knowing; nothing is broken.
+    Note,
+}
+
+/// The kinds of problems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// This program, or the only driver library, is for 32-bit programs.
+    ThirtyTwoBit,
+    /// The library is for another processor.
+    OtherProcessor,
+    /// NVIDIA has no driver for this operating system.
+    UnsupportedSystem,
+    /// No driver library is installed.
+    NoDriver,
+    /// Only a toolkit's stub library is installed.
+    StubOnly,
+    /// The file that a variable names is not a driver.
+    NamedLibrary,
+    /// A driver library is installed where the loader does not look.
+    NotSearched,
+    /// A driver library was found, and the system cannot load it.
+    NotLoadable,
+    /// The container was started without the driver or without devices.
+    Container,
+    /// Versions of the kernel module and the library differ.
+    VersionMismatch,
+    /// The driver is older than the oldest supported one.
+    TooOld,
+    /// This user may not open the device nodes.
+    Permissions,
+    /// NVIDIA's kernel module is not loaded.
+    NoKernelModule,
+    /// The driver shows no device.
+    NoDevice,
+    /// `CUDA_VISIBLE_DEVICES` hides the devices.
+    HiddenDevices,
+    /// `cuInit` failed.
+    Initialisation,
+    /// The driver crashed or did not answer.
+    Crash,
+    /// The test kernel failed or stored wrong values.
+    Kernel,
+    /// The driver runs kernels on the CPU.
+    SoftwareDriver,
+    /// The library lacks functions of its own CUDA version.
+    IncompleteLibrary,
+    /// A variable has no effect, or one that surprises.
+    Variable,
+}

@@ -1,0 +1,49 @@
+//! The machine around this process.
+
+use serde::{Deserialize, Serialize};
+
+/// Kernel modules, GPUs, containers and virtual machines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct System {
+    /// NVIDIA's kernel module, if it is loaded.
+    pub kernel_module: Option<KernelModule>,
+    /// True if the module `nouveau`, which does not support CUDA, is loaded.
+    pub has_nouveau: bool,
+    /// NVIDIA's GPUs on the PCI bus; `None` if the bus cannot be listed.
+    pub gpus: Option<Vec<Gpu>>,
+    /// The container that this process runs in.
+    pub container: Option<Container>,
+    /// True in the Windows Subsystem for Linux.
+    pub is_wsl: bool,
+    /// The model of a Jetson board.
+    pub jetson: Option<String>,
+}
+
+/// NVIDIA's kernel module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelModule {
+    /// Its version: `580.159.04`.
+    pub version: Option<String>,
+    /// True for NVIDIA's open kernel modules.
+    pub is_open: bool,
+}
+
+/// A GPU of NVIDIA on the PCI bus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gpu {
+    /// Its address: `0000:17:00.0`.
+    pub address: String,
+    /// Its device number: `0x2335`.
+    pub device: String,
+    /// The kernel driver that is bound to it: `nvidia`, `nouveau`, `vfio-pci`.
+    pub driver: Option<String>,
+}
+
+/// A container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Container {
+    /// The software that runs it, as far as known: `docker`, `podman`, `kubernetes`.
+    pub runtime: String,
+    /// The sign that it was recognised by.
+    pub sign: String,
+}

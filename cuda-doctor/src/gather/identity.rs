@@ -1,0 +1,35 @@
+//! The user that permissions are checked for.
+
+use super::paths;
+use super::surroundings::Surroundings;
+use crate::findings::User;
+
+/// The bit of the capability to ignore permission bits, `CAP_DAC_OVERRIDE`.
+const OVERRIDE: u64 = 1 << 1;
+
+/// Returns the user of this process from `/proc/self/status`, or `None` where there is no such file.
+pub(super) fn user(surroundings: &Surroundings) -> Option<User> {
+    let status = paths::read(&surroundings.root, "/proc/self/status")?;
+    let field = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(str::split_whitespace)
+    };
+    // Real, effective, saved and file-system numbers; permissions are checked for the last.
+    let id = field("Uid")?.nth(3)?.parse().ok()?;
+    let own = field("Gid").and_then(|mut numbers| numbers.nth(3));
+    let others = field("Groups").into_iter().flatten();
+    let groups = own
+        .into_iter()
+        .chain(others)
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    let capabilities =
+        field("CapEff").and_then(|mut words| u64::from_str_radix(words.next()?, 16).ok());
+    Some(User {
+        id,
+        groups,
+        overrides_permissions: capabilities.is_some_and(|set| set & OVERRIDE != 0),
+    })
+}

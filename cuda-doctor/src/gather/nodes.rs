@@ -1,0 +1,128 @@
+//! Device nodes and the access to them.
+
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::path::Path;
+
+use super::paths;
+use super::surroundings::Surroundings;
+use crate::findings::{Access, Node, User};
+
+/// How the names of the nodes in `/dev` begin: NVIDIA's modules, WSL's GPU, and Jetson's.
+const PREFIXES: [&str; 5] = ["nvidia", "dxg", "nvhost", "nvmap", "nvgpu"];
+
+/// The deepest folder that is listed, `/dev/nvgpu/igpu0`.
+const DEPTH: u32 = 2;
+
+/// Finds the device nodes.
+pub(super) fn find(surroundings: &Surroundings, user: Option<&User>) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    for name in paths::names(&surroundings.root, "/dev") {
+        if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            add(
+                surroundings,
+                user,
+                &format!("/dev/{name}"),
+                DEPTH,
+                &mut nodes,
+            );
+        }
+    }
+    nodes
+}
+
+fn add(
+    surroundings: &Surroundings,
+    user: Option<&User>,
+    path: &str,
+    depth: u32,
+    nodes: &mut Vec<Node>,
+) {
+    let file = paths::below(&surroundings.root, path);
+    let Ok(metadata) = fs::metadata(&file) else {
+        return;
+    };
+    if metadata.is_dir() {
+        if depth > 0 {
+            for name in paths::names(&surroundings.root, path) {
+                add(
+                    surroundings,
+                    user,
+                    &format!("{path}/{name}"),
+                    depth - 1,
+                    nodes,
+                );
+            }
+        }
+        return;
+    }
+    let permissions = Permissions::of(&metadata);
+    // Opening is the only sure test: a container may forbid what the permission bits allow, and an access list may allow
+    // what they forbid. It says nothing about the files of another root, which belong to the user who made them.
+    let access = match (surroundings.is_this_machine(), &permissions, user) {
+        (false, Some(permissions), Some(user)) => permissions.access(user),
+        _ => open(&file),
+    };
+    nodes.push(Node {
+        path: path.to_owned(),
+        mode: permissions.as_ref().map(|permissions| permissions.mode),
+        owner: permissions.as_ref().map(|permissions| permissions.owner),
+        group: permissions.as_ref().map(|permissions| permissions.group),
+        access,
+    });
+}
+
+fn open(file: &Path) -> Access {
+    match OpenOptions::new().read(true).write(true).open(file) {
+        Ok(_) => Access::Usable,
+        Err(error) => {
+            let message = error.to_string();
+            if error.kind() == ErrorKind::PermissionDenied {
+                Access::Denied { message }
+            } else {
+                Access::Failed { message }
+            }
+        }
+    }
+}
+
+/// The owner of a file and its permission bits.
+struct Permissions {
+    mode: u32,
+    owner: u32,
+    group: u32,
+}
+
+impl Permissions {
+    #[cfg(unix)]
+    fn of(metadata: &Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        Some(Self {
+            mode: metadata.mode() & 0o7777,
+            owner: metadata.uid(),
+            group: metadata.gid(),
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn of(_metadata: &Metadata) -> Option<Self> {
+        None
+    }
+
+    /// Returns the access that the permission bits give a user.
+    fn access(&self, user: &User) -> Access {
+        let bits = if user.id == self.owner {
+            self.mode >> 6
+        } else if user.groups.contains(&self.group) {
+            self.mode >> 3
+        } else {
+            self.mode
+        };
+        if user.overrides_permissions || bits & 6 == 6 {
+            Access::Usable
+        } else {
+            let message = format!("user {} may not read and write it", user.id);
+            Access::Denied { message }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Paths below the root.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns the path of a file below the root, given as it would be below `/`.
+pub(super) fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// Returns a path as it would be below `/`.
+pub(super) fn display(root: &Path, path: &Path) -> String {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    path.strip_prefix(root)
+        .map_or_else(|_| text(path), |rest| format!("/{}", text(rest)))
+}
+
+/// Returns the first bytes of a text file below the root, or `None` if it cannot be read.
+pub(super) fn read(root: &Path, path: &str) -> Option<String> {
+    let bytes = fs::read(below(root, path)).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the names in a folder below the root, sorted; none if it cannot be read.
+pub(super) fn names(root: &Path, folder: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(below(root, folder)) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

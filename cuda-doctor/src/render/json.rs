@@ -1,0 +1,32 @@
+//! The report for machines.
+
+use serde::Serialize;
+
+use crate::diagnosis::Diagnosis;
+use crate::findings::Findings;
+
+/// The number of the format; it changes when a field is removed or changes its meaning.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    format: u32,
+    version: &'a str,
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+    findings: &'a Findings,
+}
+
+/// Returns the report as one JSON object.
+///
+/// # Errors
+/// Serialisation failed.
+pub fn json(findings: &Findings, diagnosis: &Diagnosis) -> serde_json::Result<String> {
+    let version = env!("CARGO_PKG_VERSION");
+    serde_json::to_string_pretty(&Report {
+        format: FORMAT,
+        version,
+        diagnosis,
+        findings,
+    })
+}
