@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use cuda_driver::sys::library::{Source, is_stub, set_default};
 use cuda_driver::sys::{CUresult, Function, Library};
@@ -53,18 +54,27 @@ fn load(
             result,
         });
         if let Some(library) = library {
+            let path = path_of(library, place);
             driver.library = Some(DriverLibrary {
                 place: place.to_string(),
-                path: library
-                    .path()
-                    .map(|path| path.to_string_lossy().into_owned()),
-                version: library.path().and_then(library_version),
+                version: path.as_deref().and_then(library_version),
+                path: path.map(|path| path.to_string_lossy().into_owned()),
                 kind: kind(library),
             });
             return Some(library);
         }
     }
     None
+}
+
+/// Returns the path of a library, without links if possible; `None` for one that is not a file.
+fn path_of(library: &Library, place: &Place) -> Option<PathBuf> {
+    let place = match place {
+        Place::File(path) => Some(Path::new(path)).filter(|path| path.is_absolute()),
+        Place::Software => None,
+    };
+    let path = library.path().or(place)?;
+    Some(path.canonicalize().unwrap_or_else(|_| path.to_owned()))
 }
 
 fn kind(library: &Library) -> LibraryKind {
