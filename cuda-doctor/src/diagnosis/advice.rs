@@ -1,7 +1,7 @@
 //! What to do.
 
-use super::problem::{Problem, Severity, Verdict};
-use crate::findings::{Findings, System};
+use super::problem::{Problem, Verdict};
+use crate::findings::{Findings, LibraryKind, System};
 
 /// The software driver as a way to go on without a GPU.
 pub(super) const SOFTWARE: &str = "to test without a GPU, use the software driver: `soft-cuda run PROGRAM`, or \
@@ -11,26 +11,33 @@ pub(super) const SOFTWARE: &str = "to test without a GPU, use the software drive
 pub(super) fn last_line(findings: &Findings, problems: &[Problem], verdict: Verdict) -> String {
     let first = problems.iter().find(|problem| !problem.advice.is_empty());
     match (verdict, first) {
-        (Verdict::Works, _) => {
-            let count = findings
-                .kernel_runs
-                .iter()
-                .filter(|run| run.is_correct())
-                .count();
-            let devices = if count == 1 { "device" } else { "devices" };
-            let notes = if problems
-                .iter()
-                .any(|problem| problem.severity == Severity::Note && !problem.advice.is_empty())
-            {
-                "; see the notes above"
-            } else {
-                ""
-            };
-            format!("nothing: CUDA works on {count} {devices}{notes}.")
-        }
+        (Verdict::Works, _) => works(findings, problems),
         (_, Some(problem)) => problem.advice.clone(),
         (_, None) => "see the problems above.".to_owned(),
     }
+}
+
+fn works(findings: &Findings, problems: &[Problem]) -> String {
+    let library = findings.driver.library.as_ref();
+    let is_software = library.is_some_and(|library| library.kind == LibraryKind::Software);
+    let count = findings
+        .kernel_runs
+        .iter()
+        .filter(|run| run.is_correct())
+        .count();
+    let devices = match (count, is_software) {
+        (1, false) => "1 GPU".to_owned(),
+        (1, true) => "1 device of the software driver".to_owned(),
+        (_, false) => format!("{count} GPUs"),
+        (_, true) => format!("{count} devices of the software driver"),
+    };
+    let has_advice = problems.iter().any(|problem| !problem.advice.is_empty());
+    let notes = if has_advice {
+        "; see the notes above"
+    } else {
+        ""
+    };
+    format!("nothing: CUDA works on {devices}{notes}.")
 }
 
 /// Returns how to get a driver on this machine.

@@ -2,7 +2,6 @@
 
 use cuda_driver::sys::CUresult;
 
-use super::advice;
 use super::problem::{Cause, Problem, Severity};
 use crate::attributes::COMPUTE_MODE;
 use crate::findings::{
@@ -11,6 +10,10 @@ use crate::findings::{
 
 /// The compute mode that allows no process.
 const PROHIBITED: i32 = 2;
+
+/// The advice for errors of a GPU.
+const RESET: &str = "reset the GPU (nvidia-smi --gpu-reset) or restart the machine. If it happens again, the GPU may be \
+    defective; the system's log (dmesg) shows its errors as Xid.";
 
 /// Returns the problems of the devices.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
@@ -27,17 +30,29 @@ pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
 
 fn kernel(findings: &Findings, run: &KernelRun) -> Option<Problem> {
     let ordinal = run.ordinal;
-    let restart = "reset the GPU (nvidia-smi --gpu-reset) or restart the machine. If it happens again, the GPU may be defective; \
-        the system's log (dmesg) shows its errors as Xid.";
+    let restart = if is_software(findings) {
+        "report this as a bug of the software driver."
+    } else {
+        RESET
+    };
     let (cause, text, advice) = match (&run.ending, &run.result) {
         (Ending::TimedOut { step, seconds }, _) => (
             Cause::Crash,
             format!("did not answer within {seconds} seconds: {step}"),
             restart.to_owned(),
         ),
-        (Ending::Crashed { step, status, .. }, _) => (
+        (
+            Ending::Crashed {
+                step,
+                status,
+                output,
+            },
+            _,
+        ) => (
             Cause::Crash,
-            format!("ended the process with {status}: {step}"),
+            format!("ended the process with {status}: {step}; {output}")
+                .trim_end_matches("; ")
+                .to_owned(),
             restart.to_owned(),
         ),
         (Ending::NotStarted { message }, _) => (
@@ -123,10 +138,14 @@ fn failed(
     advice.to_owned()
 }
 
+fn is_software(findings: &Findings) -> bool {
+    let library = findings.driver.library.as_ref();
+    library.is_some_and(|library| library.kind == LibraryKind::Software)
+}
+
 /// The software driver is not a GPU, unless the user asked for it.
 fn software(findings: &Findings) -> Option<Problem> {
-    let library = findings.driver.library.as_ref()?;
-    if library.kind != LibraryKind::Software {
+    if !is_software(findings) {
         return None;
     }
     let is_asked_for =
@@ -139,11 +158,8 @@ fn software(findings: &Findings) -> Option<Problem> {
             Cause::SoftwareDriver,
             Severity::NoGpu,
             text,
-            format!(
-                "nothing, if programs are meant to run on the CPU (CUDA_DRIVER=software says so, and this program then exits \
-                 with 0). For a GPU: remove the software driver's folder from LD_LIBRARY_PATH; then {}",
-                advice::install(&findings.system)
-            ),
+            "nothing, if programs are meant to run on the CPU: CUDA_DRIVER=software says so, and this program then exits with 0. \
+             To use a GPU, remove the software driver's folder from LD_LIBRARY_PATH.",
         )
     })
 }

@@ -4,7 +4,7 @@ use cuda_driver::sys::CUresult;
 
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
-use crate::findings::{Access, CallFailure, Findings, LibraryKind, Node};
+use crate::findings::{Access, CallFailure, Findings, LibraryKind, Node, Variable};
 
 /// Returns the reason why the driver has no device, if it has none.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
@@ -83,10 +83,13 @@ fn mismatch(findings: &Findings, failure: &CallFailure) -> Problem {
 
 /// The driver was loaded and shows no device. The reasons are tried from the surest to the least sure.
 fn no_device(findings: &Findings) -> Problem {
-    if let Some(problem) = hidden(findings)
+    // An empty list or a negative number hides all devices, whatever else is wrong.
+    let hides_all = |value: &str| value.is_empty() || value.starts_with('-');
+    let problem = hidden(findings, hides_all)
         .or_else(|| refused_nodes(findings))
         .or_else(|| missing_nodes(findings))
-    {
+        .or_else(|| hidden(findings, |_| true));
+    if let Some(problem) = problem {
         return problem;
     }
     let system = &findings.system;
@@ -115,12 +118,12 @@ fn no_device(findings: &Findings) -> Problem {
     Problem::new(Cause::NoDevice, Severity::NoGpu, text, advice)
 }
 
-/// A variable that leaves no device. Set to nothing, it hides all devices, too.
-fn hidden(findings: &Findings) -> Option<Problem> {
-    let variable = findings
-        .variables
-        .iter()
-        .find(|variable| variable.name == "CUDA_VISIBLE_DEVICES")?;
+/// A variable that leaves no device, if its value is one that `hides` devices.
+fn hidden(findings: &Findings, hides: impl Fn(&str) -> bool) -> Option<Problem> {
+    let is_visible_devices = |variable: &&Variable| {
+        variable.name == "CUDA_VISIBLE_DEVICES" && hides(variable.value.trim())
+    };
+    let variable = findings.variables.iter().find(is_visible_devices)?;
     Some(Problem::new(
         Cause::HiddenDevices,
         Severity::NoGpu,
@@ -153,7 +156,7 @@ fn refused_nodes(findings: &Findings) -> Option<Problem> {
             if group != 0 && first.mode.is_some_and(|mode| mode & 0o060 == 0o060) =>
         {
             format!(
-                "add the user to group {group} (usermod --append --groups GROUP USER) and log in again."
+                "add the user to group {group} (usermod --append --groups {group} USER) and log in again."
             )
         }
         _ => format!(

@@ -3,7 +3,7 @@
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
 use crate::findings::{
-    AttemptResult, Choice, Ending, Findings, LibraryFile, LibraryKind, LibraryRole,
+    AttemptResult, Choice, Container, Ending, Findings, LibraryFile, LibraryKind, LibraryRole, Node,
 };
 
 /// Returns the problem that keeps the driver from being loaded, if there is one.
@@ -238,20 +238,18 @@ fn stub_path(findings: &Findings) -> Option<String> {
 fn nothing(findings: &Findings) -> Problem {
     let system = &findings.system;
     if let Some(container) = &system.container {
-        let host = if system.kernel_module.is_some() {
-            "The host has NVIDIA's driver, but this"
-        } else {
-            "This"
-        };
-        let text = format!(
-            "{host} container ({}) was started without the driver's library.",
-            container.runtime
-        );
+        return no_library_in_container(findings, container);
+    }
+    if let Some(module) = &system.kernel_module {
+        let version = module.version.as_deref().unwrap_or("of unknown version");
         return Problem::new(
-            Cause::Container,
-            Severity::NoGpu,
-            text,
-            advice::install(system),
+            Cause::NoDriver,
+            Severity::Broken,
+            format!(
+                "NVIDIA's kernel module {version} is loaded, but libcuda.so.1 is not installed."
+            ),
+            "install the driver's libraries for CUDA in the kernel module's version (on Debian the package libcuda1, on Ubuntu \
+             libnvidia-compute).",
         );
     }
     let text = match &system.gpus {
@@ -272,5 +270,38 @@ fn nothing(findings: &Findings) -> Problem {
         Severity::NoGpu,
         text,
         advice::install(system),
+    )
+}
+
+fn no_library_in_container(findings: &Findings, container: &Container) -> Problem {
+    let capabilities = findings
+        .variable("NVIDIA_DRIVER_CAPABILITIES")
+        .unwrap_or("all");
+    let has_compute = capabilities
+        .split(',')
+        .any(|part| matches!(part.trim(), "all" | "compute"));
+    if findings.nodes.iter().any(Node::is_gpu) && !has_compute {
+        return Problem::new(
+            Cause::Container,
+            Severity::Broken,
+            format!(
+                "This container has a GPU, but not the driver's library: NVIDIA_DRIVER_CAPABILITIES={capabilities} lacks compute."
+            ),
+            "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
+        );
+    }
+    let host = if findings.system.kernel_module.is_some() {
+        "The host has NVIDIA's driver, but this"
+    } else {
+        "This"
+    };
+    Problem::new(
+        Cause::Container,
+        Severity::NoGpu,
+        format!(
+            "{host} container ({}) was started without the driver's library.",
+            container.runtime
+        ),
+        advice::install(&findings.system),
     )
 }

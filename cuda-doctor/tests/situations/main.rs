@@ -172,7 +172,7 @@ fn software_driver_that_was_asked_for() {
     report.assert(
         Verdict::Works,
         Cause::SoftwareDriver,
-        "nothing: CUDA works on 1 device",
+        "nothing: CUDA works on 1 device of the software driver.",
     );
     assert_eq!(report.diagnosis.exit_code, 0);
     let named = Tree::new("named").driver("1.1");
@@ -381,7 +381,7 @@ fn several_devices() {
         300,
         &[("CUDA_SOFT_DEVICES", "sm_90,sm_80")],
     );
-    assert_eq!(report.diagnosis.advice, "nothing: CUDA works on 2 devices.");
+    assert_eq!(report.diagnosis.advice, "nothing: CUDA works on 2 GPUs.");
     report.assert_text("8.0 (sm_80)");
 }
 
@@ -400,6 +400,35 @@ fn hidden_devices() {
         Verdict::NoGpu,
         Cause::HiddenDevices,
         "unset CUDA_VISIBLE_DEVICES",
+    );
+}
+
+#[test]
+fn container_that_lacks_a_part_of_the_driver() {
+    let tree = Tree::new("capabilities")
+        .docker()
+        .kernel_module(VERSION)
+        .nodes(0o666);
+    let report = Report::new(
+        &tree.variable("NVIDIA_DRIVER_CAPABILITIES", "utility"),
+        Driver::File,
+    );
+    report.assert(
+        Verdict::Broken,
+        Cause::Container,
+        "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    );
+}
+
+#[test]
+fn kernel_module_without_library() {
+    let report = Report::new(
+        &Tree::new("half").gpu(Some("nvidia")).kernel_module(VERSION),
+        Driver::File,
+    );
+    report.assert(Verdict::Broken, Cause::NoDriver, "libcuda1");
+    report.assert_text(
+        "NVIDIA's kernel module 580.159.04 is loaded, but libcuda.so.1 is not installed.",
     );
 }
 
