@@ -4,7 +4,9 @@ use cuda_driver::sys::CUresult;
 
 use super::advice;
 use super::problem::{Cause, Problem, Severity};
-use crate::findings::{Access, CallFailure, Findings, LibraryKind, Node, Variable};
+use crate::findings::{
+    Access, CallFailure, Choice, Findings, LibraryFile, LibraryKind, LibraryRole, Node, Variable,
+};
 
 /// Returns the reason why the driver has no device, if it has none.
 pub(super) fn problems(findings: &Findings) -> Vec<Problem> {
@@ -71,6 +73,37 @@ fn mismatch(findings: &Findings, failure: &CallFailure) -> Problem {
             failure.message
         ),
     };
+    let advice = mismatch_advice(findings, module);
+    Problem::new(Cause::VersionMismatch, Severity::Broken, text, advice)
+}
+
+fn mismatch_advice(findings: &Findings, module: Option<&str>) -> String {
+    if let Choice::Named { variable, .. } = &findings.choice {
+        return format!("unset {variable}, so that the system's library is used.");
+    }
+    let loaded = findings
+        .driver
+        .library
+        .as_ref()
+        .and_then(|library| library.path.as_deref());
+    let files = || findings.library_files.iter();
+    let fitting = files().find(|file| {
+        file.role == LibraryRole::Driver && file.version.as_deref() == module && module.is_some()
+    });
+    if let Some(fitting) = fitting {
+        let path_of =
+            |file: &LibraryFile| file.real_path.clone().unwrap_or_else(|| file.path.clone());
+        let listed = files().find(|file| Some(path_of(file).as_str()) == loaded);
+        let path = listed
+            .map(|file| file.path.as_str())
+            .or(loaded)
+            .unwrap_or("the other");
+        return format!(
+            "keep programs from loading {path}, for example by removing its folder from LD_LIBRARY_PATH: {} has the kernel \
+             module's version.",
+            fitting.path
+        );
+    }
     let advice = if findings.system.container.is_some() {
         "remove the driver's library from the image, so that the container gets the host's; or start the container again, if \
          the host's driver was updated."
@@ -78,7 +111,7 @@ fn mismatch(findings: &Findings, failure: &CallFailure) -> Problem {
         "restart the machine, so that the kernel loads the module of the installed driver; if that does not help, install the \
          driver again."
     };
-    Problem::new(Cause::VersionMismatch, Severity::Broken, text, advice)
+    advice.to_owned()
 }
 
 /// The driver was loaded and shows no device. The reasons are tried from the surest to the least sure.

@@ -101,11 +101,26 @@ fn named(findings: &Findings) -> Option<Problem> {
     ))
 }
 
-/// A stub that was loaded because the user named it, or under another name.
+/// A stub that was loaded because the user named it, or because it is not in a stub's folder.
 fn stub_loaded(findings: &Findings) -> Option<Problem> {
     let library = findings.driver.library.as_ref()?;
-    (library.kind == LibraryKind::Stub)
-        .then(|| stub(findings, library.path.as_deref().unwrap_or(&library.place)))
+    if library.kind != LibraryKind::Stub {
+        return None;
+    }
+    let Choice::Named { variable, path } = &findings.choice else {
+        return Some(stub(
+            findings,
+            library.path.as_deref().unwrap_or(&library.place),
+        ));
+    };
+    Some(Problem::new(
+        Cause::NamedLibrary,
+        Severity::Broken,
+        format!(
+            "{variable} names {path}, the stub library of a CUDA toolkit, which is for linking only."
+        ),
+        format!("unset {variable}, so that the system's driver is used."),
+    ))
 }
 
 fn stub(findings: &Findings, path: &str) -> Problem {
@@ -172,7 +187,7 @@ fn not_loaded(findings: &Findings) -> Option<Problem> {
         ));
     }
     if let Some(path) = stub_path(findings) {
-        return Some(stub(findings, &path));
+        return Some(stub(findings, path));
     }
     Some(nothing(findings))
 }
@@ -185,6 +200,17 @@ fn fitting_file(findings: &Findings, file: &LibraryFile) -> Problem {
             Severity::Broken,
             format!("{} cannot be loaded: {message}.", file.path),
             "install the driver again, in the same version as the kernel module.",
+        );
+    }
+    if let Some(stub) = stub_tried(findings) {
+        return Problem::new(
+            Cause::StubFirst,
+            Severity::Broken,
+            format!(
+                "The system's loader finds {stub}, the stub library of a CUDA toolkit, instead of the driver's {}.",
+                file.path
+            ),
+            "remove the stub's folder from LD_LIBRARY_PATH, and links to the stub named libcuda.so.1.",
         );
     }
     let folder = file.path.rsplit_once('/').map_or("/", |(folder, _)| folder);
@@ -216,22 +242,27 @@ fn message_for<'a>(findings: &'a Findings, file: &LibraryFile) -> Option<&'a str
         })
 }
 
-fn stub_path(findings: &Findings) -> Option<String> {
-    let tried = findings
+/// Returns the path of a stub that the search passed over.
+fn stub_tried(findings: &Findings) -> Option<&str> {
+    findings
         .driver
         .attempts
         .iter()
         .find_map(|attempt| match &attempt.result {
-            AttemptResult::Stub { path } => Some(path.clone()),
+            AttemptResult::Stub { path } => Some(path.as_str()),
             _ => None,
-        });
+        })
+}
+
+/// Returns the path of a stub that was tried, or of one elsewhere.
+fn stub_path(findings: &Findings) -> Option<&str> {
     let found = || {
         findings
             .library_files
             .iter()
             .find(|file| file.role == LibraryRole::Stub)
     };
-    tried.or_else(|| found().map(|file| file.path.clone()))
+    stub_tried(findings).or_else(|| found().map(|file| file.path.as_str()))
 }
 
 /// There is no library at all.

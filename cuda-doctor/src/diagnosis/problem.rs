@@ -94,6 +94,8 @@ pub enum Cause {
     NoDriver,
     /// Only a toolkit's stub library is installed.
     StubOnly,
+    /// A toolkit's stub library is found instead of the driver's library.
+    StubFirst,
     /// The file that a variable names is not a driver.
     NamedLibrary,
     /// A driver library is installed where the loader does not look.

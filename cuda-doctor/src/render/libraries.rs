@@ -103,6 +103,13 @@ fn driver(findings: &Findings) -> Section {
 
 fn missing(findings: &Findings, output: &mut String) {
     let driver = &findings.driver;
+    if driver
+        .library
+        .as_ref()
+        .is_some_and(|library| library.kind == LibraryKind::Stub)
+    {
+        return;
+    }
     let Some(summary) = missing_summary(&driver.missing, driver.cuda_version) else {
         return;
     };

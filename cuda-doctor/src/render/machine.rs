@@ -95,6 +95,9 @@ fn nodes(findings: &Findings) -> Section {
         };
         let access = match &node.access {
             Access::Usable => "usable".to_owned(),
+            Access::Denied { .. } if !node.is_needed() => {
+                "no access, which CUDA does not need".to_owned()
+            }
             Access::Denied { message } => format!("DENIED: {message}"),
             Access::Failed { message } => format!("cannot be opened: {message}"),
         };

@@ -151,6 +151,43 @@ fn stub_in_the_drivers_place() {
 }
 
 #[test]
+fn stub_that_hides_the_driver() {
+    let tree = Tree::new("stub-first")
+        .gpu(Some("nvidia"))
+        .kernel_module(VERSION)
+        .nodes(0o666)
+        .toolkit();
+    let library = std::fs::read(std::env::current_exe().expect("a path")).expect("a program");
+    tree.file("usr/lib64/libcuda.so.1", &library[..64]);
+    let mut findings = Report::new(&tree, Driver::File).findings;
+    // A fake machine has no loader that searches folders.
+    let path = "/usr/local/cuda-13.5/lib64/stubs/libcuda.so".to_owned();
+    findings.driver.attempts[0].result = AttemptResult::Stub { path };
+    let diagnosis = diagnose(&findings);
+    assert_eq!(diagnosis.problems[0].cause, Cause::StubFirst);
+    assert!(
+        diagnosis.advice.contains("LD_LIBRARY_PATH"),
+        "{}",
+        diagnosis.advice
+    );
+}
+
+#[test]
+fn stub_that_a_variable_names() {
+    let tree = Tree::new("stub-named").toolkit();
+    let path = tree
+        .root()
+        .join("usr/local/cuda-13.5/lib64/stubs/libcuda.so");
+    let tree = tree.variable("CUDA_DRIVER_LIBRARY", &path.to_string_lossy());
+    let report = Report::new(&tree, Driver::Init(34));
+    report.assert(
+        Verdict::Broken,
+        Cause::NamedLibrary,
+        "unset CUDA_DRIVER_LIBRARY",
+    );
+}
+
+#[test]
 fn software_driver() {
     let report = Report::new(&Tree::new("software").driver("1.1"), Driver::Software);
     report.assert(
@@ -318,6 +355,18 @@ fn version_mismatch() {
         .assert_text("The kernel module has version 580.95.05 and the driver's library 580.159.04");
     report.assert_text("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)");
     assert_eq!(report.diagnosis.exit_code, 2);
+
+    // A library of the kernel module's version is there, too.
+    let folder = "usr/local/nvidia/lib64";
+    tree.file(&format!("{folder}/libcuda.so.580.95.05"), "");
+    let link = tree.root().join(folder).join("libcuda.so.1");
+    std::os::unix::fs::symlink("libcuda.so.580.95.05", link).expect("a link");
+    let report = Report::new(&tree, Driver::Init(803));
+    report.assert(
+        Verdict::Broken,
+        Cause::VersionMismatch,
+        "/usr/local/nvidia/lib64/libcuda.so.1 has the kernel module's version",
+    );
 }
 
 #[test]
