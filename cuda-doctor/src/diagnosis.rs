@@ -1,4 +1,5 @@
 //! Conclusions from the observations.
+#![forbid(unsafe_code)]
 
 mod advice;
 mod devices;

@@ -1,4 +1,5 @@
 //! Everything observed on a machine. The diagnosis depends on nothing else, and the report for machines contains it.
+#![forbid(unsafe_code)]
 
 mod choice;
 mod driver;
@@ -38,7 +39,7 @@ pub struct Findings {
     pub choice: Choice,
     /// The driver, as far as it could be examined.
     pub driver: Driver,
-    /// How the process that examined the driver ended.
+    /// The end of the process that examined the driver.
     pub driver_ending: Ending,
     /// The test kernel's run on each device.
     pub kernel_runs: Vec<KernelRun>,

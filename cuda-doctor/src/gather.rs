@@ -1,4 +1,5 @@
 //! Collects the observations on a machine.
+#![forbid(unsafe_code)]
 
 mod choose;
 mod elf;

@@ -1,4 +1,5 @@
 //! The report.
+#![forbid(unsafe_code)]
 
 mod devices;
 mod json;

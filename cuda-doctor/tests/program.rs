@@ -56,6 +56,18 @@ fn named_file_that_is_not_a_driver_is_broken() {
 }
 
 #[test]
+#[cfg(feature = "software")]
+fn software_driver_is_examined_if_asked_for() {
+    let output = doctor(&[], &[("CUDA_DRIVER", "software")]);
+    let text = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(
+        text.ends_with("What to do: nothing: CUDA works on 1 device of the software driver.\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn help_documents_the_exit_codes() {
     let output = doctor(&["--help"], &[]);
     let text = text(&output.stdout);

@@ -1,11 +1,19 @@
-//! What to do.
+//! Remedies, and the last line of the report.
 
 use super::problem::{Problem, Verdict};
 use crate::findings::{Findings, LibraryKind, System};
 
-/// The software driver as a way to go on without a GPU.
-pub(super) const SOFTWARE: &str = "to test without a GPU, use the software driver: `soft-cuda run PROGRAM`, or \
-    CUDA_DRIVER=software for programs that support it";
+/// The way to go on without a GPU.
+const SOFTWARE: &str = "to test without a GPU, use the software driver: `soft-cuda run PROGRAM`, or CUDA_DRIVER=software for \
+    programs that support it.";
+
+/// Returns advice that ends with the software driver. Without other advice, `first` is empty.
+pub(super) fn or_software(first: &str) -> String {
+    if first.is_empty() {
+        return SOFTWARE.to_owned();
+    }
+    format!("{first}; {SOFTWARE}")
+}
 
 /// Returns the last line of the report.
 pub(super) fn last_line(findings: &Findings, problems: &[Problem], verdict: Verdict) -> String {
@@ -53,13 +61,13 @@ pub(super) fn install(system: &System) -> String {
         return "install the board's driver package, nvidia-l4t-cuda of JetPack.".to_owned();
     }
     match &system.gpus {
-        Some(gpus) if gpus.is_empty() => format!("{SOFTWARE}."),
+        Some(gpus) if gpus.is_empty() => or_software(""),
         Some(_) if system.has_nouveau => {
             "install NVIDIA's driver and restart the machine, so that it replaces nouveau."
                 .to_owned()
         }
         Some(_) => "install NVIDIA's driver.".to_owned(),
-        None => format!("if this machine has an NVIDIA GPU, install NVIDIA's driver; {SOFTWARE}."),
+        None => or_software("if this machine has an NVIDIA GPU, install NVIDIA's driver"),
     }
 }
 
@@ -77,5 +85,5 @@ pub(super) fn start_container(runtime: &str) -> String {
             "start the container with `--gpus all`; the host needs the driver and NVIDIA's container toolkit"
         }
     };
-    format!("{how}. Without a GPU on the host: {SOFTWARE}.")
+    or_software(how)
 }

@@ -27,6 +27,14 @@ fn failed(findings: &Findings, failure: &CallFailure) -> Problem {
             advice,
         )
     };
+    let library = findings.driver.library.as_ref();
+    if library.is_some_and(|library| library.kind == LibraryKind::Software) {
+        return broken(
+            Cause::SoftwareDriver,
+            "correct the variables CUDA_SOFT_… and CUDA_VISIBLE_DEVICES; with CUDA_SOFT_LOG=1 the software driver says why it \
+             fails.",
+        );
+    }
     match CUresult(failure.code) {
         CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => mismatch(findings, failure),
         CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => broken(
@@ -141,11 +149,11 @@ fn no_device(findings: &Findings) -> Problem {
         ),
         Some(_) => (
             "The driver is installed, but this machine has no NVIDIA GPU.".to_owned(),
-            format!("{}.", advice::SOFTWARE),
+            advice::or_software(""),
         ),
         None => (
             "The driver is installed, but finds no device.".to_owned(),
-            format!("check that this machine has an NVIDIA GPU; {}.", advice::SOFTWARE),
+            advice::or_software("check that this machine has an NVIDIA GPU"),
         ),
     };
     Problem::new(Cause::NoDevice, Severity::NoGpu, text, advice)

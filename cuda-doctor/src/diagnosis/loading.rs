@@ -38,7 +38,7 @@ fn unsupported(findings: &Findings) -> Option<Problem> {
             Cause::UnsupportedSystem,
             Severity::NoGpu,
             format!("NVIDIA has no CUDA driver for {os}."),
-            format!("run on Linux or Windows; {}.", advice::SOFTWARE),
+            advice::or_software("run on Linux or Windows"),
         ));
     }
     None

@@ -46,9 +46,9 @@ pub struct Problem {
     pub cause: Cause,
     /// Its weight.
     pub severity: Severity,
-    /// What is wrong, in a sentence.
+    /// The problem in a sentence.
     pub text: String,
-    /// What to do about it; empty if there is nothing to do.
+    /// The remedy; empty if there is nothing to do.
     pub advice: String,
 }
 

@@ -97,7 +97,7 @@ pub struct CallFailure {
     pub code: u32,
     /// The result code's name in C.
     pub name: Option<String>,
-    /// What happened, in a sentence.
+    /// The failure in a sentence.
     pub message: String,
 }
 

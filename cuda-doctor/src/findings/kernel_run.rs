@@ -12,7 +12,7 @@ pub struct KernelRun {
     pub ordinal: u32,
     /// The result; `None` if the process ended before there was one.
     pub result: Option<KernelResult>,
-    /// How the process that ran it ended.
+    /// The end of the process that ran it.
     pub ending: Ending,
 }
 

@@ -9,7 +9,7 @@ pub struct LibraryFile {
     pub path: String,
     /// The path without links, if it differs.
     pub real_path: Option<String>,
-    /// What the folder says about it.
+    /// The role that its folder gives it.
     pub role: LibraryRole,
     /// The driver's version in the name of the file.
     pub version: Option<String>,

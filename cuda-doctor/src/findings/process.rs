@@ -39,7 +39,7 @@ pub struct Variable {
     pub effect: String,
 }
 
-/// How a child process ended.
+/// The end of a child process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {

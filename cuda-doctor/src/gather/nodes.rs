@@ -8,7 +8,7 @@ use super::paths;
 use super::surroundings::Surroundings;
 use crate::findings::{Access, Node, User};
 
-/// How the names of the nodes in `/dev` begin: NVIDIA's modules, WSL's GPU, and Jetson's.
+/// The beginnings of the names in `/dev`: NVIDIA's modules, WSL's GPU, and Jetson's.
 const PREFIXES: [&str; 5] = ["nvidia", "dxg", "nvhost", "nvmap", "nvgpu"];
 
 /// The deepest folder that is listed, `/dev/nvgpu/igpu0`.

@@ -57,7 +57,7 @@ const VARIABLES: [(&str, &str); 17] = [
     ("CUDA_COREDUMP_FILE", "the file for core dumps of the GPU"),
 ];
 
-/// How the names of the software driver's variables begin.
+/// The beginning of the names of the software driver's variables.
 const SOFTWARE: &str = "CUDA_SOFT_";
 
 /// Finds the variables that are set.

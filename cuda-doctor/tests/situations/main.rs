@@ -18,7 +18,7 @@ use tree::Tree;
 const TASK: &str = "CUDA_DOCTOR_TEST_TASK";
 const DRIVER: &str = "CUDA_DOCTOR_TEST_DRIVER";
 
-/// The version of the driver that most machines here have.
+/// The version of most fake drivers.
 const VERSION: &str = "580.159.04";
 
 /// Does a task of a child process; without one it does nothing.
@@ -212,6 +212,7 @@ fn software_driver_that_was_asked_for() {
         "nothing: CUDA works on 1 device of the software driver.",
     );
     assert_eq!(report.diagnosis.exit_code, 0);
+
     let named = Tree::new("named").driver("1.1");
     let path = named.root().join(format!(
         "usr/lib/{}-linux-gnu/libcuda.so.1",
