@@ -11,7 +11,7 @@ const DEVICES: &str = "/sys/bus/pci/devices";
 /// NVIDIA's number as a vendor.
 const NVIDIA: &str = "0x10de";
 
-/// How the class numbers of display controllers begin. The other functions of a card are sound and USB.
+/// The beginning of the class numbers of display controllers. The other functions of a card are sound and USB.
 const DISPLAY: &str = "0x03";
 
 /// Returns NVIDIA's GPUs, or `None` if the bus cannot be listed.

@@ -241,6 +241,18 @@ mod tests {
     }
 
     #[test]
+    fn places_are_those_of_the_search() {
+        let named = Some(OsString::from("/opt/driver.so"));
+        assert_eq!(search_places("/", named), [Path::new("/opt/driver.so")]);
+        let usual = Environment {
+            root: PathBuf::from("/root"),
+            library: LIBRARY,
+            ..environment(None, false)
+        };
+        assert_eq!(search_places("/root", None), candidates(&usual));
+    }
+
+    #[test]
     #[cfg(target_os = "linux")]
     fn messages_mention_the_variable_if_it_matters() {
         let said = |named, privileged| {
