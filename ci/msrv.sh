@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the binding crates with Rust 1.85, their declared `rust-version`, with Debian's packaged compiler, which is
-# unpacked into .cache/; nothing is installed.
+# Builds the binding crates and cuda-doctor with Rust 1.85, their declared `rust-version`, with Debian's packaged
+# compiler, which is unpacked into .cache/; nothing is installed.
 #
 # Exit code 75: a download failed three times.
 set -euo pipefail
@@ -42,5 +42,5 @@ export RUSTC=$home/root/usr/bin/rustc CARGO_TARGET_DIR=$PWD/target/rust-1.85
 unset RUSTUP_TOOLCHAIN CARGO RUSTDOC
 cargo=$home/root/usr/bin/cargo
 "$RUSTC" --version
-"$cargo" build --locked -p cuda-driver-sys -p cuda-driver-hooks -p cuda-driver
+"$cargo" build --locked -p cuda-driver-sys -p cuda-driver-hooks -p cuda-driver -p cuda-doctor
 "$cargo" check --locked -p cuda-driver-sys --no-default-features
