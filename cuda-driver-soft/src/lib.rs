@@ -35,12 +35,16 @@
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.
 
 mod abi;
-mod driver;
+mod call;
+mod graph;
 mod marker;
+mod object;
+mod operation;
+mod queue;
 mod selection;
-mod settings;
+mod state;
 
-pub use abi::{REAL as IMPLEMENTED, resolve};
+pub use abi::{IMPLEMENTED, resolve};
 #[doc(hidden)]
 pub use abi::{Stubs, Table, set_exports};
 pub use marker::MARKER;

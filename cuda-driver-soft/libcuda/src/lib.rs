@@ -61,7 +61,7 @@ macro_rules! export_beside {
         }
     };
 }
-cuda_driver_soft::for_each_beside_header! { export_beside }
+cuda_driver_soft::for_each_undocumented! { export_beside }
 
 /// Called by the system's loader.
 #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use crate::driver::error::{Error, Result};
+use crate::state::error::{Error, Result};
 use engine::memory::host::HostRange;
 
 /// The promise of whoever called an export: its pointer arguments are what the manual asks for. With it, arguments of that
@@ -21,7 +21,8 @@ impl Caller {
 
     /// Where a result goes; NULL is `CUDA_ERROR_INVALID_VALUE`.
     pub(crate) fn out<T>(self, pointer: *mut T) -> Result<Out<T>> {
-        self.out_or_null(pointer).ok_or(Error::INVALID_VALUE)
+        self.out_or_null(pointer)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     /// Where a result goes that the caller may not want.
@@ -32,7 +33,7 @@ impl Caller {
     /// The value behind a pointer.
     pub(crate) fn read<T: Copy>(self, pointer: *const T) -> Result<T> {
         if pointer.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         // SAFETY: not NULL, so valid for reads by the caller's promise.
         Ok(unsafe { pointer.read_unaligned() })
@@ -44,7 +45,7 @@ impl Caller {
             return Ok(Vec::new());
         }
         if pointer.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         // SAFETY: not NULL, so valid for so many reads by the caller's promise.
         Ok((0..length)
@@ -63,7 +64,7 @@ impl Caller {
     /// A NUL-terminated string.
     pub(crate) fn bytes(self, text: *const c_char) -> Result<Vec<u8>> {
         if text.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         // SAFETY: not NULL, so NUL-terminated by the caller's promise.
         Ok(unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())

@@ -10,12 +10,19 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::array::{self, Descriptor};
-use crate::driver::copy::Waits::{self, Asynchronous, Synchronous};
-use crate::driver::error::{Error, Result};
-use crate::driver::rect::{self, Base, Extent, Side};
-use crate::driver::stream::{self, Mode};
-use crate::driver::{context, device};
+use crate::call::lookup::current_context;
+use crate::call::stream;
+use crate::call::submit;
+use crate::object::array;
+use crate::object::array::Descriptor;
+use crate::object::device;
+use crate::object::stream::Mode;
+use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
+use crate::operation::region::Base;
+use crate::operation::region::Extent;
+use crate::operation::region::Side;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();
@@ -41,21 +48,21 @@ fn format(descriptor: &Descriptor) -> CUarray_format {
 /// The description of an array, for those who have room for it.
 fn described(c: Caller, array: CUarray, out: bool) -> Result<Descriptor> {
     let _ = c;
-    context::current()?;
+    current_context()?;
     let array = array::get(array as usize)?;
     if out {
         Ok(array.descriptor)
     } else {
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
 /// As recorded: only of arrays whose memory the program is to bring, and there are none of those.
 fn requirements(living: impl FnOnce() -> Result<()>, device: CUdevice) -> Result<()> {
-    context::current()?;
+    current_context()?;
     device::get(device)?;
     living()?;
-    Err(Error::INVALID_VALUE)
+    Err(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 /// One side of a copy of bytes: of an array, in its first row.
@@ -85,7 +92,7 @@ impl Bytes {
         // Nothing is copied, but there must be something that it would be copied to and from.
         for side in [&to, &from] {
             if matches!(side.base, Base::Array(0, _) | Base::Host(0)) {
-                return Err(Error::INVALID_VALUE);
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         let extent = Extent {
@@ -94,7 +101,7 @@ impl Bytes {
             depth: 1,
         };
         let host = |address: u64, bytes: u64| self.c.host(address as *const c_void, bytes as usize);
-        rect::copy(to, from, extent, &stream, self.waits, host)
+        submit::copy_box(to, from, extent, &stream, self.waits, host)
     }
 }
 
@@ -112,34 +119,35 @@ fn on_device(address: CUdeviceptr) -> Side {
 
 exports! {
     fn cuArrayCreate_v2 [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY_DESCRIPTOR) {
-        context::current()?;
+        let context = current_context()?;
         let (out, d) = (c.out(out)?, c.read(descriptor)?);
-        out.set(array::create(descriptor!(d, 0, 0))? as CUarray);
+        out.set(array::create(&context, descriptor!(d, 0, 0))? as CUarray);
         Ok(())
     }
 
     fn cuArrayCreate [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY_DESCRIPTOR_v1) {
-        context::current()?;
+        let context = current_context()?;
         let (out, d) = (c.out(out)?, c.read(descriptor)?);
-        out.set(array::create(descriptor!(d, 0, 0))? as CUarray);
+        out.set(array::create(&context, descriptor!(d, 0, 0))? as CUarray);
         Ok(())
     }
 
     fn cuArray3DCreate_v2 [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR) {
-        context::current()?;
+        let context = current_context()?;
         let (out, d) = (c.out(out)?, c.read(descriptor)?);
-        out.set(array::create(descriptor!(d, d.Depth, d.Flags))? as CUarray);
+        out.set(array::create(&context, descriptor!(d, d.Depth, d.Flags))? as CUarray);
         Ok(())
     }
 
     fn cuArray3DCreate [c] (out: *mut CUarray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR_v1) {
-        context::current()?;
+        let context = current_context()?;
         let (out, d) = (c.out(out)?, c.read(descriptor)?);
-        out.set(array::create(descriptor!(d, d.Depth, d.Flags))? as CUarray);
+        out.set(array::create(&context, descriptor!(d, d.Depth, d.Flags))? as CUarray);
         Ok(())
     }
 
     fn cuArrayDestroy [_c] (array: CUarray) {
+        current_context()?;
         array::destroy(array as usize)
     }
 
@@ -203,35 +211,35 @@ exports! {
 
     // As recorded: of arrays of one plane, and of those that are not sparse.
     fn cuArrayGetPlane [c] (out: *mut CUarray, array: CUarray, _plane: c_uint) {
-        context::current()?;
+        current_context()?;
         c.out(out)?;
         array::get(array as usize)?;
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     fn cuArrayGetSparseProperties [c] (out: *mut CUDA_ARRAY_SPARSE_PROPERTIES, array: CUarray) {
-        context::current()?;
+        current_context()?;
         c.out(out)?;
         array::get(array as usize)?;
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     fn cuMipmappedArrayGetSparseProperties [c] (out: *mut CUDA_ARRAY_SPARSE_PROPERTIES, mipmap: CUmipmappedArray) {
-        context::current()?;
+        current_context()?;
         c.out(out)?;
         array::mipmap(mipmap as usize)?;
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
     fn cuMipmappedArrayCreate [c] (out: *mut CUmipmappedArray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR, levels: c_uint) {
-        context::current()?;
+        let context = current_context()?;
         let (out, d) = (c.out(out)?, c.read(descriptor)?);
-        out.set(array::create_mipmap(descriptor!(d, d.Depth, d.Flags), levels)? as CUmipmappedArray);
+        out.set(array::create_mipmap(&context, descriptor!(d, d.Depth, d.Flags), levels)? as CUmipmappedArray);
         Ok(())
     }
 
     fn cuMipmappedArrayGetLevel [c] (out: *mut CUarray, mipmap: CUmipmappedArray, level: c_uint) {
-        context::current()?;
+        current_context()?;
         array::mipmap(mipmap as usize)?;
         let out = c.out(out)?;
         out.set(array::level(mipmap as usize, level)? as CUarray);
@@ -239,6 +247,7 @@ exports! {
     }
 
     fn cuMipmappedArrayDestroy [_c] (mipmap: CUmipmappedArray) {
+        current_context()?;
         array::destroy_mipmap(mipmap as usize)
     }
 

@@ -10,13 +10,20 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::copy::anywhere;
 use super::exports;
-use crate::driver::copy::{self, Waits};
-use crate::driver::error::{Error, Result};
-use crate::driver::managed::{self, Location};
-use crate::driver::memory::Place;
-use crate::driver::rect::{self, Base, Extent, Side};
-use crate::driver::stream::{self, Mode, StreamRef};
-use crate::driver::work::Work;
+use crate::call::stream;
+use crate::call::submit;
+use crate::object::managed;
+use crate::object::managed::Location;
+use crate::object::place::MemoryPlace;
+use crate::object::stream::Mode;
+use crate::object::stream::StreamRef;
+use crate::operation::copy::Waits;
+use crate::operation::region::Base;
+use crate::operation::region::Extent;
+use crate::operation::region::Side;
+use crate::queue::work::Work;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 /// Hints, which may be given: `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`
 const FLAGS: c_uint = 1;
@@ -26,7 +33,7 @@ fn stream_of(hstream: CUstream, mode: Mode) -> Result<StreamRef> {
     let stream = stream::for_work(hstream as usize, mode)?;
     if stream.is_legacy() {
         host::log!("batches are not for the legacy stream");
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(stream)
 }
@@ -37,7 +44,7 @@ fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Resul
     let ascend = indexes.windows(2).all(|pair| pair[0] < pair[1]);
     let first = indexes.first().copied();
     if first != Some(0) || !ascend || indexes.last().is_some_and(|&last| last >= count) {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let entry = |i: usize| indexes.iter().take_while(|&&first| first <= i).count() - 1;
     Ok((0..count).map(entry).collect())
@@ -49,7 +56,7 @@ fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
         // In the stream's order, or in any.
         1 | 3 => Ok(false),
         2 => Ok(true),
-        _ => Err(Error::INVALID_VALUE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -67,14 +74,14 @@ impl Batch {
     /// All or none; on failure `failed` says which one was wrong.
     fn run(self, c: Caller, stream: &StreamRef, failed: &mut usize) -> Result<()> {
         if self.count == 0 || self.kinds == 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let to = c.array(self.to.cast_const(), self.count)?;
         let from = c.array(self.from.cast_const(), self.count)?;
         let sizes = c.array(self.sizes.cast_const(), self.count)?;
         let attributes = c.array(self.attributes.cast_const(), self.kinds)?;
         if attributes.iter().any(|a| a.flags & !FLAGS != 0) {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let orders = attributes.iter().map(|a| reads_now(a.srcAccessOrder));
         let orders = orders.collect::<Result<Vec<_>>>()?;
@@ -83,7 +90,7 @@ impl Batch {
         for i in 0..self.count {
             *failed = i;
             if sizes[i] == 0 {
-                return Err(Error::INVALID_VALUE);
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
             let (to, from) = (
                 anywhere(c, to[i], sizes[i])?,
@@ -100,11 +107,17 @@ impl Batch {
     }
 }
 
-fn one(to: Place, from: Place, bytes: u64, now: bool, stream: &StreamRef) -> Result<()> {
+fn one(
+    to: MemoryPlace,
+    from: MemoryPlace,
+    bytes: u64,
+    now: bool,
+    stream: &StreamRef,
+) -> Result<()> {
     if now {
-        copy::copy_what_is_there(to, from, bytes, stream)
+        submit::copy_what_is_there(to, from, bytes, stream)
     } else {
-        copy::copy(to, from, bytes, stream, Waits::Asynchronous)
+        submit::copy(to, from, bytes, stream, Waits::Asynchronous)
     }
 }
 
@@ -134,9 +147,9 @@ fn side(operand: &CUmemcpy3DOperand) -> Result<Side> {
         }
         CUmemcpy3DOperandType::CU_MEMCPY_OPERAND_TYPE_ARRAY => {
             host::log!("batches of copies of arrays are not supported");
-            Err(Error::NOT_SUPPORTED)
+            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
-        _ => Err(Error::INVALID_VALUE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -149,11 +162,11 @@ fn box_copy(c: Caller, op: &CUDA_MEMCPY3D_BATCH_OP, stream: &StreamRef) -> Resul
         depth: op.extent.depth as u64,
     };
     if op.flags & !FLAGS != 0 || extent.width == 0 || extent.height == 0 || extent.depth == 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
     let (to, from) = (side(&op.dst)?, side(&op.src)?);
-    rect::copy(to, from, extent, stream, Waits::Asynchronous, host)?;
+    submit::copy_box(to, from, extent, stream, Waits::Asynchronous, host)?;
     if now {
         stream.drain();
     }
@@ -172,7 +185,7 @@ fn boxes(
     let mut which = usize::MAX;
     let mut run = || {
         if flags != 0 || count == 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         for (i, op) in c.array(list.cast_const(), count)?.iter().enumerate() {
             which = i;
@@ -196,7 +209,7 @@ fn ranges(
     flags: c_ulonglong,
 ) -> Result<Vec<(u64, u64)>> {
     if flags != 0 || count == 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let addresses = c.array(addresses.cast_const(), count)?.into_iter();
     let sizes = c.array(sizes.cast_const(), count)?.into_iter();
@@ -249,7 +262,7 @@ exports! {
         let attributes = c.read(attributes.cast_const())?;
         let now = reads_now(attributes.srcAccessOrder)?;
         if attributes.flags & !FLAGS != 0 || size == 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         one(anywhere(c, to, size)?, anywhere(c, from, size)?, size as u64, now, &stream)
     }
@@ -267,7 +280,7 @@ exports! {
     fn cuMemcpy3DWithAttributesAsync | cuMemcpy3DWithAttributesAsync_ptsz [c, mode] (op: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, hstream: CUstream) {
         let stream = stream::for_work(hstream as usize, mode)?;
         if flags != 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         box_copy(c, &c.read(op.cast_const())?, &stream)
     }

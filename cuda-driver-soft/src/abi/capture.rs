@@ -10,16 +10,20 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::exports;
 use super::graph::edges_from;
-use crate::driver::capture;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::exec;
-use crate::driver::process::driver_without_fault;
-use crate::driver::stream::{self, Mode};
+use crate::call::capture;
+use crate::call::graph;
+use crate::call::stream;
+use crate::object::stream::Mode;
+use crate::queue::capture as captured;
+use crate::queue::capture::CaptureMode;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 
 fn begin(hstream: CUstream, mode: Mode, capture_mode: CUstreamCaptureMode) -> Result<()> {
-    driver_without_fault()?;
-    let capture_mode = capture::Mode::of(capture_mode.0)?;
-    let stream = stream::resolve(hstream as usize, mode)?;
+    gate::healthy()?;
+    let capture_mode = CaptureMode::of(capture_mode.0)?;
+    let stream = stream::named(hstream as usize, mode)?;
     capture::begin(&stream, capture_mode, None)
 }
 
@@ -38,7 +42,7 @@ fn info(c: Caller, hstream: CUstream, mode: Mode, told: &Told) -> Result<()> {
     use CUstreamCaptureStatus as Status;
     let status = c.out(told.status)?;
     let stream = stream::named(hstream as usize, mode)?;
-    let Some(info) = capture::info(&stream)? else {
+    let Some(info) = captured::info(stream.key())? else {
         status.set(Status::CU_STREAM_CAPTURE_STATUS_NONE);
         return Ok(());
     };
@@ -47,7 +51,7 @@ fn info(c: Caller, hstream: CUstream, mode: Mode, told: &Told) -> Result<()> {
         return Ok(());
     }
     if info.lossy && told.data.is_null() && !told.nodes.is_null() {
-        return Err(Error::LOSSY_QUERY);
+        return Err(Error::CUDA_ERROR_LOSSY_QUERY);
     }
     status.set(Status::CU_STREAM_CAPTURE_STATUS_ACTIVE);
     set(c.out_or_null(told.id), info.id);
@@ -86,7 +90,7 @@ fn update(
     const SET: c_uint = 1;
     let stream = stream::named(hstream as usize, mode)?;
     if !matches!(flags, ADD | SET) {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let after = edges_from(c, nodes.cast_const(), data, count)?;
     capture::update(&stream, after, flags == SET)
@@ -101,26 +105,24 @@ exports! {
         begin(hstream, mode, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL)
     }
 
-    fn cuStreamBeginCaptureToGraph | cuStreamBeginCaptureToGraph_ptsz [c, mode] (
+    healthy fn cuStreamBeginCaptureToGraph | cuStreamBeginCaptureToGraph_ptsz [c, mode] (
         hstream: CUstream, graph: CUgraph, nodes: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize, capture_mode: CUstreamCaptureMode,
     ) {
-        driver_without_fault()?;
-        let capture_mode = capture::Mode::of(capture_mode.0)?;
-        let stream = stream::resolve(hstream as usize, mode)?;
+        let capture_mode = CaptureMode::of(capture_mode.0)?;
+        let stream = stream::named(hstream as usize, mode)?;
         let after = edges_from(c, nodes, data, count)?;
         capture::begin(&stream, capture_mode, Some((graph as usize, after)))
     }
 
-    fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (hstream: CUstream, out: *mut CUgraph) {
-        driver_without_fault()?;
+    healthy fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (hstream: CUstream, out: *mut CUgraph) {
         let (unwanted, out) = (out.is_null(), c.out_or_null(out));
-        let stream = stream::resolve(hstream as usize, mode)?;
+        let stream = stream::named(hstream as usize, mode)?;
         let graph = capture::end(&stream);
         // There is no graph where there is an error.
         set(out, graph.unwrap_or(0) as CUgraph);
         match graph {
             // Nobody could ever name it.
-            Ok(graph) if unwanted => exec::destroy_graph(graph),
+            Ok(graph) if unwanted => graph::destroy(graph),
             other => other.map(drop),
         }
     }
@@ -159,7 +161,7 @@ exports! {
     fn cuThreadExchangeStreamCaptureMode [c] (mode: *mut CUstreamCaptureMode) {
         let out = c.out(mode)?;
         let new = c.read(mode.cast_const())?.0;
-        out.set(CUstreamCaptureMode(capture::exchange_mode(new)));
+        out.set(CUstreamCaptureMode(captured::exchange_mode(new)));
         Ok(())
     }
 }

@@ -1,28 +1,27 @@
 //! Copies in one piece.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use cuda_driver_sys::{CUcontext, CUdeviceptr, CUstream};
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::capture;
-use crate::driver::context;
-use crate::driver::copy::{Waits, copy};
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::node::{Action, CopyNode};
-use crate::driver::memory::Place;
-use crate::driver::process::driver_without_fault;
-use crate::driver::rect::{Base, Extent, Side};
-use crate::driver::stream::{self, Mode};
+use crate::call::stream;
+use crate::call::submit;
+use crate::object::context;
+use crate::object::place::MemoryPlace;
+use crate::object::stream::Mode;
+use crate::operation::copy::Waits;
+use crate::operation::region::Base;
+use crate::state::error::Result;
+use crate::state::gate;
 
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();
 
 /// Memory at an address that may be the device's or the program's.
-pub(super) fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<Place> {
-    Place::of(c.host(address as *const c_void, bytes), bytes as u64)
+pub(super) fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<MemoryPlace> {
+    MemoryPlace::of(c.host(address as *const c_void, bytes), bytes as u64)
 }
 
 struct Copy {
@@ -37,37 +36,17 @@ struct Copy {
 
 impl Copy {
     fn run(self) -> Result<()> {
-        driver_without_fault()?;
         let stream = match self.waits {
             Synchronous => stream::for_work(self.stream as usize, self.mode)?,
             Asynchronous => stream::for_capture(self.stream as usize, self.mode)?,
         };
-        if self.bytes == 0 {
-            return Ok(());
-        }
-        if stream.is_capturing() {
-            let extent = Extent {
-                width: self.bytes as u64,
-                height: 1,
-                depth: 1,
-            };
-            let host =
-                |address: u64, bytes: u64| self.c.host(address as *const c_void, bytes as usize);
-            let (to, from) = (Side::row(self.to), Side::row(self.from));
-            let node = CopyNode::new(to, from, extent, &host)?;
-            return capture::add(&stream, Action::Copy(Arc::new(node)));
-        }
-        let place = |base| match base {
-            Base::Device(address) => Place::device(address, self.bytes as u64),
-            Base::Host(address) | Base::Unified(address) => anywhere(self.c, address, self.bytes),
-            Base::Array(..) | Base::Nothing => Err(Error::INVALID_VALUE),
-        };
-        let (to, from) = (place(self.to)?, place(self.from)?);
-        copy(to, from, self.bytes as u64, &stream, self.waits)
+        let host = |address: u64, bytes: u64| self.c.host(address as *const c_void, bytes as usize);
+        let bytes = self.bytes as u64;
+        submit::copy_row(self.to, self.from, bytes, &stream, self.waits, host)
     }
 }
 
-use Base::{Device as device, Unified as any};
+use crate::operation::region::Base::{Device as device, Unified as any};
 
 /// Memory of the program.
 fn host(pointer: *const c_void) -> Base {
@@ -76,7 +55,7 @@ fn host(pointer: *const c_void) -> Base {
 
 /// Contexts of a peer copy must live; NULL is the current one. What they are does not matter: all memory is in one address space.
 pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
-    driver_without_fault()?;
+    gate::healthy()?;
     for handle in [to, from] {
         if !handle.is_null() {
             context::by_handle(handle as usize)?;
@@ -85,7 +64,7 @@ pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     Ok(())
 }
 
-use Waits::{Asynchronous, Synchronous};
+use crate::operation::copy::Waits::{Asynchronous, Synchronous};
 
 exports! {
     fn cuMemcpy | cuMemcpy_ptds [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {

@@ -9,9 +9,13 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::process::driver;
-use crate::driver::{context, device, profile};
+use crate::call::teardown;
+use crate::object::device;
+use crate::object::primary;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
+use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// Text into a buffer of `length` bytes, and whether all of it is there. No room at all is an error here, a crash with a
 /// real driver.
@@ -19,13 +23,12 @@ fn set_text(c: Caller, buffer: *mut c_char, length: c_int, text: &str) -> Result
     let capacity = usize::try_from(length)
         .ok()
         .filter(|&n| n > 0)
-        .ok_or(Error::INVALID_VALUE)?;
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     c.set_text(buffer, capacity, text.as_bytes());
     Ok(text.len() < capacity)
 }
 
 fn uuid(c: Caller, out: *mut CUuuid, ordinal: CUdevice) -> Result<()> {
-    driver()?;
     let out = c.out(out)?;
     out.set(CUuuid {
         bytes: device::get(ordinal)?.uuid().map(|b| b as c_char),
@@ -40,7 +43,6 @@ fn no_atomics(
     operations: *const CUatomicOperation,
     count: c_uint,
 ) -> Result<()> {
-    driver()?;
     c.out(out)?;
     let operations = c.array(operations, count as usize)?;
     if count == 0
@@ -48,7 +50,7 @@ fn no_atomics(
             .iter()
             .any(|operation| operation.name().is_none())
     {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     for index in 0..operations.len() {
         c.set_at(out, index, 0);
@@ -58,20 +60,17 @@ fn no_atomics(
 
 exports! {
     fn cuDeviceGetCount [c] (count: *mut c_int) {
-        let driver = driver()?;
-        c.out(count)?.set(driver.devices.len() as c_int);
+        c.out(count)?.set(device::all().len() as c_int);
         Ok(())
     }
 
     fn cuDeviceGet [c] (out: *mut CUdevice, ordinal: c_int) {
-        driver()?;
         let out = c.out(out)?;
         out.set(device::get(ordinal)?.ordinal);
         Ok(())
     }
 
     fn cuDeviceGetName [c] (name: *mut c_char, length: c_int, ordinal: CUdevice) {
-        driver()?;
         c.out(name)?;
         // A name that is too long is cut.
         set_text(c, name, length, &device::get(ordinal)?.name()).map(|_| ())
@@ -87,45 +86,40 @@ exports! {
 
     fn cuDeviceGetLuid [c] (luid: *mut c_char, mask: *mut c_uint, ordinal: CUdevice) {
         // A number of the Windows display driver model, which no device here is part of.
-        driver()?;
         c.out(luid)?;
         c.out(mask)?;
         device::get(ordinal)?;
-        Err(Error::NOT_SUPPORTED)
+        Err(Error::CUDA_ERROR_NOT_SUPPORTED)
     }
 
     fn cuDeviceTotalMem_v2 [c] (bytes: *mut usize, ordinal: CUdevice) {
-        driver()?;
         let bytes = c.out(bytes)?;
         bytes.set(device::get(ordinal)?.total_memory() as usize);
         Ok(())
     }
 
     fn cuDeviceTotalMem [c] (bytes: *mut c_uint, ordinal: CUdevice) {
-        driver()?;
         let bytes = c.out(bytes)?;
         bytes.set(c_uint::try_from(device::get(ordinal)?.total_memory()).unwrap_or(c_uint::MAX));
         Ok(())
     }
 
     fn cuDeviceGetAttribute [c] (value: *mut c_int, attribute: CUdevice_attribute, ordinal: CUdevice) {
-        driver()?;
         let value = c.out(value)?;
-        value.set(device::get(ordinal)?.attribute(attribute.0)?);
+        value.set(device::get(ordinal)?.attribute(attribute)?);
         Ok(())
     }
 
     fn cuDeviceGetP2PAttribute [c] (value: *mut c_int, attribute: CUdevice_P2PAttribute, from: CUdevice, to: CUdevice) {
-        driver()?;
         let value = c.out(value)?;
         if device::get(from)?.ordinal == device::get(to)?.ordinal {
-            return Err(Error::INVALID_DEVICE);
+            return Err(Error::CUDA_ERROR_INVALID_DEVICE);
         }
         // All devices are in one address space: access is supported; atomics and arrays across devices are not.
         value.set(match attribute.0 {
             1 | 3 | 4 | 5 => 0,
             2 => 1,
-            _ => return Err(Error::INVALID_VALUE),
+            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         });
         Ok(())
     }
@@ -139,63 +133,57 @@ exports! {
         out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint, from: CUdevice, to: CUdevice,
     ) {
         if device::get(from)?.ordinal == device::get(to)?.ordinal {
-            return Err(Error::INVALID_DEVICE);
+            return Err(Error::CUDA_ERROR_INVALID_DEVICE);
         }
         no_atomics(c, out, operations, count)
     }
 
     fn cuDeviceCanAccessPeer [c] (can: *mut c_int, from: CUdevice, to: CUdevice) {
-        driver()?;
         let can = c.out(can)?;
         can.set((device::get(from)?.ordinal != device::get(to)?.ordinal).into());
         Ok(())
     }
 
     fn cuDeviceGetPCIBusId [c] (id: *mut c_char, length: c_int, ordinal: CUdevice) {
-        driver()?;
         c.out(id)?;
         // As recorded: what fits is written, and too little room is an error all the same.
-        if set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())? { Ok(()) } else { Err(Error::INVALID_VALUE) }
+        if set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())? { Ok(()) } else { Err(Error::CUDA_ERROR_INVALID_VALUE) }
     }
 
     fn cuDeviceGetByPCIBusId [c] (out: *mut CUdevice, id: *const c_char) {
-        driver()?;
         let out = c.out(out)?;
         out.set(device::by_pci_bus_id(&c.string(id)?)?.ordinal);
         Ok(())
     }
 
     fn cuDeviceComputeCapability [c] (major: *mut c_int, minor: *mut c_int, ordinal: CUdevice) {
-        driver()?;
         let (major, minor) = (c.out(major)?, c.out(minor)?);
         let device = device::get(ordinal)?;
-        major.set(device.limit(profile::COMPUTE_CAPABILITY_MAJOR) as c_int);
-        minor.set(device.limit(profile::COMPUTE_CAPABILITY_MINOR) as c_int);
+        major.set(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) as c_int);
+        minor.set(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) as c_int);
         Ok(())
     }
 
     fn cuDeviceGetProperties [c] (properties: *mut CUdevprop, ordinal: CUdevice) {
-        driver()?;
         let out = c.out(properties)?;
         let device = device::get(ordinal)?;
         let value = |attribute| device.limit(attribute) as c_int;
         out.set(CUdevprop {
-            maxThreadsPerBlock: value(profile::MAX_THREADS_PER_BLOCK),
-            maxThreadsDim: [profile::MAX_BLOCK_DIM_X, profile::MAX_BLOCK_DIM_Y, profile::MAX_BLOCK_DIM_Z].map(value),
-            maxGridSize: [profile::MAX_GRID_DIM_X, profile::MAX_GRID_DIM_Y, profile::MAX_GRID_DIM_Z].map(value),
-            sharedMemPerBlock: value(profile::MAX_SHARED_MEMORY_PER_BLOCK),
-            totalConstantMemory: value(profile::TOTAL_CONSTANT_MEMORY),
-            SIMDWidth: value(profile::WARP_SIZE),
-            memPitch: value(profile::MAX_PITCH),
-            regsPerBlock: value(profile::MAX_REGISTERS_PER_BLOCK),
-            clockRate: value(profile::CLOCK_RATE),
-            textureAlign: value(profile::TEXTURE_ALIGNMENT),
+            maxThreadsPerBlock: value(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+            maxThreadsDim: [Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z].map(value),
+            maxGridSize: [Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z].map(value),
+            sharedMemPerBlock: value(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+            totalConstantMemory: value(Attribute::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+            SIMDWidth: value(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+            memPitch: value(Attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+            regsPerBlock: value(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+            clockRate: value(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+            textureAlign: value(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT),
         });
         Ok(())
     }
 
     fn cuDeviceGetExecAffinitySupport [c] (supported: *mut c_int, kind: CUexecAffinityType, ordinal: CUdevice) {
-        driver()?;
         // As recorded: no kind is supported, whether or not it exists.
         let _ = kind;
         let supported = c.out(supported)?;
@@ -207,26 +195,26 @@ exports! {
     fn cuDevicePrimaryCtxRetain [c] (out: *mut CUcontext, ordinal: CUdevice) {
         device::get(ordinal)?;
         let out = c.out(out)?;
-        out.set(context::primary_retain(ordinal)? as CUcontext);
+        gate::healthy()?;
+        out.set(primary::retain(ordinal)? as CUcontext);
         Ok(())
     }
 
     fn cuDevicePrimaryCtxRelease_v2 = cuDevicePrimaryCtxRelease [c] (ordinal: CUdevice) {
-        context::primary_release(ordinal)
+        teardown::primary_release(ordinal)
     }
 
     fn cuDevicePrimaryCtxReset_v2 = cuDevicePrimaryCtxReset [c] (ordinal: CUdevice) {
-        context::primary_reset(ordinal)
+        teardown::primary_reset(ordinal)
     }
 
     fn cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags [c] (ordinal: CUdevice, flags: c_uint) {
-        context::primary_set_flags(ordinal, flags)
+        primary::set_flags(ordinal, flags)
     }
 
     fn cuDevicePrimaryCtxGetState [c] (ordinal: CUdevice, flags: *mut c_uint, active: *mut c_int) {
-        driver()?;
         let (flags, active) = (c.out(flags)?, c.out(active)?);
-        let (is_flags, is_active) = context::primary_state(ordinal)?;
+        let (is_flags, is_active) = primary::state(ordinal)?;
         flags.set(is_flags);
         active.set(is_active.into());
         Ok(())

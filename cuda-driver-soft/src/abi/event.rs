@@ -6,38 +6,33 @@ use cuda_driver_sys::{CUcontext, CUevent, CUstream};
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::node::{Action, EventNode};
-use crate::driver::stream::Mode;
-use crate::driver::workers::in_host_function;
-use crate::driver::{capture, context, event, stream};
+use crate::call::event;
+use crate::call::lookup::current_context;
+use crate::call::stream;
+use crate::object::context;
+use crate::object::stream::Mode;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 fn record(hevent: CUevent, hstream: CUstream, mode: Mode, flags: c_uint) -> Result<()> {
     let stream = stream::named(hstream as usize, mode)?;
-    let event = event::get(hevent as usize)?;
-    if stream::is_external(flags, &stream)? {
-        let node = EventNode {
-            handle: hevent as usize,
-            event,
-        };
-        return capture::add(&stream, Action::Record(node));
-    }
-    capture::check_legacy(&stream)?;
-    event.record(&stream)
+    event::record(hevent as usize, &stream, flags)
 }
 
 fn elapsed(c: Caller, milliseconds: *mut f32, start: CUevent, end: CUevent) -> Result<()> {
     // As recorded: NULL is 400 here, not 1.
-    let out = c.out_or_null(milliseconds).ok_or(Error::INVALID_HANDLE)?;
+    let out = c
+        .out_or_null(milliseconds)
+        .ok_or(Error::CUDA_ERROR_INVALID_HANDLE)?;
     out.set(event::elapsed(start as usize, end as usize)?);
     Ok(())
 }
 
 exports! {
     fn cuEventCreate [c] (out: *mut CUevent, flags: c_uint) {
-        context::current()?;
+        let context = current_context()?;
         let out = c.out(out)?;
-        out.set(event::create(flags)? as CUevent);
+        out.set(event::create(&context, flags)? as CUevent);
         Ok(())
     }
 
@@ -50,16 +45,11 @@ exports! {
     }
 
     inside fn cuEventQuery [c] (hevent: CUevent) {
-        event::get(hevent as usize)?.query()
+        event::query(hevent as usize)
     }
 
     inside fn cuEventSynchronize [c] (hevent: CUevent) {
-        let event = event::get(hevent as usize)?;
-        // A host function that waits may wait for itself.
-        if in_host_function() && !event.is_done() {
-            return Err(Error::NOT_PERMITTED);
-        }
-        event.synchronize()
+        event::wait(hevent as usize)
     }
 
     inside fn cuEventElapsedTime [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {
@@ -72,15 +62,12 @@ exports! {
 
     fn cuCtxRecordEvent [_c] (hcontext: CUcontext, hevent: CUevent) {
         let context = context::by_handle(hcontext as usize)?;
-        event::get(hevent as usize)?.record_context(&context)
+        event::record_context(&*event::get(hevent as usize)?, &context)
     }
 
     fn cuCtxWaitEvent [_c] (hcontext: CUcontext, hevent: CUevent) {
         let context = context::by_handle(hcontext as usize)?;
-        if let Some(node) = event::get(hevent as usize)?.node() {
-            context.lanes().hold_until(node);
-        }
-        Ok(())
+        event::hold_context(&context, hevent as usize)
     }
 
     fn cuEventDestroy_v2 = cuEventDestroy [c] (hevent: CUevent) {

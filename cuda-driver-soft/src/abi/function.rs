@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::args::set;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::function;
-use crate::driver::module;
+use crate::call::lookup;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 /// As recorded: some calls count NULL as a wrong argument, not as a handle that names nothing.
 fn not_null(hfunc: CUfunction) -> Result<()> {
     if hfunc.is_null() {
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     } else {
         Ok(())
     }
@@ -26,32 +26,32 @@ fn not_null(hfunc: CUfunction) -> Result<()> {
 exports! {
     fn cuFuncGetAttribute [c] (out: *mut c_int, attribute: CUfunction_attribute, hfunc: CUfunction) {
         let out = c.out(out)?;
-        out.set(function::get(hfunc as usize)?.attribute(attribute.0)?);
+        out.set(lookup::function(hfunc as usize)?.attribute(attribute.0)?);
         Ok(())
     }
 
     fn cuFuncSetAttribute [c] (hfunc: CUfunction, attribute: CUfunction_attribute, value: c_int) {
-        function::get(hfunc as usize)?.set_attribute(attribute.0, value)
+        lookup::function(hfunc as usize)?.set_attribute(attribute.0, value)
     }
 
     fn cuFuncSetCacheConfig [c] (hfunc: CUfunction, config: CUfunc_cache) {
-        let function = function::get(hfunc as usize)?;
+        let function = lookup::function(hfunc as usize)?;
         if config.0 > 3 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         function.cache_config.store(config.0, Relaxed);
         Ok(())
     }
 
     fn cuFuncSetSharedMemConfig [c] (hfunc: CUfunction, config: CUsharedconfig) {
-        function::get(hfunc as usize)?;
-        if config.0 > 2 { Err(Error::INVALID_VALUE) } else { Ok(()) }
+        lookup::function(hfunc as usize)?;
+        if config.0 > 2 { Err(Error::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
     }
 
     fn cuFuncGetModule [c] (out: *mut CUmodule, hfunc: CUfunction) {
         let out = c.out(out)?;
         not_null(hfunc)?;
-        out.set(module::of_function(hfunc as usize)? as CUmodule);
+        out.set(lookup::function(hfunc as usize)?.module as CUmodule);
         Ok(())
     }
 
@@ -59,33 +59,33 @@ exports! {
         let out = c.out(out)?;
         not_null(hfunc)?;
         // Lives as long as the function's module, as the manual promises.
-        out.set(function::get(hfunc as usize)?.name.as_ptr());
+        out.set(lookup::function(hfunc as usize)?.name.as_ptr());
         Ok(())
     }
 
     fn cuFuncGetParamInfo [c] (hfunc: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
         let offset = c.out(offset)?;
         not_null(hfunc)?;
-        let (is_offset, is_size) = function::get(hfunc as usize)?.param(index)?;
+        let (is_offset, is_size) = lookup::function(hfunc as usize)?.param(index)?;
         offset.set(is_offset);
         set(c.out_or_null(size), is_size);
         Ok(())
     }
 
     fn cuFuncGetParamCount [c] (hfunc: CUfunction, count: *mut usize) {
-        let function = function::get(hfunc as usize)?;
+        let function = lookup::function(hfunc as usize)?;
         c.out(count)?.set(function.kernel.params().len());
         Ok(())
     }
 
     fn cuFuncIsLoaded [c] (out: *mut CUfunctionLoadingState, hfunc: CUfunction) {
         let out = c.out(out)?;
-        function::get(hfunc as usize)?;
+        lookup::function(hfunc as usize)?;
         out.set(CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_LOADED);
         Ok(())
     }
 
     fn cuFuncLoad [c] (hfunc: CUfunction) {
-        function::get(hfunc as usize).map(|_| ())
+        lookup::function(hfunc as usize).map(|_| ())
     }
 }

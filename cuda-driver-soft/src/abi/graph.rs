@@ -9,13 +9,20 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::{Edge, EdgeData, dot, exec, object, world, world_without_fault};
-use crate::driver::process::driver_without_fault;
+use crate::call::graph;
+use crate::call::lookup::graphs;
+use crate::graph::dot;
+use crate::graph::world::world;
+use crate::object::user_object;
+use crate::queue::edge::Edge;
+use crate::queue::edge::EdgeData;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 
 fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     if data.reserved != [0; 5] {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(EdgeData {
         from_port: data.from_port,
@@ -78,7 +85,7 @@ fn give(c: Caller, list: &[(Edge, usize)], to: &Lists) -> Result<()> {
             .iter()
             .any(|(edge, _)| edge.data != EdgeData::default())
     {
-        return Err(Error::LOSSY_QUERY);
+        return Err(Error::CUDA_ERROR_LOSSY_QUERY);
     }
     let room = c.read(to.count.cast_const())?;
     for (index, &(edge, other)) in list.iter().take(room).enumerate() {
@@ -142,130 +149,128 @@ fn give_edges(
 }
 
 exports! {
-    fn cuGraphCreate [c] (out: *mut CUgraph, flags: c_uint) {
-        driver_without_fault()?;
+    healthy fn cuGraphCreate [c] (out: *mut CUgraph, flags: c_uint) {
         let out = c.out(out)?;
         if flags != 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         out.set(world().create() as CUgraph);
         Ok(())
     }
 
-    fn cuGraphDestroy [_c] (graph: CUgraph) {
-        driver_without_fault()?;
-        exec::destroy_graph(graph as usize)
+    healthy fn cuGraphDestroy [_c] (graph: CUgraph) {
+        graph::destroy(graph as usize)
     }
 
     fn cuGraphClone [c] (out: *mut CUgraph, graph: CUgraph) {
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         let out = c.out(out)?;
         out.set(world.clone_graph(graph as usize)? as CUgraph);
         Ok(())
     }
 
     fn cuGraphNodeFindInClone [c] (out: *mut CUgraphNode, node: CUgraphNode, clone: CUgraph) {
-        let world = world_without_fault()?;
+        let world = graphs()?;
         let out = c.out(out)?;
         out.set(world.find_in_clone(node as usize, clone as usize)? as CUgraphNode);
         Ok(())
     }
 
     fn cuGraphGetNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
-        let list = world_without_fault()?.graph(graph as usize)?.nodes.clone();
+        let list = graphs()?.graph(graph as usize)?.nodes.clone();
         give_nodes(c, list, nodes, count)
     }
 
     fn cuGraphGetRootNodes [c] (graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
-        let list = world_without_fault()?.roots(graph as usize)?;
+        let list = graphs()?.roots(graph as usize)?;
         give_nodes(c, list, nodes, count)
     }
 
     fn cuGraphGetEdges [c] (graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
-        let list = world_without_fault()?.edges(graph as usize)?;
+        let list = graphs()?.edges(graph as usize)?;
         give(c, &list, &Lists { nodes: from, others: to, data: std::ptr::null_mut(), count })
     }
 
     fn cuGraphGetEdges_v2 [c] (graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
-        let list = world_without_fault()?.edges(graph as usize)?;
+        let list = graphs()?.edges(graph as usize)?;
         give(c, &list, &Lists { nodes: from, others: to, data, count })
     }
 
     fn cuGraphNodeGetDependencies [c] (node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
-        let list = world_without_fault()?.node(node as usize)?.after.clone();
+        let list = graphs()?.node(node as usize)?.after.clone();
         give_edges(c, list, nodes, std::ptr::null_mut(), count)
     }
 
     fn cuGraphNodeGetDependencies_v2 [c] (node: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
-        let list = world_without_fault()?.node(node as usize)?.after.clone();
+        let list = graphs()?.node(node as usize)?.after.clone();
         give_edges(c, list, nodes, data, count)
     }
 
     fn cuGraphNodeGetDependentNodes [c] (node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
-        let list = world_without_fault()?.dependents(node as usize)?;
+        let list = graphs()?.dependents(node as usize)?;
         give_edges(c, list, nodes, std::ptr::null_mut(), count)
     }
 
     fn cuGraphNodeGetDependentNodes_v2 [c] (node: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
-        let list = world_without_fault()?.dependents(node as usize)?;
+        let list = graphs()?.dependents(node as usize)?;
         give_edges(c, list, nodes, data, count)
     }
 
     fn cuGraphAddDependencies [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         world.add_dependencies(graph as usize, &pairs(c, from, to, std::ptr::null(), count)?)
     }
 
     fn cuGraphAddDependencies_v2 [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         world.add_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
     }
 
     fn cuGraphRemoveDependencies [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         world.remove_dependencies(graph as usize, &pairs(c, from, to, std::ptr::null(), count)?)
     }
 
     fn cuGraphRemoveDependencies_v2 [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         world.remove_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
     }
 
     fn cuGraphDestroyNode [_c] (node: CUgraphNode) {
-        let destroyed = world_without_fault()?.destroy_node(node as usize)?;
+        let destroyed = graphs()?.destroy_node(node as usize)?;
         destroyed.end()
     }
 
     fn cuGraphNodeGetType [c] (node: CUgraphNode, out: *mut CUgraphNodeType) {
-        let world = world_without_fault()?;
+        let world = graphs()?;
         let out = c.out(out)?;
-        out.set(CUgraphNodeType(world.node(node as usize)?.action.kind()));
+        out.set(world.node(node as usize)?.operation.kind());
         Ok(())
     }
 
     fn cuGraphGetId [c] (graph: CUgraph, out: *mut c_uint) {
-        let world = world_without_fault()?;
+        let world = graphs()?;
         let out = c.out(out)?;
         out.set(world.graph(graph as usize)?.id);
         Ok(())
     }
 
     fn cuGraphNodeGetContainingGraph [c] (node: CUgraphNode, out: *mut CUgraph) {
-        let world = world_without_fault()?;
+        let world = graphs()?;
         let out = c.out(out)?;
         out.set(world.node(node as usize)?.graph as CUgraph);
         Ok(())
     }
 
     fn cuGraphNodeGetLocalId [c] (node: CUgraphNode, out: *mut c_uint) {
-        let world = world_without_fault()?;
+        let world = graphs()?;
         let out = c.out(out)?;
         out.set(world.node(node as usize)?.local);
         Ok(())
     }
 
     fn cuGraphNodeGetToolsId [c] (node: CUgraphNode, out: *mut c_ulonglong) {
-        let world = world_without_fault()?;
+        let world = graphs()?;
         let out = c.out(out)?;
         let node = world.node(node as usize)?;
         let graph = world.graph(node.graph)?.id;
@@ -274,59 +279,59 @@ exports! {
     }
 
     fn cuGraphDebugDotPrint [c] (graph: CUgraph, path: *const c_char, _flags: c_uint) {
-        let text = dot::print(&*world_without_fault()?, graph as usize)?;
+        let text = dot::print(&*graphs()?, graph as usize)?;
         let path = c.string(path)?;
         std::fs::write(&path, text).map_err(|error| {
             host::log!("{path}: {error}");
-            Error::OPERATING_SYSTEM
+            Error::CUDA_ERROR_OPERATING_SYSTEM
         })
     }
 
     fn cuUserObjectCreate [c] (out: *mut CUuserObject, pointer: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint) {
         const NO_DESTRUCTOR_SYNC: c_uint = 1;
-        driver_without_fault()?;
+        gate::healthy()?;
         let out = c.out(out)?;
-        let destroy = destroy.ok_or(Error::INVALID_VALUE)?;
+        let destroy = destroy.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if flags != NO_DESTRUCTOR_SYNC {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let pointer = pointer as usize;
         // SAFETY: the caller vouches for the destructor and what it is given until it has run, once.
         let destroy = Arc::new(move || unsafe { destroy(pointer as *mut c_void) });
-        out.set(object::create(destroy, count)? as CUuserObject);
+        out.set(user_object::create(destroy, count)? as CUuserObject);
         Ok(())
     }
 
     fn cuUserObjectRetain [_c] (object: CUuserObject, count: c_uint) {
-        object::retain(object as usize, count)
+        user_object::retain(object as usize, count)
     }
 
     fn cuUserObjectRelease [_c] (object: CUuserObject, count: c_uint) {
-        object::release(object as usize, count, &[])
+        user_object::release(object as usize, count, &[])
     }
 
     fn cuGraphRetainUserObject [_c] (graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) {
         const MOVE: c_uint = 1;
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         let of = world.graph_mut(graph as usize)?;
         if count == 0 || flags & !MOVE != 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         if flags & MOVE == 0 {
-            object::retain(object as usize, count)?;
+            user_object::retain(object as usize, count)?;
         } else {
-            object::check(object as usize)?;
+            user_object::check(object as usize)?;
         }
         *of.objects.entry(object as usize).or_insert(0) += count;
         Ok(())
     }
 
     fn cuGraphReleaseUserObject [_c] (graph: CUgraph, object: CUuserObject, count: c_uint) {
-        let mut world = world_without_fault()?;
+        let mut world = graphs()?;
         let of = world.graph_mut(graph as usize)?;
         let held = of.objects.get(&(object as usize)).copied().unwrap_or(0);
         if count == 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         // As recorded, more than it has is not an error, and nothing happens.
         let Some(left) = held.checked_sub(count) else {
@@ -338,6 +343,6 @@ exports! {
             of.objects.insert(object as usize, left);
         }
         drop(world);
-        object::release(object as usize, count, &[])
+        user_object::release(object as usize, count, &[])
     }
 }

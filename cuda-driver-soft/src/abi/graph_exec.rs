@@ -7,7 +7,7 @@ use cuda_driver_sys::{
     CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
     CUcontext, CUdevice, CUevent, CUgraph, CUgraphExec, CUgraphExecUpdateResult,
     CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphMem_attribute, CUgraphNode,
-    CUgraphNodeParams, CUstream, cuuint64_t,
+    CUgraphNodeParams, CUgraphNodeType, CUstream, cuuint64_t,
 };
 
 use super::args::{Caller, set};
@@ -15,15 +15,20 @@ use super::exports;
 use super::graph_nodes::{
     KernelParams, check_context, copy, event_node, fill, kernel, kernel_params, operations,
 };
-use super::node_params::action_of;
+use super::node_params::operation_of;
 use super::stream::host_node;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::exec::{self, UPLOAD};
-use crate::driver::graph::memory as graph_memory;
-use crate::driver::graph::node::{Action, Attributes};
-use crate::driver::graph::update::Refusal;
-use crate::driver::process::driver_without_fault;
-use crate::driver::stream::{self, Mode};
+use crate::call::graph;
+use crate::call::lookup::graph_exec;
+use crate::call::stream;
+use crate::graph::exec::UPLOAD;
+use crate::graph::update::Refusal;
+use crate::object::graph_memory;
+use crate::object::stream::Mode;
+use crate::operation::Operation;
+use crate::operation::kernel::Attributes;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 
 /// With a buffer for a log, in which nothing is said.
 fn instantiate_with_log(
@@ -34,11 +39,11 @@ fn instantiate_with_log(
     log: *mut c_char,
     size: usize,
 ) -> Result<()> {
-    driver_without_fault()?;
+    gate::healthy()?;
     let out = c.out(out)?;
     set(c.out_or_null(error_node), std::ptr::null_mut());
     c.set_text(log, size, b"");
-    out.set(exec::instantiate(graph as usize, 0)? as CUgraphExec);
+    out.set(graph::instantiate(graph as usize, 0)? as CUgraphExec);
     Ok(())
 }
 
@@ -49,9 +54,9 @@ fn instantiate_with_params(
     params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
     mode: Mode,
 ) -> Result<()> {
-    driver_without_fault()?;
+    gate::healthy()?;
     let (out, mut asked) = (c.out(out)?, c.read(params.cast_const())?);
-    let made = exec::instantiate(graph as usize, asked.flags).and_then(|made| {
+    let made = graph::instantiate(graph as usize, asked.flags).and_then(|made| {
         if asked.flags & UPLOAD != 0 {
             // Nothing has to be brought anywhere, but the stream must be one.
             stream::for_work(asked.hUploadStream as usize, mode)?;
@@ -70,11 +75,11 @@ fn instantiate_with_params(
 
 /// Makes a node of an executable graph do something else of the same kind.
 fn change(
-    graph: CUgraphExec,
+    exec: CUgraphExec,
     node: CUgraphNode,
-    action: impl FnOnce() -> Result<Action>,
+    make: impl FnOnce() -> Result<Operation>,
 ) -> Result<()> {
-    exec::get(graph as usize)?.set_action(node as usize, action()?)
+    graph_exec(exec as usize)?.set_operation(node as usize, make()?)
 }
 
 /// A kernel with the attributes that its node has in the executable graph.
@@ -89,9 +94,9 @@ fn change_kernel(
 }
 
 fn attributes_in(graph: CUgraphExec, node: CUgraphNode) -> Result<Attributes> {
-    exec::get(graph as usize)?.with_step(node as usize, |step| match &step.action {
-        Action::Kernel(kernel) => Ok(kernel.attributes.clone()),
-        _ => Err(Error::INVALID_VALUE),
+    graph_exec(graph as usize)?.with_step(node as usize, |step| match &step.operation {
+        Operation::Kernel(kernel) => Ok(kernel.attributes.clone()),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     })
 }
 
@@ -110,14 +115,13 @@ exports! {
         instantiate_with_log(c, out, graph, error_node, log, size)
     }
 
-    fn cuGraphInstantiateWithFlags [c] (out: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
-        driver_without_fault()?;
+    healthy fn cuGraphInstantiateWithFlags [c] (out: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
         let out = c.out(out)?;
         // As recorded: there is no stream here to upload on.
         if flags & UPLOAD != 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        out.set(exec::instantiate(graph as usize, flags)? as CUgraphExec);
+        out.set(graph::instantiate(graph as usize, flags)? as CUgraphExec);
         Ok(())
     }
 
@@ -126,28 +130,28 @@ exports! {
     }
 
     fn cuGraphLaunch | cuGraphLaunch_ptsz [_c, mode] (graph: CUgraphExec, hstream: CUstream) {
-        let graph = exec::get(graph as usize)?;
+        let graph = graph_exec(graph as usize)?;
         // As recorded: this is not captured.
         graph.launch(&stream::for_work(hstream as usize, mode)?)
     }
 
     fn cuGraphUpload | cuGraphUpload_ptsz [_c, mode] (graph: CUgraphExec, hstream: CUstream) {
-        exec::get(graph as usize)?;
+        graph_exec(graph as usize)?;
         stream::for_work(hstream as usize, mode).map(drop)
     }
 
     fn cuGraphExecDestroy [_c] (graph: CUgraphExec) {
-        exec::destroy(graph as usize)
+        graph::destroy_exec(graph as usize)
     }
 
     fn cuGraphExecGetFlags [c] (graph: CUgraphExec, out: *mut cuuint64_t) {
-        let graph = exec::get(graph as usize)?;
+        let graph = graph_exec(graph as usize)?;
         c.out(out)?.set(graph.flags);
         Ok(())
     }
 
     fn cuGraphExecGetId [c] (graph: CUgraphExec, out: *mut c_uint) {
-        let graph = exec::get(graph as usize)?;
+        let graph = graph_exec(graph as usize)?;
         c.out(out)?.set(graph.id);
         Ok(())
     }
@@ -179,7 +183,7 @@ exports! {
     fn cuGraphExecHostNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
         change(graph, node, || {
             let params = c.read(params)?;
-            host_node(params.fn_, params.userData, 0).map(Action::Host)
+            host_node(params.fn_, params.userData, 0).map(Operation::Host)
         })
     }
 
@@ -188,49 +192,48 @@ exports! {
     }
 
     fn cuGraphExecEventRecordNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {
-        change(graph, node, || event_node(event).map(Action::Record))
+        change(graph, node, || event_node(event).map(Operation::Record))
     }
 
     fn cuGraphExecEventWaitNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {
-        change(graph, node, || event_node(event).map(Action::Wait))
+        change(graph, node, || event_node(event).map(Operation::Wait))
     }
 
     fn cuGraphExecChildGraphNodeSetParams [_c] (graph: CUgraphExec, node: CUgraphNode, child: CUgraph) {
-        exec::get(graph as usize)?.set_child(node as usize, child as usize)
+        graph::set_child(graph as usize, node as usize, child as usize)
     }
 
     fn cuGraphExecNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams) {
-        const GRAPH: c_uint = 4;
         let params = c.read(params.cast_const())?;
-        if params.type_.0 == GRAPH {
+        if params.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
             // SAFETY: the member that the type selects; of a pointer any bits are a value.
             let child = unsafe { params.anonymous1.graph.graph };
-            return exec::get(graph as usize)?.set_child(node as usize, child as usize);
+            return graph::set_child(graph as usize, node as usize, child as usize);
         }
-        let kind = exec::get(graph as usize)?.with_step(node as usize, |step| Ok(step.action.kind()))?;
-        if params.type_.0 != kind {
-            return Err(Error::INVALID_VALUE);
+        let kind = graph_exec(graph as usize)?.with_step(node as usize, |step| Ok(step.operation.kind()))?;
+        if params.type_ != kind {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let attributes = attributes_in(graph, node).unwrap_or_default();
-        change(graph, node, || action_of(c, &params, attributes))
+        change(graph, node, || operation_of(c, &params, attributes))
     }
 
     fn cuGraphExecUpdate [c] (graph: CUgraphExec, with: CUgraph, error_node: *mut CUgraphNode, result: *mut CUgraphExecUpdateResult) {
-        let refused = exec::get(graph as usize)?.update(with as usize)?.err();
+        let refused = graph::update(graph as usize, with as usize)?.err();
         let info = told(refused);
         set(c.out_or_null(error_node), info.errorNode);
         set(c.out_or_null(result), info.result);
-        refused.map_or(Ok(()), |_| Err(Error::GRAPH_EXEC_UPDATE_FAILURE))
+        refused.map_or(Ok(()), |_| Err(Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
     }
 
     fn cuGraphExecUpdate_v2 [c] (graph: CUgraphExec, with: CUgraph, info: *mut CUgraphExecUpdateResultInfo) {
-        let refused = exec::get(graph as usize)?.update(with as usize)?.err();
+        let refused = graph::update(graph as usize, with as usize)?.err();
         set(c.out_or_null(info), told(refused));
-        refused.map_or(Ok(()), |_| Err(Error::GRAPH_EXEC_UPDATE_FAILURE))
+        refused.map_or(Ok(()), |_| Err(Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
     }
 
     fn cuGraphNodeSetEnabled [_c] (graph: CUgraphExec, node: CUgraphNode, enabled: c_uint) {
-        exec::get(graph as usize)?.with_step(node as usize, |step| {
+        graph_exec(graph as usize)?.with_step(node as usize, |step| {
             step.check_switch()?;
             step.enabled = enabled != 0;
             Ok(())
@@ -238,7 +241,7 @@ exports! {
     }
 
     fn cuGraphNodeGetEnabled [c] (graph: CUgraphExec, node: CUgraphNode, out: *mut c_uint) {
-        let graph = exec::get(graph as usize)?;
+        let graph = graph_exec(graph as usize)?;
         let out = c.out(out)?;
         let enabled = graph.with_step(node as usize, |step| {
             step.check_switch()?;
@@ -248,20 +251,17 @@ exports! {
         Ok(())
     }
 
-    fn cuDeviceGraphMemTrim [_c] (device: CUdevice) {
-        driver_without_fault()?;
+    healthy fn cuDeviceGraphMemTrim [_c] (device: CUdevice) {
         graph_memory::trim(device)
     }
 
-    fn cuDeviceGetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
-        driver_without_fault()?;
+    healthy fn cuDeviceGetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
         let bytes = graph_memory::attribute(device, attribute.0)?;
         c.out(value.cast::<cuuint64_t>())?.set(bytes);
         Ok(())
     }
 
-    fn cuDeviceSetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
-        driver_without_fault()?;
+    healthy fn cuDeviceSetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
         let value = c.read(value.cast_const().cast::<cuuint64_t>())?;
         graph_memory::reset_attribute(device, attribute.0, value)
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use cuda_driver_sys::{
     CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
-    CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphEdgeData, CUgraphNode,
-    CUgraphNodeParams, CUkernel, CUkernelNodeAttrID, CUkernelNodeAttrValue, CUlaunchAttribute,
-    CUmemorytype, CUstreamBatchMemOpParams,
+    CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphChildGraphNodeOwnership,
+    CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUkernel, CUkernelNodeAttrID,
+    CUkernelNodeAttrValue, CUlaunchAttribute, CUmemorytype, CUstreamBatchMemOpParams,
 };
 
 use super::args::Caller;
@@ -16,22 +16,33 @@ use super::exports;
 use super::graph::edges_from;
 use super::launch::{Asked, check_attribute, ready, words};
 use super::memory_operation::batch;
-use super::node_params::{action_of, give_params};
+use super::node_params::{give_params, operation_of};
 use super::pool::alloc_node;
 use super::rect::cuboid;
 use super::stream::host_node;
-use crate::driver::context;
-use crate::driver::copy::{Fill, Value};
-use crate::driver::error::{Error, Result};
-use crate::driver::event;
-use crate::driver::function;
-use crate::driver::graph::memory as graph_memory;
-use crate::driver::graph::node::{
-    Action, AllocNode, Attributes, Batch, CopyNode, EventNode, HostNode, KernelNode, check_fill,
-};
-use crate::driver::graph::{Edge, World, world_without_fault};
-use crate::driver::launch::Shape;
-use crate::driver::rect::{Base, Side};
+use crate::call::event;
+use crate::call::graph as call;
+use crate::call::lookup::graphs;
+use crate::object::context;
+use crate::object::graph_memory;
+use crate::object::library;
+use crate::operation::EventUse;
+use crate::operation::GraphAllocation;
+use crate::operation::HostFunction;
+use crate::operation::Operation;
+use crate::operation::copy::CopyOperation;
+use crate::operation::fill;
+use crate::operation::fill::Fill;
+use crate::operation::fill::FillValue;
+use crate::operation::kernel::Attributes;
+use crate::operation::kernel::KernelLaunch;
+use crate::operation::launch::LaunchShape;
+use crate::operation::memory_operation::Batch;
+use crate::operation::region::Base;
+use crate::operation::region::Side;
+use crate::queue::edge::Edge;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 /// The parameters of a kernel, as the newer structures have them.
 pub(super) struct KernelParams {
@@ -77,11 +88,11 @@ fn newer(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelPara
 }
 
 /// A launch, with the attributes of the node that it is for.
-pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Result<Action> {
+pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Result<Operation> {
     let (func, kern) = (p.func as usize, p.kern as usize);
-    let (function, context) = function::for_node(func, kern, p.ctx as usize)?;
+    let (function, context) = library::function_for_node(func, kern, p.ctx as usize)?;
     let function = function as CUfunction;
-    let shape = Shape {
+    let shape = LaunchShape {
         grid: p.grid,
         block: p.block,
         shared: p.shared,
@@ -90,39 +101,39 @@ pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Res
     };
     // As recorded, more arguments than there are is a wrong argument here, not too much of something.
     let wrong = |error| match error {
-        Error::LAUNCH_OUT_OF_RESOURCES => Error::INVALID_VALUE,
+        Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => Error::CUDA_ERROR_INVALID_VALUE,
         other => other,
     };
     let ready = ready(c, function, shape, &context, p.params, p.extra).map_err(wrong)?;
     let packed = p.params.is_null() && !p.extra.is_null();
-    let mut node = KernelNode::new(ready, attributes, packed);
+    let mut node = KernelLaunch::new(ready, attributes, packed);
     if func == 0 {
         node.library_kernel = kern;
     }
-    Ok(Action::Kernel(Arc::new(node)))
+    Ok(Operation::Kernel(Arc::new(node)))
 }
 
 /// The attributes of a node that launches a kernel.
 pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
-    match &world_without_fault()?.node(node)?.action {
-        Action::Kernel(kernel) => Ok(kernel.attributes.clone()),
-        _ => Err(Error::INVALID_VALUE),
+    match &graphs()?.node(node)?.operation {
+        Operation::Kernel(kernel) => Ok(kernel.attributes.clone()),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
-pub(super) fn copy(c: Caller, params: *const CUDA_MEMCPY3D) -> Result<Action> {
+pub(super) fn copy(c: Caller, params: *const CUDA_MEMCPY3D) -> Result<Operation> {
     let sides = cuboid(c, params)?;
     let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    let node = CopyNode::new(sides.to, sides.from, sides.extent, &host)?;
-    Ok(Action::Copy(Arc::new(node)))
+    let node = CopyOperation::new(sides.to, sides.from, sides.extent, &host)?;
+    Ok(Operation::Copy(Arc::new(node)))
 }
 
-pub(super) fn fill(params: &CUDA_MEMSET_NODE_PARAMS) -> Result<Action> {
+pub(super) fn fill(params: &CUDA_MEMSET_NODE_PARAMS) -> Result<Operation> {
     let value = match params.elementSize {
-        1 => Value::U8(params.value as u8),
-        2 => Value::U16(params.value as u16),
-        4 => Value::U32(params.value),
-        _ => return Err(Error::INVALID_VALUE),
+        1 => FillValue::U8(params.value as u8),
+        2 => FillValue::U16(params.value as u16),
+        4 => FillValue::U32(params.value),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     let fill = Fill {
         address: params.dst,
@@ -131,34 +142,34 @@ pub(super) fn fill(params: &CUDA_MEMSET_NODE_PARAMS) -> Result<Action> {
         width: params.width as u64,
         height: params.height as u64,
     };
-    check_fill(&fill)?;
-    Ok(Action::Fill(fill))
+    fill::check(&fill)?;
+    Ok(Operation::Fill(fill))
 }
 
-fn host(c: Caller, params: *const CUDA_HOST_NODE_PARAMS) -> Result<Action> {
+fn host(c: Caller, params: *const CUDA_HOST_NODE_PARAMS) -> Result<Operation> {
     let params = c.read(params)?;
-    host_node(params.fn_, params.userData, 0).map(Action::Host)
+    host_node(params.fn_, params.userData, 0).map(Operation::Host)
 }
 
-pub(super) fn event_node(handle: CUevent) -> Result<EventNode> {
+pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
     let handle = handle as usize;
     // As recorded, NULL is a wrong argument here.
     if handle == 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let event = event::get(handle)?;
-    Ok(EventNode { handle, event })
+    Ok(EventUse { handle, event })
 }
 
 /// Memory operations.
 pub(super) fn operations(
     c: Caller,
     params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
-) -> Result<Action> {
+) -> Result<Operation> {
     let p = c.read(params)?;
     check_context(p.ctx)?;
     let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
-    Ok(Action::Operations(Batch::new(all)))
+    Ok(Operation::Operations(Batch::new(all)))
 }
 
 pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
@@ -171,87 +182,73 @@ pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
 }
 
 /// Frees what some node allocates at this address.
-pub(super) fn free(address: CUdeviceptr) -> Result<Action> {
+pub(super) fn free(address: CUdeviceptr) -> Result<Operation> {
     let memory = graph_memory::at(address);
-    memory.map(Action::Free).ok_or_else(|| {
+    memory.map(Operation::Free).ok_or_else(|| {
         host::log!("no node allocates memory at {address:#x}");
-        Error::INVALID_VALUE
+        Error::CUDA_ERROR_INVALID_VALUE
     })
 }
 
-/// Adds a node. `action` is asked for once the other arguments are known to be right.
+/// Adds a node. `make` is asked for its operation once the other arguments are known to be right.
 fn add(
     c: Caller,
     out: *mut CUgraphNode,
     graph: CUgraph,
     nodes: *const CUgraphNode,
     count: usize,
-    action: impl FnOnce() -> Result<Action>,
+    make: impl FnOnce() -> Result<Operation>,
 ) -> Result<()> {
-    add_with(c, out, graph, nodes, std::ptr::null(), count, || {
-        let action = action()?;
-        Ok(|world: &mut World, graph, after| world.add(graph, after, action))
-    })
+    add_with(
+        c,
+        out,
+        graph,
+        nodes,
+        std::ptr::null(),
+        count,
+        |graph, after| call::add(graph, after, make()?),
+    )
 }
 
-fn add_with<Add: FnOnce(&mut World, usize, Vec<Edge>) -> Result<usize>>(
+fn add_with(
     c: Caller,
     out: *mut CUgraphNode,
     graph: CUgraph,
     nodes: *const CUgraphNode,
     data: *const CUgraphEdgeData,
     count: usize,
-    make: impl FnOnce() -> Result<Add>,
+    add: impl FnOnce(usize, Vec<Edge>) -> Result<usize>,
 ) -> Result<()> {
     let graph = graph as usize;
     let after = edges_from(c, nodes, data, count)?;
-    world_without_fault()?.check_dependencies(graph, &after)?;
+    graphs()?.check_dependencies(graph, &after)?;
     let out = c.out(out)?;
-    let add = make()?;
-    let node = add(&mut *world_without_fault()?, graph, after)?;
-    out.set(node as CUgraphNode);
+    out.set(add(graph, after)? as CUgraphNode);
     Ok(())
 }
 
 /// Changes what a node does to something of the same kind.
-pub(super) fn change(node: CUgraphNode, action: impl FnOnce() -> Result<Action>) -> Result<()> {
-    world_without_fault()?.node(node as usize)?;
-    let action = action()?;
-    let mut world = world_without_fault()?;
-    let node = world.node_mut(node as usize)?;
-    if node.action.kind() != action.kind() {
-        return Err(Error::INVALID_VALUE);
-    }
-    let action = match (action, &node.action) {
-        (Action::Kernel(new), Action::Kernel(old)) => match Arc::try_unwrap(new) {
-            Ok(new) => Action::Kernel(Arc::new(new.replace(old))),
-            Err(shared) => Action::Kernel(shared),
-        },
-        (action, _) => action,
-    };
-    let old = std::mem::replace(&mut node.action, action);
-    drop(world);
-    drop(old);
-    Ok(())
+fn change(node: CUgraphNode, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
+    call::set_operation(node as usize, make)
 }
 
 /// What a node does, if it is of the kind that `pick` takes.
-fn ask<R>(node: CUgraphNode, pick: impl FnOnce(&Action) -> Option<R>) -> Result<R> {
-    let world = world_without_fault()?;
-    pick(&world.node(node as usize)?.action).ok_or(Error::INVALID_VALUE)
+fn ask<R>(node: CUgraphNode, pick: impl FnOnce(&Operation) -> Option<R>) -> Result<R> {
+    let world = graphs()?;
+    pick(&world.node(node as usize)?.operation).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 macro_rules! pick {
     ($node:expr, $kind:ident) => {
-        ask($node, |action| match action {
-            Action::$kind(of) => Some(of.clone()),
+        ask($node, |operation| match operation {
+            Operation::$kind(of) => Some(of.clone()),
             _ => None,
         })
     };
 }
 
 /// The structure of a copy.
-pub(super) fn copy_params(node: &CopyNode) -> CUDA_MEMCPY3D {
+pub(super) fn copy_params(node: &CopyOperation) -> CUDA_MEMCPY3D {
     let host = |side: &Side| match side.base {
         Base::Host(address) => address,
         _ => 0,
@@ -302,9 +299,9 @@ pub(super) fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
         dst: fill.address,
         pitch: fill.pitch as usize,
         value: match fill.value {
-            Value::U8(v) => v.into(),
-            Value::U16(v) => v.into(),
-            Value::U32(v) => v,
+            FillValue::U8(v) => v.into(),
+            FillValue::U16(v) => v.into(),
+            FillValue::U32(v) => v,
         },
         elementSize: fill.value.bytes() as c_uint,
         width: fill.width as usize,
@@ -312,7 +309,7 @@ pub(super) fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
     }
 }
 
-pub(super) fn host_params(node: &HostNode) -> CUDA_HOST_NODE_PARAMS {
+pub(super) fn host_params(node: &HostFunction) -> CUDA_HOST_NODE_PARAMS {
     // SAFETY: the number is of a function pointer of this type, which the program gave.
     let function =
         unsafe { std::mem::transmute::<usize, cuda_driver_sys::CUhostFn>(node.function) };
@@ -322,7 +319,7 @@ pub(super) fn host_params(node: &HostNode) -> CUDA_HOST_NODE_PARAMS {
     }
 }
 
-pub(super) fn kernel_node_params(kernel: &KernelNode) -> CUDA_KERNEL_NODE_PARAMS {
+pub(super) fn kernel_node_params(kernel: &KernelLaunch) -> CUDA_KERNEL_NODE_PARAMS {
     let shape = &kernel.ready.shape;
     let (params, extra) = kernel.arguments();
     CUDA_KERNEL_NODE_PARAMS {
@@ -406,21 +403,21 @@ exports! {
     }
 
     fn cuGraphAddEmptyNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
-        add(c, out, graph, nodes, count, || Ok(Action::Empty))
+        add(c, out, graph, nodes, count, || Ok(Operation::Empty))
     }
 
     fn cuGraphAddEventRecordNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, event: CUevent) {
-        add(c, out, graph, nodes, count, || event_node(event).map(Action::Record))
+        add(c, out, graph, nodes, count, || event_node(event).map(Operation::Record))
     }
 
     fn cuGraphAddEventWaitNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, event: CUevent) {
-        add(c, out, graph, nodes, count, || event_node(event).map(Action::Wait))
+        add(c, out, graph, nodes, count, || event_node(event).map(Operation::Wait))
     }
 
     fn cuGraphAddChildGraphNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, child: CUgraph) {
         let child = child as usize;
-        add_with(c, out, graph, nodes, std::ptr::null(), count, || {
-            Ok(|world: &mut World, graph, after| world.add_child(graph, after, child))
+        add_with(c, out, graph, nodes, std::ptr::null(), count, |graph, after| {
+            call::add_child(graph, after, child)
         })
     }
 
@@ -430,7 +427,7 @@ exports! {
         add(c, out, graph, nodes, count, || {
             let node = alloc_node(c, &asked.poolProps, asked.accessDescs, asked.accessDescCount, asked.bytesize)?;
             address = node.memory.address;
-            Ok(Action::Alloc(node))
+            Ok(Operation::Alloc(node))
         })?;
         asked.dptr = address;
         c.out(params)?.set(asked);
@@ -536,7 +533,7 @@ exports! {
     }
 
     fn cuGraphEventRecordNodeSetEvent [_c] (node: CUgraphNode, event: CUevent) {
-        change(node, || event_node(event).map(Action::Record))
+        change(node, || event_node(event).map(Operation::Record))
     }
 
     fn cuGraphEventWaitNodeGetEvent [c] (node: CUgraphNode, out: *mut CUevent) {
@@ -546,7 +543,7 @@ exports! {
     }
 
     fn cuGraphEventWaitNodeSetEvent [_c] (node: CUgraphNode, event: CUevent) {
-        change(node, || event_node(event).map(Action::Wait))
+        change(node, || event_node(event).map(Operation::Wait))
     }
 
     fn cuGraphChildGraphNodeGetGraph [c] (node: CUgraphNode, out: *mut CUgraph) {
@@ -556,7 +553,7 @@ exports! {
     }
 
     fn cuGraphMemAllocNodeGetParams [c] (node: CUgraphNode, out: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
-        let alloc: AllocNode = pick!(node, Alloc)?;
+        let alloc: GraphAllocation = pick!(node, Alloc)?;
         c.out(out)?.set(super::pool::alloc_params(&alloc));
         Ok(())
     }
@@ -570,7 +567,7 @@ exports! {
     fn cuGraphKernelNodeGetAttribute [c] (node: CUgraphNode, id: CUkernelNodeAttrID, out: *mut CUkernelNodeAttrValue) {
         let kernel = pick!(node, Kernel)?;
         c.read(out.cast_const().cast::<u8>())?;
-        let bytes = attribute_bytes(id.0).ok_or(Error::INVALID_VALUE)?;
+        let bytes = attribute_bytes(id.0).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         let value = kernel.attributes.get(&id.0).copied();
         let value = value.unwrap_or_else(|| default_attribute(id.0));
         for at in bytes {
@@ -583,23 +580,23 @@ exports! {
         let kernel = pick!(node, Kernel)?;
         let value = c.read(value)?;
         if !can_be_set(id.0) {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let asked = check_attribute(&CUlaunchAttribute { id, value, ..CUlaunchAttribute::default() })?;
         match asked {
             Asked::Cluster(cluster) => kernel.ready.check_cluster(cluster)?,
-            Asked::Event(_) => return Err(Error::NOT_SUPPORTED),
+            Asked::Event(_) => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
             Asked::Cooperative(_) | Asked::Nothing => {}
         }
         let mut attributes = kernel.attributes.clone();
         attributes.insert(id.0, words(&value));
-        change(node, || Ok(Action::Kernel(Arc::new(kernel.with_attributes(attributes)))))
+        change(node, || Ok(Operation::Kernel(Arc::new(kernel.with_attributes(attributes)))))
     }
 
     fn cuGraphKernelNodeCopyAttributes [_c] (to: CUgraphNode, from: CUgraphNode) {
         let kernel = pick!(to, Kernel)?;
         let attributes = attributes_of(from as usize)?;
-        change(to, || Ok(Action::Kernel(Arc::new(kernel.with_attributes(attributes)))))
+        change(to, || Ok(Operation::Kernel(Arc::new(kernel.with_attributes(attributes)))))
     }
 
     fn cuGraphNodeSetParams [c] (node: CUgraphNode, params: *mut CUgraphNodeParams) {
@@ -611,19 +608,19 @@ exports! {
     }
 
     fn cuGraphNodeGetParams [c] (node: CUgraphNode, out: *mut CUgraphNodeParams) {
-        let action = ask(node, |action| Some(action.clone()))?;
-        give_params(c, &action, out)
+        let operation = ask(node, |operation| Some(operation.clone()))?;
+        give_params(c, &operation, out)
     }
 }
 
 fn set_any(c: Caller, node: CUgraphNode, params: *const CUgraphNodeParams) -> Result<()> {
     change(node, || {
         let params = c.read(params)?;
-        if params.type_.0 != ask(node, |action| Some(action.kind()))? {
-            return Err(Error::INVALID_VALUE);
+        if params.type_ != ask(node, |operation| Some(operation.kind()))? {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let attributes = attributes_of(node as usize).unwrap_or_default();
-        action_of(c, &params, attributes)
+        operation_of(c, &params, attributes)
     })
 }
 
@@ -636,34 +633,39 @@ fn add_any(
     count: usize,
     params: *mut CUgraphNodeParams,
 ) -> Result<()> {
-    const GRAPH: u32 = 4;
-    const ALLOC: u32 = 10;
     let asked = c.read(params.cast_const())?;
-    if asked.type_.0 == GRAPH {
+    if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
+        use CUgraphChildGraphNodeOwnership as Ownership;
         // SAFETY: the member that the type selects; of a pointer and an enumeration any bits are a value.
         let child = unsafe { asked.anonymous1.graph };
         let graph_of = child.graph as usize;
-        return add_with(c, out, graph, nodes, data, count, || {
-            let moves = match child.ownership.0 {
-                0 => false,
-                1 => true,
-                _ => return Err(Error::NOT_SUPPORTED),
-            };
-            Ok(move |world: &mut World, graph, after| match moves {
-                false => world.add_child(graph, after, graph_of),
-                true => world.move_child(graph, after, graph_of),
-            })
-        });
+        return add_with(
+            c,
+            out,
+            graph,
+            nodes,
+            data,
+            count,
+            |graph, after| match child.ownership {
+                Ownership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE => {
+                    call::add_child(graph, after, graph_of)
+                }
+                Ownership::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE => {
+                    call::move_child(graph, after, graph_of)
+                }
+                _ => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+            },
+        );
     }
     let mut address = 0;
-    add_with(c, out, graph, nodes, data, count, || {
-        let action = action_of(c, &asked, Attributes::new())?;
-        if let Action::Alloc(alloc) = &action {
+    add_with(c, out, graph, nodes, data, count, |graph, after| {
+        let operation = operation_of(c, &asked, Attributes::new())?;
+        if let Operation::Alloc(alloc) = &operation {
             address = alloc.memory.address;
         }
-        Ok(|world: &mut World, graph, after| world.add(graph, after, action))
+        call::add(graph, after, operation)
     })?;
-    if asked.type_.0 == ALLOC {
+    if asked.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_MEM_ALLOC {
         let mut told = asked;
         told.anonymous1.alloc.dptr = address;
         c.out(params)?.set(told);

@@ -6,8 +6,10 @@ use std::time::Instant;
 use cuda_driver_sys::CUjit_option;
 
 use super::args::Caller;
-use crate::driver::error::{Error, Result};
-use crate::driver::jit::{Log, Options};
+use crate::object::jit::Log;
+use crate::object::jit::Options;
+use crate::state::error::Error;
+use crate::state::error::Result;
 use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 
 /// Bytes of the header of an ELF file.
@@ -41,7 +43,7 @@ fn starts_with(c: Caller, bytes: *const u8, magic: &[u8]) -> Result<bool> {
 /// The image behind a pointer; its first bytes say what it is and how long.
 pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
     if pointer.is_null() {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let bytes = pointer.cast::<u8>();
     if starts_with(c, bytes, &FATBIN_MAGIC)? {
@@ -55,11 +57,13 @@ pub(super) fn image(c: Caller, pointer: *const c_void) -> Result<Image> {
 
 fn fat_binary(c: Caller, bytes: *const u8) -> Result<Image> {
     let header = c.array(bytes, fatbin::HEADER)?;
-    let header: &[u8; fatbin::HEADER] = header.first_chunk().ok_or(Error::INVALID_IMAGE)?;
+    let header: &[u8; fatbin::HEADER] = header
+        .first_chunk()
+        .ok_or(Error::CUDA_ERROR_INVALID_IMAGE)?;
     let length = fatbin::length(header).unwrap_or(usize::MAX);
     if length > MOST_FAT_BINARY {
         host::log!("a fat binary that says it has {length} bytes");
-        return Err(Error::NO_BINARY_FOR_GPU);
+        return Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
     Ok(Image::FatBinary(c.array(bytes, length)?))
 }
@@ -119,7 +123,7 @@ fn target(value: u32) -> Result<u32> {
     if known && TARGETS.contains(&sm) {
         Ok(sm)
     } else {
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
@@ -151,7 +155,7 @@ impl Jit {
                 CUjit_option::CU_JIT_MAX_REGISTERS | CUjit_option::CU_JIT_THREADS_PER_BLOCK
                     if number == 0 =>
                 {
-                    return Err(Error::INVALID_VALUE);
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 CUjit_option::CU_JIT_MAX_REGISTERS => jit.options.most_registers = Some(number),
                 CUjit_option::CU_JIT_WALL_TIME => jit.wall_time = Some(i),
@@ -165,7 +169,9 @@ impl Jit {
                 }
                 CUjit_option::CU_JIT_TARGET => jit.options.target = Some(target(number)?),
                 CUjit_option::CU_JIT_FALLBACK_STRATEGY => jit.falls_back = true,
-                CUjit_option::CU_JIT_CACHE_MODE if number > 2 => return Err(Error::INVALID_VALUE),
+                CUjit_option::CU_JIT_CACHE_MODE if number > 2 => {
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
+                }
                 // Which only a compiler of long ago took.
                 CUjit_option::CU_JIT_NEW_SM3X_OPT => jit.options.refused = true,
                 CUjit_option::CU_JIT_OPTIMIZATION_LEVEL | CUjit_option::CU_JIT_SPLIT_COMPILE
@@ -179,10 +185,10 @@ impl Jit {
                 | CUjit_option::CU_JIT_GLOBAL_SYMBOL_COUNT
                 | CUjit_option::CU_JIT_REFERENCED_KERNEL_NAMES
                 | CUjit_option::CU_JIT_REFERENCED_VARIABLE_NAMES => {
-                    return Err(Error::INVALID_VALUE);
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 known if known.0 <= CUjit_option::CU_JIT_SPLIT_COMPILE.0 => {}
-                _ => return Err(Error::INVALID_VALUE),
+                _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
             }
         }
         let [info, error] = [0, 1].map(|i| match (buffers[i], sizes[i]) {
@@ -192,7 +198,7 @@ impl Jit {
                 size,
                 size_option,
             })),
-            _ => Err(Error::INVALID_VALUE),
+            _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         });
         (jit.info, jit.error) = (info?, error?);
         Ok(jit)

@@ -5,10 +5,14 @@ use std::ffi::c_uint;
 use cuda_driver_sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle};
 
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::ipc::{self, BYTES};
-use crate::driver::process::driver_without_fault;
-use crate::driver::{context, event};
+use crate::call::event;
+use crate::call::ipc as call;
+use crate::call::lookup::current_context;
+use crate::object::context;
+use crate::object::ipc::{self, BYTES};
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, which the call asks for
 const LAZY_PEER_ACCESS: c_uint = 1;
@@ -23,7 +27,7 @@ fn linux() -> Result<()> {
         Ok(())
     } else {
         host::log!("processes share no memory on this system");
-        Err(Error::NOT_SUPPORTED)
+        Err(Error::CUDA_ERROR_NOT_SUPPORTED)
     }
 }
 
@@ -31,24 +35,25 @@ exports! {
     fn cuIpcGetMemHandle [c] (out: *mut CUipcMemHandle, address: CUdeviceptr) {
         linux()?;
         let out = c.out(out.cast::<[u8; BYTES]>())?;
-        out.set(ipc::export(address)?);
+        out.set(call::export(address)?);
         Ok(())
     }
 
     fn cuIpcOpenMemHandle_v2 = cuIpcOpenMemHandle [c] (out: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) {
         linux()?;
-        driver_without_fault()?;
+        gate::healthy()?;
         let out = c.out(out)?;
         if flags != LAZY_PEER_ACCESS {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        out.set(ipc::open(&bytes(handle.reserved))?);
+        let context = context::current()?;
+        out.set(ipc::open(&context, &bytes(handle.reserved))?);
         Ok(())
     }
 
     fn cuIpcCloseMemHandle [_c] (address: CUdeviceptr) {
         linux()?;
-        ipc::close(address)
+        call::close(address)
     }
 
     fn cuIpcGetEventHandle [c] (out: *mut CUipcEventHandle, hevent: CUevent) {
@@ -60,9 +65,9 @@ exports! {
 
     fn cuIpcOpenEventHandle [c] (out: *mut CUevent, handle: CUipcEventHandle) {
         linux()?;
-        context::current()?;
+        let context = current_context()?;
         let out = c.out(out)?;
-        out.set(event::open(&bytes(handle.reserved))? as CUevent);
+        out.set(event::open(&context, &bytes(handle.reserved))? as CUevent);
         Ok(())
     }
 }

@@ -4,22 +4,33 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
-    CUstream, CUtexref,
+    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, CUfunction,
+    CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUstream,
+    CUtexref,
 };
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::capture;
-use crate::driver::context::{self, Context};
-use crate::driver::error::{Error, Result};
-use crate::driver::event::{self, Event};
-use crate::driver::function::{self, Function};
-use crate::driver::graph::node::{Attributes, COOPERATIVE};
-use crate::driver::launch::{self, Checked, Ready, Shape};
-use crate::driver::process::driver_without_fault;
-use crate::driver::stream::{self, Mode};
-use crate::settings;
+use crate::call::event;
+use crate::call::lookup;
+use crate::call::lookup::current_context;
+use crate::call::stream;
+use crate::call::submit;
+use crate::object::context::Context;
+use crate::object::event::Event;
+use crate::object::function::Function;
+use crate::object::stream::Mode;
+use crate::operation::kernel::Attributes;
+use crate::operation::kernel::COOPERATIVE;
+use crate::operation::launch;
+use crate::operation::launch::Checked;
+use crate::operation::launch::LaunchShape;
+use crate::operation::launch::Ready;
+use crate::queue::capture;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
+use crate::state::settings;
 
 /// Bytes of arguments that a launch may have, for any architecture.
 const MOST_PARAMS: usize = 32764;
@@ -38,12 +49,14 @@ fn arguments(
         packed(c, extra)?
     };
     match packed {
-        Some(_) if !params.is_null() => Err(Error::INVALID_VALUE),
+        Some(_) if !params.is_null() => Err(Error::CUDA_ERROR_INVALID_VALUE),
         // As recorded: too short a buffer is filled up with zeros, but there must be one.
-        Some(buffer) if buffer.is_empty() && !layout.is_empty() => Err(Error::INVALID_VALUE),
+        Some(buffer) if buffer.is_empty() && !layout.is_empty() => {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        }
         Some(buffer) => Ok(buffer),
         None if layout.is_empty() => Ok(Vec::new()),
-        None if params.is_null() => Err(Error::INVALID_VALUE),
+        None if params.is_null() => Err(Error::CUDA_ERROR_INVALID_VALUE),
         None => {
             let pointers = c.array(params.cast_const(), layout.len())?;
             let mut buffer = vec![0; launch.param_bytes()];
@@ -59,8 +72,8 @@ fn arguments(
 /// The buffer that an `extra` list names: pairs of a key and a pointer, ended by a NULL key. As recorded, a list that is
 /// empty or gives no size names none.
 fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
-    const POINTER: usize = 1;
-    const SIZE: usize = 2;
+    const POINTER: usize = CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize;
+    const SIZE: usize = CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize;
     let (mut buffer, mut size) = (None, None);
     let mut at = extra.cast_const();
     loop {
@@ -68,7 +81,7 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
             0 => break,
             POINTER => buffer = Some(c.read(at.wrapping_add(1))?),
             SIZE => size = Some(c.read(c.read(at.wrapping_add(1))?.cast_const().cast::<usize>())?),
-            _ => return Err(Error::INVALID_VALUE),
+            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         }
         at = at.wrapping_add(2);
     }
@@ -77,8 +90,8 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
         (Some(buffer), Some(size)) if size <= MOST_PARAMS => {
             c.array(buffer.cast_const().cast::<u8>(), size).map(Some)
         }
-        (Some(_), Some(_)) => Err(Error::LAUNCH_OUT_OF_RESOURCES),
-        _ => Err(Error::INVALID_VALUE),
+        (Some(_), Some(_)) => Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -86,7 +99,7 @@ fn packed(c: Caller, extra: *mut *mut c_void) -> Result<Option<Vec<u8>>> {
 pub(super) fn ready(
     c: Caller,
     function: CUfunction,
-    shape: Shape,
+    shape: LaunchShape,
     context: &Arc<Context>,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
@@ -100,7 +113,7 @@ pub(super) fn ready(
 fn launch(
     c: Caller,
     function: CUfunction,
-    shape: Shape,
+    shape: LaunchShape,
     hstream: CUstream,
     mode: Mode,
     params: *mut *mut c_void,
@@ -109,10 +122,10 @@ fn launch(
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
     let checked = launch::check(function as usize, shape, &stream.context);
-    let checked = capture::spoil(&stream, checked)?;
+    let checked = capture::spoil(stream.key(), checked)?;
     let arguments = arguments(c, &checked, params, extra)?;
     let packed = params.is_null() && !extra.is_null();
-    checked.with(arguments)?.submit(attributes, packed, &stream)
+    submit::launch(checked.with(arguments)?, attributes, packed, &stream)
 }
 
 /// What the attributes of a launch ask for.
@@ -187,7 +200,7 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
         Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
             let cluster = [cluster.x, cluster.y, cluster.z];
             if cluster != [0; 3] && cluster.contains(&0) {
-                return Err(Error::INVALID_CLUSTER_SIZE);
+                return Err(Error::CUDA_ERROR_INVALID_CLUSTER_SIZE);
             }
         }
         // As recorded: switches with two settings.
@@ -195,21 +208,23 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
         | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
             if !matches!(flag, 0 | 1) =>
         {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => {
-            return Err(Error::NOT_SUPPORTED);
+            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
         }
         // An attribute of streams, not of launches.
-        Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => return Err(Error::INVALID_VALUE),
+        Id::CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
         Id::CU_LAUNCH_ATTRIBUTE_PORTABLE_CLUSTER_SIZE_MODE
         | Id::CU_LAUNCH_ATTRIBUTE_SHARED_MEMORY_MODE
             if settings::version() < 13020 =>
         {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         known if known.name().is_some() => {}
-        _ => return Err(Error::INVALID_VALUE),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
     Ok(Asked::Nothing)
 }
@@ -218,9 +233,9 @@ pub(super) fn check_attribute(attribute: &CUlaunchAttribute) -> Result<Asked> {
 pub(super) fn described(
     c: Caller,
     config: &CUlaunchConfig,
-) -> Result<(Shape, Attributes, Vec<Arc<Event>>)> {
+) -> Result<(LaunchShape, Attributes, Vec<Arc<Event>>)> {
     let asked = attributes(c, config.attrs, config.numAttrs)?;
-    let shape = Shape {
+    let shape = LaunchShape {
         grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
         block: [config.blockDimX, config.blockDimY, config.blockDimZ],
         shared: config.sharedMemBytes,
@@ -238,29 +253,30 @@ fn launch_ex(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<()> {
-    driver_without_fault()?;
+    gate::healthy()?;
     let config = c.read(config)?;
     let (shape, kept, events) = described(c, &config)?;
     let hstream = config.hStream;
     launch(c, function, shape, hstream, mode, params, extra, kept)?;
     for event in events {
-        event.record(&stream::for_capture(hstream as usize, mode)?)?;
+        let stream = stream::for_capture(hstream as usize, mode)?;
+        event::record_on(&event, &stream)?;
     }
     Ok(())
 }
 
 /// The function that a call of CUDA 2.0 names: those need a context.
 fn old_function(function: CUfunction) -> Result<Arc<Function>> {
-    context::current()?;
-    function::get(function as usize)
+    current_context()?;
+    lookup::function(function as usize)
 }
 
 /// Where a parameter begins and ends; it must lie inside of what a launch may have.
 fn param_range(offset: c_int, bytes: usize) -> Result<(usize, usize)> {
-    let offset = usize::try_from(offset).map_err(|_| Error::INVALID_VALUE)?;
+    let offset = usize::try_from(offset).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
     let end = offset.checked_add(bytes);
     let end = end.filter(|&end| end <= MOST_PARAMS);
-    Ok((offset, end.ok_or(Error::INVALID_VALUE)?))
+    Ok((offset, end.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?))
 }
 
 /// Writes into the parameter buffer that a function of the old interface keeps.
@@ -278,10 +294,10 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
 /// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, Mode::Legacy)?;
-    let mut old = function::get(function as usize)?.old().clone();
+    let mut old = lookup::function(function as usize)?.old().clone();
     old.params.resize(old.size, 0);
-    let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
-    let shape = Shape {
+    let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE);
+    let shape = LaunchShape {
         grid: [dimension(width)?, dimension(height)?, 1],
         block: old.block,
         shared: old.shared,
@@ -289,9 +305,8 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
         cluster: None,
     };
     let checked = launch::check(function as usize, shape, &stream.context)?;
-    checked
-        .with(old.params)?
-        .submit(Attributes::new(), false, &stream)
+    let ready = checked.with(old.params)?;
+    submit::launch(ready, Attributes::new(), false, &stream)
 }
 
 exports! {
@@ -299,7 +314,7 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
+        let shape = LaunchShape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
         launch(c, function, shape, hstream, mode, params, extra, Attributes::new())
     }
 
@@ -311,7 +326,7 @@ exports! {
         function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
         shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
     ) {
-        let shape = Shape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
+        let shape = LaunchShape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
         let kept = Attributes::from([(COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0])]);
         launch(c, function, shape, hstream, mode, params, std::ptr::null_mut(), kept)
     }
@@ -327,7 +342,7 @@ exports! {
     fn cuFuncSetSharedSize [c] (function: CUfunction, bytes: c_uint) {
         let function = old_function(function)?;
         if bytes > function.max_dynamic_shared() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         function.old().shared = bytes;
         Ok(())
@@ -336,7 +351,7 @@ exports! {
     fn cuParamSetSize [c] (function: CUfunction, bytes: c_uint) {
         let function = old_function(function)?;
         if bytes as usize > MOST_PARAMS {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         function.old().size = bytes as usize;
         Ok(())
@@ -359,7 +374,7 @@ exports! {
 
     fn cuParamSetTexRef [c] (function: CUfunction, _unit: c_int, _reference: CUtexref) {
         old_function(function)?;
-        Err(Error::NOT_SUPPORTED)
+        Err(Error::CUDA_ERROR_NOT_SUPPORTED)
     }
 
     fn cuLaunch [c] (function: CUfunction) {

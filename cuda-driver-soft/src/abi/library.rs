@@ -11,9 +11,14 @@ use super::args::{Caller, set};
 use super::exports;
 use super::image::{Jit, image_or_wrapper};
 use super::module::read_file;
-use crate::driver::error::{Error, Result};
-use crate::driver::jit::Log;
-use crate::driver::{context, device, library, memory};
+use crate::call::lookup::current_context;
+use crate::call::module;
+use crate::object::device;
+use crate::object::jit::Log;
+use crate::object::library;
+use crate::object::memory;
+use crate::state::error::Error;
+use crate::state::error::Result;
 use engine::memory::Kind;
 
 /// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
@@ -26,7 +31,7 @@ fn check_options(
     let names = c.array(options.cast_const(), count as usize)?;
     c.array(values.cast_const(), count as usize)?;
     if names.iter().any(|o| o.name().is_none()) {
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     } else {
         Ok(())
     }
@@ -60,7 +65,7 @@ exports! {
     }
 
     fn cuLibraryUnload [c] (handle: CUlibrary) {
-        library::unload(handle as usize)
+        module::unload_library(handle as usize)
     }
 
     fn cuLibraryGetKernel [c] (out: *mut CUkernel, handle: CUlibrary, name: *const c_char) {
@@ -87,17 +92,17 @@ exports! {
     fn cuLibraryGetModule [c] (out: *mut CUmodule, handle: CUlibrary) {
         let library = library::get(handle as usize)?;
         let out = c.out(out)?;
-        out.set(library.module_in(&context::current()?)?.handle as CUmodule);
+        out.set(library.module_in(&current_context()?)?.handle as CUmodule);
         Ok(())
     }
 
     fn cuLibraryGetGlobal [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
         if address.is_null() && bytes.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let library = library::get(handle as usize)?;
         let name = c.string(name)?;
-        let (is_address, is_bytes) = library.module_in(&context::current()?)?.global(&name)?;
+        let (is_address, is_bytes) = library.module_in(&current_context()?)?.global(&name)?;
         set(c.out_or_null(address), is_address);
         set(c.out_or_null(bytes), is_bytes as usize);
         Ok(())
@@ -105,17 +110,17 @@ exports! {
 
     fn cuLibraryGetManaged [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
         if address.is_null() && bytes.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let library = library::get(handle as usize)?;
         let name = c.string(name)?;
-        let found = library.module_in(&context::current()?)?.global(&name);
+        let found = library.module_in(&current_context()?)?.global(&name);
         // As recorded, also for the name of a kernel.
-        let (is_address, is_bytes) = found.map_err(|_| Error::NOT_FOUND)?;
+        let (is_address, is_bytes) = found.map_err(|_| Error::CUDA_ERROR_NOT_FOUND)?;
         let managed = memory::find(is_address).is_some_and(|a| a.kind == Kind::Managed);
         if !managed {
             host::log!("`{name}` is not managed memory");
-            return Err(Error::NOT_FOUND);
+            return Err(Error::CUDA_ERROR_NOT_FOUND);
         }
         set(c.out_or_null(address), is_address);
         set(c.out_or_null(bytes), is_bytes as usize);
@@ -125,7 +130,7 @@ exports! {
     fn cuKernelGetFunction [c] (out: *mut CUfunction, handle: CUkernel) {
         let kernel = library::kernel(handle as usize)?;
         let out = c.out(out)?;
-        out.set(kernel.function_in_current_context()? as CUfunction);
+        out.set(kernel.function_in(&current_context()?)? as CUfunction);
         Ok(())
     }
 
@@ -146,8 +151,8 @@ exports! {
         let offset = c.out(offset)?;
         let kernel = library::kernel(handle as usize)?;
         // As recorded: of all that can be asked about a kernel, this needs a context.
-        context::current()?;
-        let (is_offset, is_size) = kernel.plain()?.params().nth(index).ok_or(Error::INVALID_VALUE)?;
+        current_context()?;
+        let (is_offset, is_size) = kernel.plain()?.params().nth(index).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         offset.set(is_offset as usize);
         set(c.out_or_null(size), is_size as usize);
         Ok(())
@@ -173,6 +178,6 @@ exports! {
     fn cuKernelSetCacheConfig [c] (handle: CUkernel, config: CUfunc_cache, ordinal: CUdevice) {
         library::kernel(handle as usize)?;
         device::get(ordinal)?;
-        if config.0 > 3 { Err(Error::INVALID_VALUE) } else { Ok(()) }
+        if config.0 > 3 { Err(Error::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
     }
 }

@@ -10,9 +10,13 @@ use super::args::{Caller, set};
 use super::exports;
 use super::image::Jit;
 use super::module::read_file;
-use crate::driver::context;
-use crate::driver::error::{Error, Result};
-use crate::driver::link::{self, Kind};
+use crate::call::lookup;
+use crate::call::lookup::current_context;
+use crate::object::linker;
+use crate::object::linker::InputKind;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 use image::Image;
 
 /// The options of each linker, whose arrays the caller keeps until the linker is destroyed.
@@ -25,7 +29,7 @@ fn options_of_linkers() -> MutexGuard<'static, HashMap<usize, Jit>> {
 fn report(c: Caller, state: CUlinkState) {
     if let (Some(jit), Ok(linker)) = (
         options_of_linkers().get(&(state as usize)),
-        link::get(state as usize),
+        lookup::linker(state as usize),
     ) {
         jit.report(c, &linker.log());
     }
@@ -38,31 +42,31 @@ fn create(
     values: *mut *mut c_void,
     out: *mut CUlinkState,
 ) -> Result<()> {
-    context::current()?;
+    let device = current_context()?.device;
     let out = c.out(out)?;
     let jit = Jit::read(c, count, options, values)?;
     if jit.falls_back {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let handle = link::create(jit.options)?;
+    let handle = linker::create(device, jit.options);
     options_of_linkers().insert(handle, jit);
     out.set(handle as CUlinkState);
     Ok(())
 }
 
 /// The kind of input, if the linker takes it.
-fn check_kind(kind: CUjitInputType) -> Result<Kind> {
+fn check_kind(kind: CUjitInputType) -> Result<InputKind> {
     match kind {
         CUjitInputType::CU_JIT_INPUT_CUBIN
         | CUjitInputType::CU_JIT_INPUT_PTX
-        | CUjitInputType::CU_JIT_INPUT_FATBINARY => Ok(Kind::Code),
-        CUjitInputType::CU_JIT_INPUT_OBJECT => Ok(Kind::Object),
-        CUjitInputType::CU_JIT_INPUT_LIBRARY => Ok(Kind::Library),
+        | CUjitInputType::CU_JIT_INPUT_FATBINARY => Ok(InputKind::Code),
+        CUjitInputType::CU_JIT_INPUT_OBJECT => Ok(InputKind::Object),
+        CUjitInputType::CU_JIT_INPUT_LIBRARY => Ok(InputKind::Library),
         CUjitInputType::CU_JIT_INPUT_NVVM => {
             host::log!("the linker takes PTX; LTO code is not supported");
-            Err(Error::NOT_SUPPORTED)
+            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
-        _ => Err(Error::INVALID_VALUE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -78,7 +82,7 @@ impl Options {
         if names.iter().all(of_input) {
             Ok(())
         } else {
-            Err(Error::INVALID_VALUE)
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
         }
     }
 }
@@ -92,11 +96,11 @@ fn add_data(
     name: *const c_char,
     options: Options,
 ) -> Result<()> {
-    let linker = link::get(state as usize)?;
+    let linker = lookup::linker(state as usize)?;
     let kind = check_kind(kind)?;
     options.check(c)?;
     if data.is_null() || size == 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let name = if name.is_null() {
         None
@@ -119,7 +123,7 @@ fn add_file(
     path: *const c_char,
     options: Options,
 ) -> Result<()> {
-    let linker = link::get(state as usize)?;
+    let linker = lookup::linker(state as usize)?;
     let image = read_file(c, path)?;
     let kind = check_kind(kind)?;
     options.check(c)?;
@@ -148,7 +152,7 @@ exports! {
     }
 
     fn cuLinkComplete [c] (state: CUlinkState, image: *mut *mut c_void, size: *mut usize) {
-        let linker = link::get(state as usize)?;
+        let linker = lookup::linker(state as usize)?;
         let out = c.out(image)?;
         let completed = linker.complete();
         report(c, state);
@@ -160,7 +164,8 @@ exports! {
     }
 
     fn cuLinkDestroy [c] (state: CUlinkState) {
-        link::destroy(state as usize)?;
+        gate::healthy()?;
+        linker::destroy(state as usize)?;
         options_of_linkers().remove(&(state as usize));
         Ok(())
     }

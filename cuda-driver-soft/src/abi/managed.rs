@@ -8,11 +8,15 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::context;
-use crate::driver::error::{Error, Result};
-use crate::driver::managed::{self, Advice, Location};
-use crate::driver::stream::{self, Mode};
-use crate::driver::work::Work;
+use crate::call::lookup::current_context;
+use crate::call::stream;
+use crate::object::managed;
+use crate::object::managed::Advice;
+use crate::object::managed::Location;
+use crate::object::stream::Mode;
+use crate::queue::work::Work;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 fn advise(
     address: CUdeviceptr,
@@ -22,7 +26,7 @@ fn advise(
 ) -> Result<()> {
     use CUmem_advise as Id;
     // As recorded, before the device is looked at; prefetching needs none.
-    context::current()?;
+    current_context()?;
     let advice = match advice {
         Id::CU_MEM_ADVISE_SET_READ_MOSTLY => Advice::ReadMostly(true),
         Id::CU_MEM_ADVISE_UNSET_READ_MOSTLY => Advice::ReadMostly(false),
@@ -30,7 +34,7 @@ fn advise(
         Id::CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION => Advice::Preferred(None),
         Id::CU_MEM_ADVISE_SET_ACCESSED_BY => Advice::AccessedBy(location()?, true),
         Id::CU_MEM_ADVISE_UNSET_ACCESSED_BY => Advice::AccessedBy(location()?, false),
-        _ => return Err(Error::INVALID_VALUE),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     managed::advise(address, bytes as u64, advice)
 }
@@ -85,19 +89,21 @@ exports! {
 
     fn cuMemPrefetchAsync_v2 | cuMemPrefetchAsync_v2_ptsz [_c, mode] (address: CUdeviceptr, bytes: usize, location: CUmemLocation, flags: c_uint, hstream: CUstream) {
         if flags != 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         prefetch(address, bytes, place(&location)?, hstream, mode)
     }
 
     fn cuMemRangeGetAttribute [c] (data: *mut c_void, size: usize, attribute: CUmem_range_attribute, address: CUdeviceptr, bytes: usize) {
+        current_context()?;
         write(c, &managed::common(address, bytes as u64)?, data, size, attribute)
     }
 
     fn cuMemRangeGetAttributes [c] (data: *mut *mut c_void, sizes: *mut usize, attributes: *mut CUmem_range_attribute, count: usize, address: CUdeviceptr, bytes: usize) {
         if count == 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
+        current_context()?;
         let common = managed::common(address, bytes as u64)?;
         let data = c.array(data.cast_const(), count)?;
         let sizes = c.array(sizes.cast_const(), count)?;

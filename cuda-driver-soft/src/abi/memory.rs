@@ -6,34 +6,38 @@ use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUmemorytype, CUpointer_attri
 
 use super::args::{Caller, set};
 use super::exports;
-use crate::driver::context;
-use crate::driver::error::{Error, Result};
-use crate::driver::memory;
-use crate::driver::pool;
-use crate::driver::process::{driver, driver_without_fault};
-use crate::driver::virtual_memory;
-use crate::settings;
+use crate::call::free;
+use crate::call::lookup::current_context;
+use crate::call::memory as call;
+use crate::object::context;
+use crate::object::memory;
+use crate::object::pool;
+use crate::object::virtual_memory;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
+use crate::state::settings;
 use engine::memory::{Access, Allocation, Kind, space};
 
 /// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
 fn short(address: u64) -> Result<CUdeviceptr_v1> {
-    CUdeviceptr_v1::try_from(address).map_err(|_| Error::OUT_OF_MEMORY)
+    CUdeviceptr_v1::try_from(address).map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)
 }
 
 fn alloc_host(c: Caller, out: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
-    context::current()?;
+    let context = current_context()?;
     let out = c.out(out)?;
-    out.set(memory::alloc_host(bytes as u64, flags)? as *mut c_void);
+    out.set(call::alloc_host(&context, bytes as u64, flags)? as *mut c_void);
     Ok(())
 }
 
 fn register(c: Caller, pointer: *mut c_void, bytes: usize, flags: c_uint) -> Result<()> {
-    let (context, read_only) = memory::check_register(pointer as u64, bytes as u64, flags)?;
+    let (context, read_only) = call::check_register(pointer as u64, bytes as u64, flags)?;
     let _ = c;
     // SAFETY: the caller of cuMemHostRegister vouches for the memory until it is unregistered, as the manual asks.
     let registered =
         unsafe { space().register_host(pointer.cast(), bytes as u64, context.id(), read_only) };
-    registered.map_err(|_| Error::HOST_MEMORY_ALREADY_REGISTERED)?;
+    registered.map_err(|_| Error::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)?;
     memory::note_flags(pointer as u64, flags);
     Ok(())
 }
@@ -55,13 +59,13 @@ fn pointer_attribute(
     address: u64,
     allocation: Option<&Allocation>,
 ) -> Result<()> {
-    let known = allocation.ok_or(Error::INVALID_VALUE);
+    let known = allocation.ok_or(Error::CUDA_ERROR_INVALID_VALUE);
     let on_host = |a: &Allocation| matches!(a.kind, Kind::Pinned | Kind::Registered);
     match attribute {
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_CONTEXT => {
             // As recorded: what is mapped, or of a pool, is no context's.
             let allocation = known?;
-            let context = driver()?.contexts.get(allocation.owner as usize);
+            let context = context::table().get(allocation.owner as usize);
             let of_context = context.is_ok() && pool::pool_of(allocation) == 0;
             let owner = if of_context { allocation.owner } else { 0 };
             c.out(data.cast::<u64>())?.set(owner)
@@ -80,7 +84,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?
                 .set(if usable { address } else { 0 });
             if !usable {
-                return Err(Error::INVALID_VALUE);
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_HOST_POINTER => {
@@ -88,7 +92,7 @@ fn pointer_attribute(
             c.out(data.cast::<u64>())?
                 .set(if accessible { address } else { 0 });
             if !accessible {
-                return Err(Error::INVALID_VALUE);
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => {
@@ -160,12 +164,12 @@ fn pointer_attribute(
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => {
             // Since CUDA 13.4.
             if settings::version() < 13040 {
-                return Err(Error::INVALID_VALUE);
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
             }
             known?;
             c.out(data.cast::<c_int>())?.set(-1);
         }
-        _ => return Err(Error::INVALID_VALUE),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
     Ok(())
 }
@@ -193,45 +197,44 @@ fn no_value(
 
 exports! {
     fn cuMemGetInfo_v2 [c] (free: *mut usize, total: *mut usize) {
-        let (is_free, is_total) = memory::info()?;
+        let (is_free, is_total) = call::info()?;
         set(c.out_or_null(free), is_free as usize);
         set(c.out_or_null(total), is_total as usize);
         Ok(())
     }
 
     fn cuMemAlloc_v2 [c] (out: *mut CUdeviceptr, bytes: usize) {
-        context::current()?;
+        let context = current_context()?;
         let out = c.out(out)?;
-        out.set(memory::alloc(bytes as u64)?);
+        out.set(call::alloc(&context, bytes as u64)?);
         Ok(())
     }
 
     fn cuMemAllocPitch_v2 [c] (out: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
-        context::current()?;
+        let context = current_context()?;
         let (out, pitch) = (c.out(out)?, c.out(pitch)?);
-        let (address, bytes) = memory::alloc_pitch(width as u64, height as u64, element)?;
+        let (address, bytes) = call::alloc_pitch(&context, width as u64, height as u64, element)?;
         out.set(address);
         pitch.set(bytes as usize);
         Ok(())
     }
 
-    fn cuMemAllocManaged [c] (out: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
-        driver_without_fault()?;
+    healthy fn cuMemAllocManaged [c] (out: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
         let out = c.out(out)?;
-        out.set(memory::alloc_managed(bytes as u64, flags)?);
+        out.set(call::alloc_managed(bytes as u64, flags)?);
         Ok(())
     }
 
     fn cuMemFree_v2 [c] (address: CUdeviceptr) {
-        memory::free(address)
+        free::free(address)
     }
 
     fn cuMemGetAddressRange_v2 [c] (base: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr) {
         // As recorded: who asks for nothing is told nothing, not even an error.
         if base.is_null() && size.is_null() {
-            return driver_without_fault().map(|_| ());
+            return gate::healthy();
         }
-        let (is_base, is_size) = memory::address_range(address)?;
+        let (is_base, is_size) = call::address_range(address)?;
         set(c.out_or_null(base), is_base);
         set(c.out_or_null(size), is_size as usize);
         Ok(())
@@ -250,7 +253,7 @@ exports! {
     }
 
     fn cuMemFreeHost [c] (pointer: *mut c_void) {
-        memory::free_host(pointer as u64)
+        free::free_host(pointer as u64)
     }
 
     fn cuMemHostRegister_v2 = cuMemHostRegister [c] (pointer: *mut c_void, bytes: usize, flags: c_uint) {
@@ -258,45 +261,43 @@ exports! {
     }
 
     fn cuMemHostUnregister [c] (pointer: *mut c_void) {
-        memory::unregister(pointer as u64)
+        free::unregister(pointer as u64)
     }
 
     fn cuMemHostGetDevicePointer_v2 [c] (out: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) {
-        context::current()?;
+        current_context()?;
         let out = c.out(out)?;
-        let found = memory::host_device_pointer(pointer as u64, flags);
+        let found = call::host_device_pointer(pointer as u64, flags);
         // As recorded: there is no address where there is an error.
         out.set(found.unwrap_or(0));
         found.map(|_| ())
     }
 
     fn cuMemHostGetDevicePointer [c] (out: *mut CUdeviceptr_v1, pointer: *mut c_void, flags: c_uint) {
-        context::current()?;
+        current_context()?;
         let out = c.out(out)?;
-        out.set(short(memory::host_device_pointer(pointer as u64, flags)?)?);
+        out.set(short(call::host_device_pointer(pointer as u64, flags)?)?);
         Ok(())
     }
 
     fn cuMemHostGetFlags [c] (out: *mut c_uint, pointer: *mut c_void) {
         let out = c.out(out)?;
-        out.set(memory::host_flags_of(pointer as u64)?);
+        out.set(call::host_flags_of(pointer as u64)?);
         Ok(())
     }
 
     fn cuPointerGetAttribute [c] (data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
-        driver()?;
         pointer_attribute(c, data, attribute, address, memory::find(address).as_ref())
     }
 
     fn cuPointerGetAttributes [c] (count: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void, address: CUdeviceptr) {
-        driver()?;
         if count == 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let attributes = c.array(attributes.cast_const(), count as usize)?;
         let data = c.array(data.cast_const(), count as usize)?;
         if attributes.iter().any(|a| a.name().is_none()) || data.contains(&std::ptr::null_mut()) {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let allocation = memory::find(address);
         for (attribute, data) in attributes.into_iter().zip(data) {
@@ -307,11 +308,10 @@ exports! {
         Ok(())
     }
 
-    fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
-        driver_without_fault()?;
-        let allocation = memory::find(address).ok_or(Error::INVALID_VALUE)?;
+    healthy fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
+        let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         memory::set_synchronous(&allocation, c.read(value.cast::<c_int>())? != 0);
         Ok(())

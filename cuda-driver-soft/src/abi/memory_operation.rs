@@ -10,12 +10,15 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::memory_operation::{self as operation, Operation};
-use crate::driver::stream;
+use crate::call::stream;
+use crate::call::submit;
+use crate::operation::memory_operation as operation;
+use crate::operation::memory_operation::MemoryOperation;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 /// One of a batch.
-fn read(params: &CUstreamBatchMemOpParams) -> Result<Operation> {
+fn read(params: &CUstreamBatchMemOpParams) -> Result<MemoryOperation> {
     type Kind = CUstreamBatchMemOpType;
     // SAFETY: every member of the union begins with the operation.
     let kind = unsafe { params.operation };
@@ -36,8 +39,8 @@ fn read(params: &CUstreamBatchMemOpParams) -> Result<Operation> {
                 operation::write(write.address, write.anonymous1.value64, 8, write.flags)
             }
             Kind::CU_STREAM_MEM_OP_BARRIER => operation::barrier(params.memoryBarrier.flags),
-            Kind::CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES => Err(Error::NOT_SUPPORTED),
-            _ => Err(Error::INVALID_VALUE),
+            Kind::CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES => Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+            _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         }
     }
 }
@@ -48,10 +51,10 @@ pub(super) fn batch(
     count: c_uint,
     params: *const CUstreamBatchMemOpParams,
     flags: c_uint,
-) -> Result<Vec<Operation>> {
+) -> Result<Vec<MemoryOperation>> {
     operation::check_count(count as usize)?;
     if flags != 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let all = c.array(params, count as usize)?;
     all.iter().map(read).collect()
@@ -60,26 +63,26 @@ pub(super) fn batch(
 exports! {
     fn cuStreamWaitValue32_v2 | cuStreamWaitValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        operation::submit(vec![operation::wait(address, value.into(), 4, flags)?], &stream)
+        submit::memory_operations(vec![operation::wait(address, value.into(), 4, flags)?], &stream)
     }
 
     fn cuStreamWaitValue64_v2 | cuStreamWaitValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        operation::submit(vec![operation::wait(address, value, 8, flags)?], &stream)
+        submit::memory_operations(vec![operation::wait(address, value, 8, flags)?], &stream)
     }
 
     fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        operation::submit(vec![operation::write(address, value.into(), 4, flags)?], &stream)
+        submit::memory_operations(vec![operation::write(address, value.into(), 4, flags)?], &stream)
     }
 
     fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        operation::submit(vec![operation::write(address, value, 8, flags)?], &stream)
+        submit::memory_operations(vec![operation::write(address, value, 8, flags)?], &stream)
     }
 
     fn cuStreamBatchMemOp_v2 | cuStreamBatchMemOp_v2_ptsz [c, mode] (hstream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams, flags: c_uint) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        operation::submit(batch(c, count, params, flags)?, &stream)
+        submit::memory_operations(batch(c, count, params, flags)?, &stream)
     }
 }

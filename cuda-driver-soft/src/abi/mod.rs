@@ -1,6 +1,6 @@
 //! The C ABI: every exported function of `cuda.h`, with its exact type.
 //!
-//! An export converts and checks its arguments and calls the [`driver`](crate::driver) room; no panic leaves it. The
+//! An export converts and checks its arguments and calls the rooms below; no panic leaves it. The
 //! exports that do something are written in the files of this room, one per group of the manual, with the macro
 //! [`exports!`]; each becomes an inherent constant of [`Table`]. For every symbol of the registry the trait [`Stubs`] has a
 //! constant of the same name, a function that answers `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the written
@@ -9,7 +9,6 @@
 mod args;
 mod array;
 mod batch;
-mod beside;
 mod capture;
 mod context;
 mod copy;
@@ -20,6 +19,7 @@ mod graph;
 mod graph_exec;
 mod graph_nodes;
 mod image;
+mod implemented;
 mod ipc;
 mod launch;
 mod library;
@@ -33,21 +33,23 @@ mod node_params;
 mod occupancy;
 mod pool;
 mod process;
-mod real;
 mod rect;
 mod reference;
+mod resolve;
 mod stream;
 mod stream_attribute;
 mod table;
 mod tensor_map;
 mod texture;
+mod undocumented;
 mod virtual_memory;
 
-pub use real::REAL;
-pub use table::{Stubs, Table, resolve, set_exports};
+pub use implemented::IMPLEMENTED;
+pub use resolve::{resolve, set_exports};
+pub use table::{Stubs, Table};
 
-use crate::driver::error::{Error, Result};
-use crate::driver::process::{driver, driver_in_host_function};
+use crate::state::error::{Error, Result};
+use crate::state::gate;
 use cuda_driver_sys::CUresult;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,6 +62,8 @@ pub(crate) enum When {
     Initialised,
     /// After `cuInit`, also by a host function on a stream.
     InHostFunctions,
+    /// After `cuInit`, and not after a fault was reported.
+    Healthy,
 }
 
 /// Runs the body of an export, if this is the time for it; a panic becomes `CUDA_ERROR_UNKNOWN`.
@@ -76,11 +80,11 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
     let checked = || {
         match when {
             When::Anytime => {}
-            When::Initialised => {
-                driver()?;
-            }
-            When::InHostFunctions => {
-                driver_in_host_function()?;
+            When::InHostFunctions => gate::initialised()?,
+            When::Initialised => gate::outside_host_functions()?,
+            When::Healthy => {
+                gate::outside_host_functions()?;
+                gate::healthy()?;
             }
         }
         body()
@@ -88,14 +92,14 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
     match catch_unwind(AssertUnwindSafe(checked)) {
         Ok(Ok(())) => CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => {
-            if error != Error::NOT_READY {
-                host::log!("{name}: {error:?}");
+            if error != Error::CUDA_ERROR_NOT_READY {
+                host::log!("{name}: {error:?} ({})", error.0);
             }
-            CUresult(error.0)
+            error
         }
         Err(_) => {
             host::log!("{name}: a panic inside the driver, see above");
-            CUresult(Error::UNKNOWN.0)
+            Error::CUDA_ERROR_UNKNOWN
         }
     }
 }
@@ -108,8 +112,9 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
 ///
 /// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body. In the body, which is a `Result<()>`, the first name
 /// in brackets is the [`Caller`](args::Caller), through which pointers are read and written; the second, if there is one, is
-/// the [`Mode`](crate::driver::stream::Mode) that says what the NULL stream means. `anytime fn` may be called before `cuInit`,
-/// `inside fn` by a host function.
+/// the [`Mode`](crate::object::stream::Mode) that says what the NULL stream means. `anytime fn` may be called before `cuInit`,
+/// `inside fn` by a host function. `healthy fn` is refused
+/// after a fault was reported; other calls ask [`gate::healthy`] where it is their turn, if at all.
 macro_rules! exports {
     (@one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         impl $crate::abi::Table {
@@ -120,8 +125,8 @@ macro_rules! exports {
                     // SAFETY: whoever calls an export of the driver vouches for its pointers, as the manual asks.
                     let $caller = unsafe { $crate::abi::args::Caller::new() };
                     let _ = $caller;
-                    $(let $mode = $crate::driver::stream::Mode::$which;)?
-                    let body = move || -> $crate::driver::error::Result<()> { $body };
+                    $(let $mode = $crate::object::stream::Mode::$which;)?
+                    let body = move || -> $crate::state::error::Result<()> { $body };
                     $crate::abi::guard(stringify!($name), $crate::abi::When::$when, body)
                 }
                 $name
@@ -146,6 +151,9 @@ macro_rules! exports {
     () => {};
     (anytime fn $($rest:tt)*) => {
         $crate::abi::exports!(@fn Anytime $($rest)*);
+    };
+    (healthy fn $($rest:tt)*) => {
+        $crate::abi::exports!(@fn Healthy $($rest)*);
     };
     (inside fn $($rest:tt)*) => {
         $crate::abi::exports!(@fn InHostFunctions $($rest)*);

@@ -9,27 +9,29 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::exports;
 use super::image::{Jit, image};
-use crate::driver::context;
-use crate::driver::error::{Error, Result};
-use crate::driver::jit::{Log, Options};
-use crate::driver::module;
-use crate::driver::process::{driver, driver_without_fault};
+use crate::call::lookup;
+use crate::call::lookup::current_context;
+use crate::call::module;
+use crate::object::jit::Log;
+use crate::object::jit::Options;
+use crate::state::error::Error;
+use crate::state::error::Result;
 use image::Image;
 
 /// Reads a file whose name C gave.
 pub(super) fn read_file(c: Caller, name: *const c_char) -> Result<Image> {
     let name = c.string(name)?;
     if name.is_empty() {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     std::fs::read(&name).map(Image::of).map_err(|error| {
         host::log!("{name}: {error}");
-        Error::FILE_NOT_FOUND
+        Error::CUDA_ERROR_FILE_NOT_FOUND
     })
 }
 
 fn load(c: Caller, out: *mut CUmodule, pointer: *const c_void) -> Result<()> {
-    context::current()?;
+    current_context()?;
     let out = c.out(out)?;
     let image = image(c, pointer)?;
     out.set(module::load(&image, &Options::default(), &mut Log::default())? as CUmodule);
@@ -38,7 +40,7 @@ fn load(c: Caller, out: *mut CUmodule, pointer: *const c_void) -> Result<()> {
 
 exports! {
     fn cuModuleLoad [c] (out: *mut CUmodule, name: *const c_char) {
-        context::current()?;
+        current_context()?;
         let out = c.out(out)?;
         let image = read_file(c, name)?;
         out.set(module::load(&image, &Options::default(), &mut Log::default())? as CUmodule);
@@ -54,7 +56,7 @@ exports! {
     }
 
     fn cuModuleLoadDataEx [c] (out: *mut CUmodule, pointer: *const c_void, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) {
-        context::current()?;
+        current_context()?;
         let out = c.out(out)?;
         let jit = Jit::read(c, count, options, values)?;
         let mut log = Log::default();
@@ -65,18 +67,16 @@ exports! {
     }
 
     fn cuModuleUnload [c] (hmod: CUmodule) {
-        // The module of a library is the library's.
-        if module::get(hmod as usize)?.of_library { Err(Error::NOT_PERMITTED) } else { module::unload(hmod as usize) }
+        module::unload(hmod as usize)
     }
 
     fn cuModuleGetLoadingMode [c] (out: *mut CUmoduleLoadingMode) {
-        driver()?;
         c.out(out)?.set(CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING);
         Ok(())
     }
 
     fn cuModuleGetFunction [c] (out: *mut CUfunction, hmod: CUmodule, name: *const c_char) {
-        let module = module::get(hmod as usize)?;
+        let module = lookup::module(hmod as usize)?;
         let (out, name) = (c.out(out)?, c.string(name)?);
         out.set(module.function(&name)? as CUfunction);
         Ok(())
@@ -84,13 +84,13 @@ exports! {
 
     fn cuModuleGetFunctionCount [c] (out: *mut c_uint, hmod: CUmodule) {
         let out = c.out(out)?;
-        out.set(module::get(hmod as usize)?.function_count() as c_uint);
+        out.set(lookup::module(hmod as usize)?.function_count() as c_uint);
         Ok(())
     }
 
     fn cuModuleEnumerateFunctions [c] (out: *mut CUfunction, count: c_uint, hmod: CUmodule) {
         c.out(out)?;
-        let module = module::get(hmod as usize)?;
+        let module = lookup::module(hmod as usize)?;
         for (i, function) in module.enumerate(count as usize)?.into_iter().enumerate() {
             c.set_at(out, i, function as CUfunction);
         }
@@ -98,9 +98,9 @@ exports! {
     }
 
     fn cuModuleGetGlobal_v2 [c] (address: *mut CUdeviceptr, bytes: *mut usize, hmod: CUmodule, name: *const c_char) {
-        let module = module::get(hmod as usize)?;
+        let module = lookup::module(hmod as usize)?;
         if address.is_null() && bytes.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let (is_address, is_bytes) = module.global(&c.string(name)?)?;
         set(c.out_or_null(address), is_address);
@@ -108,11 +108,10 @@ exports! {
         Ok(())
     }
 
-    fn cuModuleGetGlobal [c] (address: *mut CUdeviceptr_v1, bytes: *mut c_uint, hmod: CUmodule, name: *const c_char) {
-        driver_without_fault()?;
-        let module = module::get(hmod as usize)?;
+    healthy fn cuModuleGetGlobal [c] (address: *mut CUdeviceptr_v1, bytes: *mut c_uint, hmod: CUmodule, name: *const c_char) {
+        let module = lookup::module(hmod as usize)?;
         let (is_address, is_bytes) = module.global(&c.string(name)?)?;
-        let short = |n: u64| c_uint::try_from(n).map_err(|_| Error::INVALID_VALUE);
+        let short = |n: u64| c_uint::try_from(n).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE);
         if !address.is_null() {
             c.out(address)?.set(short(is_address)?);
         }

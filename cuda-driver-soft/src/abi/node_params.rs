@@ -14,18 +14,21 @@ use super::graph_nodes::{
 use super::memory_operation::batch;
 use super::pool::{alloc_node, alloc_params};
 use super::stream::host_node;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::node::{Action, Attributes, Batch};
+use crate::operation::Operation;
+use crate::operation::kernel::Attributes;
+use crate::operation::memory_operation::Batch;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 /// What the structure asks for. Child graphs are another matter: adding one takes or copies it.
-pub(super) fn action_of(
+pub(super) fn operation_of(
     c: Caller,
     params: &CUgraphNodeParams,
     attributes: Attributes,
-) -> Result<Action> {
+) -> Result<Operation> {
     use CUgraphNodeType as Type;
     if params.reserved0 != [0; 3] || params.reserved2 != 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let of = &params.anonymous1;
     match params.type_ {
@@ -56,16 +59,16 @@ pub(super) fn action_of(
         Type::CU_GRAPH_NODE_TYPE_HOST => {
             // SAFETY: as above; the function is an optional pointer, which the caller vouches for.
             let p = unsafe { of.host };
-            host_node(p.fn_, p.userData, p.syncMode).map(Action::Host)
+            host_node(p.fn_, p.userData, p.syncMode).map(Operation::Host)
         }
-        Type::CU_GRAPH_NODE_TYPE_EMPTY => Ok(Action::Empty),
+        Type::CU_GRAPH_NODE_TYPE_EMPTY => Ok(Operation::Empty),
         Type::CU_GRAPH_NODE_TYPE_WAIT_EVENT => {
             // SAFETY: as above.
-            event_node(unsafe { of.eventWait.event }).map(Action::Wait)
+            event_node(unsafe { of.eventWait.event }).map(Operation::Wait)
         }
         Type::CU_GRAPH_NODE_TYPE_EVENT_RECORD => {
             // SAFETY: as above.
-            event_node(unsafe { of.eventRecord.event }).map(Action::Record)
+            event_node(unsafe { of.eventRecord.event }).map(Operation::Record)
         }
         Type::CU_GRAPH_NODE_TYPE_MEM_ALLOC => {
             // SAFETY: as above.
@@ -77,35 +80,39 @@ pub(super) fn action_of(
                 p.accessDescCount,
                 p.bytesize,
             )
-            .map(Action::Alloc)
+            .map(Operation::Alloc)
         }
         Type::CU_GRAPH_NODE_TYPE_BATCH_MEM_OP => {
             // SAFETY: as above.
             let p = unsafe { of.memOp };
             check_context(p.ctx)?;
             let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
-            Ok(Action::Operations(Batch::new(all)))
+            Ok(Operation::Operations(Batch::new(all)))
         }
         // SAFETY: as above.
         Type::CU_GRAPH_NODE_TYPE_MEM_FREE => free(unsafe { of.free.dptr }),
         known if known.name().is_some() => {
             host::log!("nodes of the kind {known:?} are not supported");
-            Err(Error::NOT_SUPPORTED)
+            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
-        _ => Err(Error::INVALID_VALUE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
 /// `cuGraphNodeGetParams`
-pub(super) fn give_params(c: Caller, action: &Action, out: *mut CUgraphNodeParams) -> Result<()> {
+pub(super) fn give_params(
+    c: Caller,
+    operation: &Operation,
+    out: *mut CUgraphNodeParams,
+) -> Result<()> {
     let out = c.out(out)?;
     let mut params = CUgraphNodeParams {
-        type_: CUgraphNodeType(action.kind()),
+        type_: operation.kind(),
         ..CUgraphNodeParams::default()
     };
     let of = &mut params.anonymous1;
-    match action {
-        Action::Kernel(kernel) => {
+    match operation {
+        Operation::Kernel(kernel) => {
             let p = kernel_node_params(kernel);
             of.kernel = CUDA_KERNEL_NODE_PARAMS_v3 {
                 func: p.func,
@@ -122,13 +129,13 @@ pub(super) fn give_params(c: Caller, action: &Action, out: *mut CUgraphNodeParam
                 ctx: p.ctx,
             };
         }
-        Action::Copy(copy) => {
+        Operation::Copy(copy) => {
             of.memcpy = CUDA_MEMCPY_NODE_PARAMS {
                 copyParams: copy_params(copy),
                 ..CUDA_MEMCPY_NODE_PARAMS::default()
             };
         }
-        Action::Fill(fill) => {
+        Operation::Fill(fill) => {
             let p = fill_params(fill);
             of.memset = cuda_driver_sys::CUDA_MEMSET_NODE_PARAMS_v2 {
                 dst: p.dst,
@@ -140,37 +147,37 @@ pub(super) fn give_params(c: Caller, action: &Action, out: *mut CUgraphNodeParam
                 ctx: std::ptr::null_mut::<std::ffi::c_void>() as CUcontext,
             };
         }
-        Action::Host(host) => {
+        Operation::Host(host) => {
             let p = host_params(host);
             of.host.fn_ = p.fn_;
             of.host.userData = p.userData;
             of.host.syncMode = host.sync_mode;
         }
-        Action::Child(child) => {
+        Operation::Child(child) => {
             of.graph = CUDA_CHILD_GRAPH_NODE_PARAMS {
                 graph: *child as CUgraph,
                 ..CUDA_CHILD_GRAPH_NODE_PARAMS::default()
             };
         }
-        Action::Empty => {}
-        Action::Record(event) => of.eventRecord.event = event.handle as CUevent,
-        Action::Wait(event) => {
+        Operation::Empty => {}
+        Operation::Record(event) => of.eventRecord.event = event.handle as CUevent,
+        Operation::Wait(event) => {
             of.eventWait = CUDA_EVENT_WAIT_NODE_PARAMS {
                 event: event.handle as CUevent,
             };
         }
-        Action::Alloc(alloc) => {
+        Operation::Alloc(alloc) => {
             let p = alloc_params(alloc);
             of.alloc.poolProps = p.poolProps;
             of.alloc.bytesize = p.bytesize;
             of.alloc.dptr = p.dptr;
         }
-        Action::Operations(batch) => {
+        Operation::Operations(batch) => {
             let p = batch_params(batch);
             of.memOp.count = p.count;
             of.memOp.paramArray = p.paramArray;
         }
-        Action::Free(memory) => {
+        Operation::Free(memory) => {
             of.free = CUDA_MEM_FREE_NODE_PARAMS {
                 dptr: memory.address,
             };

@@ -7,11 +7,15 @@ use cuda_driver_sys::{CUfunction, CUlaunchConfig, CUoccupancyB2DSize};
 
 use super::args::Caller;
 use super::{exports, launch};
-use crate::driver::device::Device;
-use crate::driver::error::{Error, Result};
-use crate::driver::function::{self, Function};
-use crate::driver::launch::Shape;
-use crate::driver::{cluster, occupancy};
+use crate::call::lookup::current_context;
+use crate::object::cluster;
+use crate::object::device::Device;
+use crate::object::function::Function;
+use crate::object::library;
+use crate::object::occupancy;
+use crate::operation::launch::LaunchShape;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 fn max_active(
     c: Caller,
@@ -20,10 +24,12 @@ fn max_active(
     threads: c_int,
     dynamic: usize,
 ) -> Result<()> {
-    let device = function::current_device()?;
+    let context = current_context()?;
     let out = c.out(out)?;
-    let function = function::get_or_of_kernel(function as usize)?;
-    out.set(occupancy::max_active_blocks(&function, device, threads, dynamic as u64)? as c_int);
+    let function = library::function_or_kernel(function as usize, &context)?;
+    out.set(
+        occupancy::max_active_blocks(&function, context.device, threads, dynamic as u64)? as c_int,
+    );
     Ok(())
 }
 
@@ -36,15 +42,15 @@ fn best(
     dynamic: usize,
     limit: c_int,
 ) -> Result<()> {
-    let device = function::current_device()?;
+    let context = current_context()?;
     let (grid, block) = (c.out(grid)?, c.out(block)?);
-    let function = function::get_or_of_kernel(function as usize)?;
+    let function = library::function_or_kernel(function as usize, &context)?;
     let dynamic_of = |threads: c_int| match size {
         // SAFETY: the caller vouches for its function, which takes the number of threads and gives bytes.
         Some(size) => unsafe { size(threads) },
         None => dynamic,
     };
-    let (is_grid, is_block) = occupancy::best_block(&function, device, limit, dynamic_of)?;
+    let (is_grid, is_block) = occupancy::best_block(&function, context.device, limit, dynamic_of)?;
     grid.set(is_grid);
     block.set(is_block);
     Ok(())
@@ -55,19 +61,19 @@ fn of_clusters(
     c: Caller,
     function: CUfunction,
     config: *const CUlaunchConfig,
-) -> Result<(&'static Device, Arc<Function>, Shape)> {
-    let device = function::current_device()?;
+) -> Result<(&'static Device, Arc<Function>, LaunchShape)> {
+    let context = current_context()?;
     let config = c.read(config)?;
     if function.is_null() {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let function = function::get_or_of_kernel(function as usize)?;
+    let function = library::function_or_kernel(function as usize, &context)?;
     let (mut shape, ..) = launch::described(c, &config)?;
     if shape.grid.contains(&0) || shape.block.contains(&0) {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    shape.cluster = cluster::of_launch(&function, device, shape.cluster, shape.grid)?;
-    Ok((device, function, shape))
+    shape.cluster = cluster::of_launch(&function, context.device, shape.cluster, shape.grid)?;
+    Ok((context.device, function, shape))
 }
 
 exports! {
@@ -100,9 +106,9 @@ exports! {
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags [c] (out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize, flags: c_uint) {
-        function::current_device()?;
+        current_context()?;
         if flags > 1 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         max_active(c, out, function, threads, dynamic)
     }
@@ -113,16 +119,16 @@ exports! {
 
     fn cuOccupancyMaxPotentialBlockSizeWithFlags [c] (grid: *mut c_int, block: *mut c_int, function: CUfunction, size: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
         if flags > 1 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         best(c, grid, block, function, size, dynamic, limit)
     }
 
     fn cuOccupancyAvailableDynamicSMemPerBlock [c] (out: *mut usize, function: CUfunction, blocks: c_int, threads: c_int) {
-        let device = function::current_device()?;
+        let context = current_context()?;
         let out = c.out(out)?;
-        let function = function::get_or_of_kernel(function as usize)?;
-        out.set(occupancy::available_dynamic(&function, device, blocks, threads)? as usize);
+        let function = library::function_or_kernel(function as usize, &context)?;
+        out.set(occupancy::available_dynamic(&function, context.device, blocks, threads)? as usize);
         Ok(())
     }
 }

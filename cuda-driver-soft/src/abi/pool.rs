@@ -10,17 +10,23 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::capture;
-use crate::driver::context;
-use crate::driver::device;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::memory::GraphMemory;
-use crate::driver::graph::node::AllocNode;
-use crate::driver::ipc;
-use crate::driver::managed::Location;
-use crate::driver::pool::{self, Home, Value};
-use crate::driver::process::{driver, driver_without_fault};
-use crate::driver::stream::{self, Mode};
+use crate::call::ipc::export_pooled;
+use crate::call::lookup::current_context;
+use crate::call::pool as call;
+use crate::call::stream;
+use crate::object::context;
+use crate::object::device;
+use crate::object::graph_memory::GraphMemory;
+use crate::object::ipc;
+use crate::object::managed::Location;
+use crate::object::pool::Home;
+use crate::object::pool::{self, AttributeValue};
+use crate::object::stream::Mode;
+use crate::operation::GraphAllocation;
+use crate::queue::capture;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 
 fn alloc(
     c: Caller,
@@ -32,7 +38,7 @@ fn alloc(
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
     let out = c.out(out)?;
-    out.set(pool::alloc(
+    out.set(call::alloc(
         bytes as u64,
         pool.map(|p| p as usize),
         &stream,
@@ -48,7 +54,7 @@ fn accessor(location: &CUmemLocation) -> Result<Option<i32>> {
         CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE => Ok(Some(id)),
         CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST
         | CUmemLocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA => Ok(None),
-        _ => Err(Error::INVALID_VALUE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -64,7 +70,7 @@ fn home(
     let is_managed = match kind {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED => false,
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => true,
-        _ => return Err(Error::INVALID_VALUE),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     // SAFETY: all members of the union are integers, of which any bits are a value.
     let id = unsafe { location.anonymous1.id };
@@ -77,8 +83,8 @@ fn home(
             Some(Location::of_type(location.type_.0, id)?)
         }
         // As recorded.
-        _ if is_managed => return Err(Error::NOT_SUPPORTED),
-        _ => return Err(Error::INVALID_VALUE),
+        _ if is_managed => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     Ok(Home {
         location,
@@ -88,18 +94,18 @@ fn home(
 
 /// That of a pool that is asked for: as recorded, the host's current part has none of its own.
 fn home_of(location: &CUmemLocation, kind: CUmemAllocationType) -> Result<Home> {
-    home(location, kind, Err(Error::NOT_SUPPORTED))
+    home(location, kind, Err(Error::CUDA_ERROR_NOT_SUPPORTED))
 }
 
 /// That of a pool that is made: as recorded, a device that is not there is an invalid value.
 fn new_home(props: &CUmemPoolProps) -> Result<Home> {
     let current = match props.allocType {
         CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_MANAGED => Ok(Some(Location::HostNuma(0))),
-        _ => Err(Error::INVALID_VALUE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     };
     let home = home(&props.location, props.allocType, current);
     home.map_err(|error| match error {
-        Error::INVALID_DEVICE => Error::INVALID_VALUE,
+        Error::CUDA_ERROR_INVALID_DEVICE => Error::CUDA_ERROR_INVALID_VALUE,
         error => error,
     })
 }
@@ -114,10 +120,12 @@ fn is_shareable(types: CUmemAllocationHandleType, home: Home) -> Result<bool> {
                 return Ok(true);
             }
             host::log!("pools of this memory are not handed to other processes");
-            Err(Error::NOT_SUPPORTED)
+            Err(Error::CUDA_ERROR_NOT_SUPPORTED)
         }
-        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => Err(Error::NOT_PERMITTED),
-        _ => Err(Error::INVALID_VALUE),
+        CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_FABRIC => {
+            Err(Error::CUDA_ERROR_NOT_PERMITTED)
+        }
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
@@ -127,7 +135,7 @@ fn check_handle(kind: CUmemAllocationHandleType, flags: c_ulonglong) -> Result<(
     if kind == descriptor && flags == 0 {
         Ok(())
     } else {
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
@@ -138,12 +146,12 @@ pub(super) fn alloc_node(
     access: *const CUmemAccessDesc,
     count: usize,
     bytes: usize,
-) -> Result<AllocNode> {
-    driver_without_fault()?;
+) -> Result<GraphAllocation> {
+    gate::healthy()?;
     let home = home_of(&props.location, props.allocType)?;
     let (Some(Location::Device(ordinal)), false) = (home.location, home.is_managed) else {
         host::log!("nodes of graphs allocate memory of a device only");
-        return Err(Error::NOT_SUPPORTED);
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
     };
     // What other devices may do with it changes nothing, since all memory is in one address space.
     for wish in c.array(access, count)? {
@@ -151,15 +159,15 @@ pub(super) fn alloc_node(
             device::get(ordinal)?;
         }
     }
-    let context = context::current()?;
-    Ok(AllocNode {
+    let context = current_context()?;
+    Ok(GraphAllocation {
         memory: GraphMemory::new(&context, bytes as u64)?,
         ordinal,
     })
 }
 
 /// What a node is asked to allocate.
-pub(super) fn alloc_params(node: &AllocNode) -> CUDA_MEM_ALLOC_NODE_PARAMS {
+pub(super) fn alloc_params(node: &GraphAllocation) -> CUDA_MEM_ALLOC_NODE_PARAMS {
     let mut params = CUDA_MEM_ALLOC_NODE_PARAMS::default();
     params.poolProps.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
     params.poolProps.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
@@ -179,7 +187,7 @@ exports! {
     }
 
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz [_c, mode] (address: CUdeviceptr, hstream: CUstream) {
-        pool::free(address, &stream::for_capture(hstream as usize, mode)?)
+        call::free(address, &stream::for_capture(hstream as usize, mode)?)
     }
 
     fn cuDeviceGetDefaultMemPool [c] (out: *mut CUmemoryPool, device: CUdevice) {
@@ -200,13 +208,13 @@ exports! {
 
     fn cuMemGetDefaultMemPool [c] (out: *mut CUmemoryPool, location: *mut CUmemLocation, kind: CUmemAllocationType) {
         let (out, location) = (c.out(out)?, c.read(location.cast_const())?);
-        out.set(pool::default_of(home_of(&location, kind)?)? as CUmemoryPool);
+        out.set(pool::default_of(home_of(&location, kind)?) as CUmemoryPool);
         Ok(())
     }
 
     fn cuMemGetMemPool [c] (out: *mut CUmemoryPool, location: *mut CUmemLocation, kind: CUmemAllocationType) {
         let (out, location) = (c.out(out)?, c.read(location.cast_const())?);
-        out.set(pool::current_of(home_of(&location, kind)?)? as CUmemoryPool);
+        out.set(pool::current_of(home_of(&location, kind)?) as CUmemoryPool);
         Ok(())
     }
 
@@ -215,8 +223,7 @@ exports! {
         pool::set_current(home_of(&location, kind)?, pool as usize)
     }
 
-    fn cuMemPoolCreate [c] (out: *mut CUmemoryPool, props: *const CUmemPoolProps) {
-        driver_without_fault()?;
+    healthy fn cuMemPoolCreate [c] (out: *mut CUmemoryPool, props: *const CUmemPoolProps) {
         capture::check_unsafe()?;
         let (out, props) = (c.out(out)?, c.read(props)?);
         let home = new_home(&props)?;
@@ -238,8 +245,8 @@ exports! {
 
     fn cuMemPoolGetAttribute [c] (pool: CUmemoryPool, attribute: CUmemPool_attribute, value: *mut c_void) {
         match pool::get(pool as usize)?.attribute(attribute.0)? {
-            Value::Int(n) => c.out(value.cast::<c_int>())?.set(n),
-            Value::Bytes(n) => c.out(value.cast::<u64>())?.set(n),
+            AttributeValue::Int(n) => c.out(value.cast::<c_int>())?.set(n),
+            AttributeValue::Bytes(n) => c.out(value.cast::<u64>())?.set(n),
         }
         Ok(())
     }
@@ -261,42 +268,39 @@ exports! {
     }
 
     fn cuMemPoolGetAccess [c] (flags: *mut CUmemAccess_flags, pool: CUmemoryPool, location: *mut CUmemLocation) {
-        driver()?;
         let (flags, location) = (c.out(flags)?, c.read(location.cast_const())?);
         let pool = pool::get(pool as usize)?;
         flags.set(CUmemAccess_flags(pool.access(accessor(&location)?)?));
         Ok(())
     }
 
-    fn cuMemPoolExportToShareableHandle [c] (out: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
-        driver_without_fault()?;
+    healthy fn cuMemPoolExportToShareableHandle [c] (out: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
         let out = c.out(out.cast::<c_int>())?;
         check_handle(kind, flags)?;
         out.set(pool::get(pool as usize)?.export()?);
         Ok(())
     }
 
-    fn cuMemPoolImportFromShareableHandle [c] (out: *mut CUmemoryPool, descriptor: *mut c_void, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
-        driver_without_fault()?;
+    healthy fn cuMemPoolImportFromShareableHandle [c] (out: *mut CUmemoryPool, descriptor: *mut c_void, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
         let out = c.out(out)?;
         check_handle(kind, flags)?;
-        let descriptor = c_int::try_from(descriptor as isize).map_err(|_| Error::INVALID_VALUE)?;
+        let descriptor = c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         out.set(pool::import(descriptor)? as CUmemoryPool);
         Ok(())
     }
 
     fn cuMemPoolExportPointer [c] (out: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
         let out = c.out(out.cast::<[u8; ipc::BYTES]>())?;
-        out.set(ipc::export_pooled(address)?);
+        out.set(export_pooled(address)?);
         Ok(())
     }
 
-    fn cuMemPoolImportPointer [c] (out: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData) {
-        driver_without_fault()?;
+    healthy fn cuMemPoolImportPointer [c] (out: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData) {
         let out = c.out(out)?;
         let data = c.read(data.cast_const().cast::<[u8; ipc::BYTES]>())?;
         pool::get(pool as usize)?;
-        out.set(ipc::import_pooled(&data)?);
+        let context = context::current()?;
+        out.set(ipc::import_pooled(&context, &data)?);
         Ok(())
     }
 }

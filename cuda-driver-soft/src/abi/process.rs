@@ -3,24 +3,29 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cuda_driver_sys::{
-    CUdriverProcAddressQueryResult, CUresult, CUuuid, Function, StreamMode, cuuint64_t,
+    CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUresult, CUuuid, Function,
+    StreamMode, cuuint64_t,
 };
 
 use super::args::set;
-use super::{beside, exports, table};
-use crate::driver::error::{self, Error, Result};
-use crate::driver::process;
-use crate::settings;
+use super::exports;
+use super::resolve::{address, find_undocumented};
+use crate::call::init;
+use crate::state::error;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
+use crate::state::settings;
 
 /// Has the system tell of forks and of the end of the process.
 fn watch() {
     #[cfg(unix)]
     {
         extern "C" fn forked() {
-            process::mark_forked();
+            gate::mark_forked();
         }
         extern "C" fn exiting() {
-            process::mark_exiting();
+            gate::mark_exiting();
         }
         // SAFETY: the handler only stores to an atomic, which is allowed in the child of a fork.
         let atfork = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
@@ -34,10 +39,11 @@ fn watch() {
     }
 }
 
-/// `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`
-const PER_THREAD: u64 = 2;
-/// All flags of `cuGetProcAddress`; `CU_GET_PROC_ADDRESS_LEGACY_STREAM` is 1.
-const FLAGS: u64 = 3;
+const PER_THREAD: u64 =
+    CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM.0 as u64;
+/// All flags of `cuGetProcAddress`.
+const FLAGS: u64 =
+    PER_THREAD | CUdriverProcAddress_flags::CU_GET_PROC_ADDRESS_LEGACY_STREAM.0 as u64;
 
 /// What `cuGetProcAddress` answers: an address and a status.
 fn query(
@@ -47,13 +53,13 @@ fn query(
 ) -> Result<(*const c_void, CUdriverProcAddressQueryResult)> {
     let own = settings::version();
     let version = match u32::try_from(version) {
-        Ok(version) if version > own => return Err(Error::INVALID_VALUE),
+        Ok(version) if version > own => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         Ok(version) => version,
         // As recorded: −1 gives the function itself.
         Err(_) => own,
     };
     if flags & !FLAGS != 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     // What is newer than the driver says it is, it has never heard of.
     let of_base = || {
@@ -62,7 +68,7 @@ fn query(
             .copied()
             .filter(|f| f.base().as_bytes() == name && f.since() <= own)
     };
-    if let Some(address) = beside::find(name, version, flags & PER_THREAD != 0) {
+    if let Some(address) = find_undocumented(name, version, flags & PER_THREAD != 0) {
         let status = if address.is_null() {
             CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
         } else {
@@ -84,7 +90,7 @@ fn query(
         .max_by_key(|f| f.since());
     Ok(match newest {
         Some(function) => (
-            table::address(function),
+            address(function),
             CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS,
         ),
         None => (
@@ -100,26 +106,26 @@ fn describe(
     out: super::args::Out<*const c_char>,
 ) -> Result<()> {
     out.set(text.map_or(std::ptr::null(), |t| t.as_ptr()));
-    text.map(|_| ()).ok_or(Error::INVALID_VALUE)
+    text.map(|_| ()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 exports! {
     anytime fn cuInit [c] (flags: c_uint) {
-        process::init(flags, watch)
+        init::init(flags, watch)
     }
 
     anytime fn cuDriverGetVersion [c] (version: *mut c_int) {
-        process::check_exit()?;
+        gate::not_exiting()?;
         c.out(version)?.set(settings::version() as c_int);
         Ok(())
     }
 
     anytime fn cuGetErrorName [c] (error: CUresult, text: *mut *const c_char) {
-        describe(error::name(error.0), c.out(text)?)
+        describe(error::name(error), c.out(text)?)
     }
 
     anytime fn cuGetErrorString [c] (error: CUresult, text: *mut *const c_char) {
-        describe(error::text(error.0), c.out(text)?)
+        describe(error::text(error), c.out(text)?)
     }
 
     anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
@@ -127,7 +133,7 @@ exports! {
         let (address, _) = query(&name, version, flags)?;
         // As recorded on 470 to 580: without a status to say it in, and with nothing written.
         if address.is_null() {
-            return Err(Error::NOT_FOUND);
+            return Err(Error::CUDA_ERROR_NOT_FOUND);
         }
         function.set(address.cast_mut());
         Ok(())
@@ -144,13 +150,14 @@ exports! {
     anytime fn cuGetExportTable [c] (table: *mut *const c_void, _id: *const CUuuid) {
         // No table is known; the code is that of an id that a real driver does not know.
         c.out(table)?.set(std::ptr::null());
-        Err(Error::INVALID_VALUE)
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::resolve::resolve;
 
     const SUCCESS: CUdriverProcAddressQueryResult =
         CUdriverProcAddressQueryResult::CU_GET_PROC_ADDRESS_SUCCESS;
@@ -167,7 +174,7 @@ mod tests {
         let (address, status) = query(name.as_bytes(), version, flags)?;
         let named = Function::ALL
             .iter()
-            .find(|f| table::address(**f) == address);
+            .find(|f| super::address(**f) == address);
         Ok((named.map_or("", |f| f.name()), status))
     }
 
@@ -191,22 +198,16 @@ mod tests {
     #[test]
     fn what_is_not_in_the_header() {
         let (address, status) = query(b"cuProfilerStart", 12020, 0).unwrap();
-        assert_eq!(
-            (address, status),
-            (table::resolve(c"cuProfilerStart"), SUCCESS)
-        );
+        assert_eq!((address, status), (resolve(c"cuProfilerStart"), SUCCESS));
         assert!(!address.is_null());
         assert_eq!(
             query(b"cuProfilerStart", 3000, 0),
             Ok((std::ptr::null(), TOO_NEW))
         );
         let map = |version, flags| query(b"cuGLMapBufferObject", version, flags).unwrap().0;
-        assert_eq!(map(2000, 0), table::resolve(c"cuGLMapBufferObject"));
-        assert_eq!(map(12000, 0), table::resolve(c"cuGLMapBufferObject_v2"));
-        assert_eq!(
-            map(12000, 2),
-            table::resolve(c"cuGLMapBufferObject_v2_ptds")
-        );
+        assert_eq!(map(2000, 0), resolve(c"cuGLMapBufferObject"));
+        assert_eq!(map(12000, 0), resolve(c"cuGLMapBufferObject_v2"));
+        assert_eq!(map(12000, 2), resolve(c"cuGLMapBufferObject_v2_ptds"));
     }
 
     #[test]
@@ -231,9 +232,15 @@ mod tests {
         assert_eq!(symbol("cuLibraryLoadData", 11080, 0), Ok(("", TOO_NEW)));
         assert_eq!(
             symbol("cuInit", settings::version() as c_int + 10, 0),
-            Err(Error::INVALID_VALUE)
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
         );
-        assert_eq!(symbol("cuInit", 12020, 4), Err(Error::INVALID_VALUE));
-        assert_eq!(symbol("cuInit", 12020, 99), Err(Error::INVALID_VALUE));
+        assert_eq!(
+            symbol("cuInit", 12020, 4),
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        );
+        assert_eq!(
+            symbol("cuInit", 12020, 99),
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        );
     }
 }

@@ -8,11 +8,17 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::copy::Waits::{self, Asynchronous, Synchronous};
-use crate::driver::error::{Error, Result};
-use crate::driver::rect::{self, Base, Extent, Side};
-use crate::driver::stream::{self, Mode};
-use crate::driver::{context, profile};
+use crate::call::lookup::current_context;
+use crate::call::stream;
+use crate::call::submit;
+use crate::object::stream::Mode;
+use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
+use crate::operation::region::Base;
+use crate::operation::region::Extent;
+use crate::operation::region::Side;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();
@@ -50,7 +56,7 @@ fn run(
     };
     let sides = sides()?;
     let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    rect::copy(sides.to, sides.from, sides.extent, &stream, waits, host)
+    submit::copy_box(sides.to, sides.from, sides.extent, &stream, waits, host)
 }
 
 fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sides> {
@@ -86,11 +92,14 @@ fn rectangle(c: Caller, copy: *const CUDA_MEMCPY2D, aligned: bool) -> Result<Sid
             depth: 1,
         },
     };
-    let most = context::current().map_or(u64::MAX, |context| {
-        context.device.limit(profile::MAX_PITCH).into()
+    let most = current_context().map_or(u64::MAX, |context| {
+        context
+            .device
+            .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_PITCH)
+            .into()
     });
     if aligned && copy.Height > 1 && (sides.to.pitch > most || sides.from.pitch > most) {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     Ok(sides)
 }

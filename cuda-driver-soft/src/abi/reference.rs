@@ -9,9 +9,12 @@ use cuda_driver_sys::{
 
 use super::args::{Caller, set};
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::texture::Resource;
-use crate::driver::{module, reference};
+use crate::call::lookup;
+use crate::object::reference;
+use crate::object::texture::Resource;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
 
 /// What a reference is bound to, if it is of the wanted kind.
 fn bound<T>(
@@ -21,7 +24,7 @@ fn bound<T>(
 ) -> Result<T> {
     reference::bound(reference, surface)?
         .and_then(wanted)
-        .ok_or(Error::INVALID_VALUE)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 fn array(resource: Resource) -> Option<CUarray> {
@@ -39,20 +42,21 @@ fn set_address_2d(
     pitch: usize,
 ) -> Result<()> {
     let d = c.read(descriptor)?;
+    gate::healthy()?;
     let texels = (d.Width as u64, d.Height as u64, d.Format.0, d.NumChannels);
     reference::set_address_2d(reference as usize, texels, address, pitch as u64)
 }
 
 exports! {
     fn cuModuleGetTexRef [c] (out: *mut CUtexref, hmod: CUmodule, name: *const c_char) {
-        let module = module::get(hmod as usize)?;
+        let module = lookup::module(hmod as usize)?;
         let (out, name) = (c.out(out)?, c.string(name)?);
         out.set(module.reference(&name, false)? as CUtexref);
         Ok(())
     }
 
     fn cuModuleGetSurfRef [c] (out: *mut CUsurfref, hmod: CUmodule, name: *const c_char) {
-        let module = module::get(hmod as usize)?;
+        let module = lookup::module(hmod as usize)?;
         let (out, name) = (c.out(out)?, c.string(name)?);
         out.set(module.reference(&name, true)? as CUsurfref);
         Ok(())
@@ -60,23 +64,24 @@ exports! {
 
     fn cuTexRefCreate [c] (out: *mut CUtexref) {
         let out = c.out(out)?;
+        gate::healthy()?;
         out.set(reference::create()? as CUtexref);
         Ok(())
     }
 
-    fn cuTexRefDestroy [_c] (texref: CUtexref) {
+    healthy fn cuTexRefDestroy [_c] (texref: CUtexref) {
         reference::destroy(texref as usize)
     }
 
-    fn cuTexRefSetArray [_c] (texref: CUtexref, array: CUarray, flags: c_uint) {
+    healthy fn cuTexRefSetArray [_c] (texref: CUtexref, array: CUarray, flags: c_uint) {
         reference::set_array(texref as usize, array as usize, flags, false)
     }
 
-    fn cuTexRefSetMipmappedArray [_c] (texref: CUtexref, mipmap: CUmipmappedArray, flags: c_uint) {
+    healthy fn cuTexRefSetMipmappedArray [_c] (texref: CUtexref, mipmap: CUmipmappedArray, flags: c_uint) {
         reference::set_mipmap(texref as usize, mipmap as usize, flags)
     }
 
-    fn cuTexRefSetAddress_v2 [c] (offset: *mut usize, texref: CUtexref, address: CUdeviceptr, bytes: usize) {
+    healthy fn cuTexRefSetAddress_v2 [c] (offset: *mut usize, texref: CUtexref, address: CUdeviceptr, bytes: usize) {
         let found = reference::set_address(texref as usize, address, bytes as u64, !offset.is_null())?;
         set(c.out_or_null(offset), found as usize);
         Ok(())
@@ -90,47 +95,47 @@ exports! {
         set_address_2d(c, texref, descriptor, address, pitch)
     }
 
-    fn cuTexRefSetFormat [_c] (texref: CUtexref, format: CUarray_format, channels: c_int) {
+    healthy fn cuTexRefSetFormat [_c] (texref: CUtexref, format: CUarray_format, channels: c_int) {
         reference::set_format(texref as usize, format.0, channels)
     }
 
-    fn cuTexRefSetAddressMode [_c] (texref: CUtexref, dimension: c_int, mode: CUaddress_mode) {
+    healthy fn cuTexRefSetAddressMode [_c] (texref: CUtexref, dimension: c_int, mode: CUaddress_mode) {
         reference::set(texref as usize, |settings| {
             let place = usize::try_from(dimension).ok().and_then(|i| settings.modes.get_mut(i));
-            *place.ok_or(Error::INVALID_VALUE)? = mode.0;
+            *place.ok_or(Error::CUDA_ERROR_INVALID_VALUE)? = mode.0;
             Ok(())
         })
     }
 
-    fn cuTexRefSetFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
+    healthy fn cuTexRefSetFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
         reference::set(texref as usize, |settings| {
             settings.filter = mode.0;
             Ok(())
         })
     }
 
-    fn cuTexRefSetMipmapFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
+    healthy fn cuTexRefSetMipmapFilterMode [_c] (texref: CUtexref, mode: CUfilter_mode) {
         reference::set(texref as usize, |settings| {
             settings.mip_filter = mode.0;
             Ok(())
         })
     }
 
-    fn cuTexRefSetMipmapLevelBias [_c] (texref: CUtexref, bias: f32) {
+    healthy fn cuTexRefSetMipmapLevelBias [_c] (texref: CUtexref, bias: f32) {
         reference::set(texref as usize, |settings| {
             settings.bias = bias;
             Ok(())
         })
     }
 
-    fn cuTexRefSetMipmapLevelClamp [_c] (texref: CUtexref, least: f32, most: f32) {
+    healthy fn cuTexRefSetMipmapLevelClamp [_c] (texref: CUtexref, least: f32, most: f32) {
         reference::set(texref as usize, |settings| {
             settings.clamp = [least, most];
             Ok(())
         })
     }
 
-    fn cuTexRefSetMaxAnisotropy [_c] (texref: CUtexref, most: c_uint) {
+    healthy fn cuTexRefSetMaxAnisotropy [_c] (texref: CUtexref, most: c_uint) {
         reference::set(texref as usize, |settings| {
             settings.anisotropy = most;
             Ok(())
@@ -139,23 +144,24 @@ exports! {
 
     fn cuTexRefSetBorderColor [c] (texref: CUtexref, color: *mut f32) {
         let color = c.array(color.cast_const(), 4)?;
+        gate::healthy()?;
         reference::set(texref as usize, |settings| {
             settings.border.copy_from_slice(&color);
             Ok(())
         })
     }
 
-    fn cuTexRefSetFlags [_c] (texref: CUtexref, flags: c_uint) {
+    healthy fn cuTexRefSetFlags [_c] (texref: CUtexref, flags: c_uint) {
         reference::set_flags(texref as usize, flags)
     }
 
-    fn cuTexRefGetArray [c] (out: *mut CUarray, texref: CUtexref) {
+    healthy fn cuTexRefGetArray [c] (out: *mut CUarray, texref: CUtexref) {
         let found = bound(texref as usize, false, array)?;
         c.out(out)?.set(found);
         Ok(())
     }
 
-    fn cuTexRefGetMipmappedArray [c] (out: *mut CUmipmappedArray, texref: CUtexref) {
+    healthy fn cuTexRefGetMipmappedArray [c] (out: *mut CUmipmappedArray, texref: CUtexref) {
         let found = bound(texref as usize, false, |resource| match resource {
             Resource::Mipmap(handle) => Some(handle as CUmipmappedArray),
             _ => None,
@@ -164,7 +170,7 @@ exports! {
         Ok(())
     }
 
-    fn cuTexRefGetAddress_v2 [c] (out: *mut CUdeviceptr, texref: CUtexref) {
+    healthy fn cuTexRefGetAddress_v2 [c] (out: *mut CUdeviceptr, texref: CUtexref) {
         let found = bound(texref as usize, false, |resource| match resource {
             Resource::Linear { address, .. } | Resource::Pitch { address, .. } => Some(address),
             _ => None,
@@ -173,51 +179,51 @@ exports! {
         Ok(())
     }
 
-    fn cuTexRefGetFormat [c] (out: *mut CUarray_format, channels: *mut c_int, texref: CUtexref) {
+    healthy fn cuTexRefGetFormat [c] (out: *mut CUarray_format, channels: *mut c_int, texref: CUtexref) {
         let (format, count) = reference::format(texref as usize)?;
         set(c.out_or_null(out), CUarray_format(format));
         set(c.out_or_null(channels), count as c_int);
         Ok(())
     }
 
-    fn cuTexRefGetAddressMode [c] (out: *mut CUaddress_mode, texref: CUtexref, dimension: c_int) {
+    healthy fn cuTexRefGetAddressMode [c] (out: *mut CUaddress_mode, texref: CUtexref, dimension: c_int) {
         let mode = reference::address_mode(texref as usize, dimension)?;
         c.out(out)?.set(CUaddress_mode(mode));
         Ok(())
     }
 
-    fn cuTexRefGetFilterMode [c] (out: *mut CUfilter_mode, texref: CUtexref) {
+    healthy fn cuTexRefGetFilterMode [c] (out: *mut CUfilter_mode, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         c.out(out)?.set(CUfilter_mode(settings.filter));
         Ok(())
     }
 
-    fn cuTexRefGetMipmapFilterMode [c] (out: *mut CUfilter_mode, texref: CUtexref) {
+    healthy fn cuTexRefGetMipmapFilterMode [c] (out: *mut CUfilter_mode, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         c.out(out)?.set(CUfilter_mode(settings.mip_filter));
         Ok(())
     }
 
-    fn cuTexRefGetMipmapLevelBias [c] (out: *mut f32, texref: CUtexref) {
+    healthy fn cuTexRefGetMipmapLevelBias [c] (out: *mut f32, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         c.out(out)?.set(settings.bias);
         Ok(())
     }
 
-    fn cuTexRefGetMipmapLevelClamp [c] (least: *mut f32, most: *mut f32, texref: CUtexref) {
+    healthy fn cuTexRefGetMipmapLevelClamp [c] (least: *mut f32, most: *mut f32, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         set(c.out_or_null(least), settings.clamp[0]);
         set(c.out_or_null(most), settings.clamp[1]);
         Ok(())
     }
 
-    fn cuTexRefGetMaxAnisotropy [c] (out: *mut c_int, texref: CUtexref) {
+    healthy fn cuTexRefGetMaxAnisotropy [c] (out: *mut c_int, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         c.out(out)?.set(settings.anisotropy as c_int);
         Ok(())
     }
 
-    fn cuTexRefGetBorderColor [c] (out: *mut f32, texref: CUtexref) {
+    healthy fn cuTexRefGetBorderColor [c] (out: *mut f32, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         c.out(out)?;
         for (i, component) in settings.border.into_iter().enumerate() {
@@ -226,17 +232,17 @@ exports! {
         Ok(())
     }
 
-    fn cuTexRefGetFlags [c] (out: *mut c_uint, texref: CUtexref) {
+    healthy fn cuTexRefGetFlags [c] (out: *mut c_uint, texref: CUtexref) {
         let settings = reference::settings(texref as usize)?;
         c.out(out)?.set(settings.flags);
         Ok(())
     }
 
-    fn cuSurfRefSetArray [_c] (surfref: CUsurfref, array: CUarray, flags: c_uint) {
+    healthy fn cuSurfRefSetArray [_c] (surfref: CUsurfref, array: CUarray, flags: c_uint) {
         reference::set_array(surfref as usize, array as usize, flags, true)
     }
 
-    fn cuSurfRefGetArray [c] (out: *mut CUarray, surfref: CUsurfref) {
+    healthy fn cuSurfRefGetArray [c] (out: *mut CUarray, surfref: CUsurfref) {
         let found = bound(surfref as usize, true, array)?;
         c.out(out)?.set(found);
         Ok(())

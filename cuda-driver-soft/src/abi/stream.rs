@@ -3,18 +3,25 @@
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUgreenCtx, CUhostFn, CUresult, CUstream, CUstreamCallback,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUgreenCtx, CUhostFn, CUmemAttach_flags, CUresult,
+    CUstream, CUstreamCallback,
 };
 use std::sync::Arc;
 
 use super::args::set;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::graph::node::{Action, EventNode, HostNode};
-use crate::driver::process::driver_without_fault;
-use crate::driver::stream::{self, Mode};
-use crate::driver::work::Work;
-use crate::driver::{capture, event};
+use crate::call::stream;
+use crate::call::submit;
+use crate::call::synchronize;
+use crate::object::memory;
+use crate::object::stream::Mode;
+use crate::operation::HostFunction;
+use crate::queue::capture;
+use crate::queue::work::Work;
+use crate::state::error::Error;
+use crate::state::error::Result;
+use crate::state::gate;
+use engine::memory::Kind;
 
 /// Puts a host function on a stream. This is one of the calls that a host function may make.
 fn launch_host_function(
@@ -24,20 +31,11 @@ fn launch_host_function(
     mode: Mode,
     sync_mode: c_uint,
 ) -> Result<()> {
-    crate::driver::process::check_sticky()?;
+    gate::healthy()?;
     let node = host_node(function, data, sync_mode)?;
     let stream = stream::named(hstream as usize, mode)?;
-    capture::check_legacy(&stream)?;
-    if stream.is_capturing() {
-        return capture::add(&stream, Action::Host(node));
-    }
-    let call = move |fault: u32| {
-        if fault == 0 {
-            (node.call)();
-        }
-    };
-    stream.submit(&[], Work::Host(Box::new(call)), 0);
-    Ok(())
+    capture::check_legacy(stream.key())?;
+    submit::host_function(node, &stream)
 }
 
 /// A host function with its data.
@@ -45,13 +43,13 @@ pub(super) fn host_node(
     function: CUhostFn,
     data: *mut c_void,
     sync_mode: c_uint,
-) -> Result<HostNode> {
-    let function = function.ok_or(Error::INVALID_VALUE)?;
+) -> Result<HostFunction> {
+    let function = function.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     if sync_mode > 1 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let data = data as usize;
-    Ok(HostNode {
+    Ok(HostFunction {
         // SAFETY: who gives a function to a stream or to a graph vouches for it and for its data until it has run, or the
         // graph is gone.
         call: Arc::new(move || unsafe { function(data as *mut c_void) }),
@@ -62,56 +60,44 @@ pub(super) fn host_node(
 }
 
 exports! {
-    fn cuStreamCreate [c] (out: *mut CUstream, flags: c_uint) {
-        driver_without_fault()?;
+    healthy fn cuStreamCreate [c] (out: *mut CUstream, flags: c_uint) {
         let out = c.out(out)?;
         out.set(stream::create(flags, 0)? as CUstream);
         Ok(())
     }
 
-    fn cuStreamCreateWithPriority [c] (out: *mut CUstream, flags: c_uint, priority: c_int) {
-        driver_without_fault()?;
+    healthy fn cuStreamCreateWithPriority [c] (out: *mut CUstream, flags: c_uint, priority: c_int) {
         let out = c.out(out)?;
         out.set(stream::create(flags, priority)? as CUstream);
         Ok(())
     }
 
-    fn cuStreamDestroy_v2 = cuStreamDestroy [c] (hstream: CUstream) {
+    healthy fn cuStreamDestroy_v2 = cuStreamDestroy [c] (hstream: CUstream) {
         stream::destroy(hstream as usize)
     }
 
     inside fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hstream: CUstream) {
-        stream::named(hstream as usize, mode)?.query()
+        stream::query(&stream::named(hstream as usize, mode)?)
     }
 
-    fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
-        crate::driver::process::driver_without_fault()?;
-        stream::resolve(hstream as usize, mode)?.synchronize()
-    }
-
-    inside fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: cuda_driver_sys::CUevent, flags: c_uint) {
+    healthy fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
         let stream = stream::named(hstream as usize, mode)?;
-        let handle = hevent as usize;
-        if stream::is_external(flags, &stream)? {
-            let event = event::get(handle)?;
-            // As recorded: what a capture recorded that is over is no point in the order of work.
-            if event.captured().is_some_and(|captured| capture::is_over(&captured)) {
-                return capture::spoil(&stream, Err(Error::INVALID_VALUE));
-            }
-            return capture::add(&stream, Action::Wait(EventNode { handle, event }));
-        }
-        stream.wait_event(handle)
+        synchronize::stream(&stream)
+    }
+
+    inside fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: CUevent, flags: c_uint) {
+        let stream = stream::named(hstream as usize, mode)?;
+        stream::wait_event(&stream, hevent as usize, flags)
     }
 
     inside fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (hstream: CUstream, callback: CUstreamCallback, data: *mut c_void, flags: c_uint) {
-        crate::driver::process::check_sticky()?;
-        let callback = callback.ok_or(Error::INVALID_VALUE)?;
+        gate::healthy()?;
+        let callback = callback.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if flags != 0 {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let stream = stream::named(hstream as usize, mode)?;
-        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
-        capture::check_legacy(&stream)?;
+        let stream = stream::asked_about(hstream as usize, mode)?;
+        capture::check_legacy(stream.key())?;
         let (hstream, data) = (hstream as usize, data as usize);
         let call = move |fault: u32| {
             // SAFETY: the caller of cuStreamAddCallback vouches for the function and its data until it has run.
@@ -138,18 +124,14 @@ exports! {
 
     inside fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (hstream: CUstream, out: *mut c_uint) {
         let out = c.out(out)?;
-        let stream = stream::named(hstream as usize, mode)?;
-        // As recorded.
-        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
+        let stream = stream::asked_about(hstream as usize, mode)?;
         out.set(stream.flags);
         Ok(())
     }
 
     inside fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (hstream: CUstream, out: *mut c_ulonglong) {
         let out = c.out(out)?;
-        let stream = stream::named(hstream as usize, mode)?;
-        // As recorded.
-        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
+        let stream = stream::asked_about(hstream as usize, mode)?;
         out.set(stream.id());
         Ok(())
     }
@@ -168,28 +150,27 @@ exports! {
     }
 
     inside fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (hstream: CUstream, out: *mut CUdevice) {
-        let stream = stream::named(hstream as usize, mode)?;
-        // As recorded.
-        capture::refuse(&stream, Error::STREAM_CAPTURE_UNSUPPORTED)?;
+        let stream = stream::asked_about(hstream as usize, mode)?;
         c.out(out)?.set(stream.context.device.ordinal);
         Ok(())
     }
 
     fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, length: usize, flags: c_uint) {
         // Managed memory is reachable from everywhere at any time, so attaching it changes nothing.
-        const GLOBAL: c_uint = 1;
-        const SINGLE: c_uint = 4;
+        const GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL.0;
+        const HOST: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_HOST.0;
+        const SINGLE: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE.0;
         let stream = stream::for_work(hstream as usize, mode)?;
-        let found = crate::driver::memory::find(address);
+        let found = memory::find(address);
         // All of an allocation, and a single stream that was created.
         let whole = found.is_some_and(|a| {
-            a.kind == engine::memory::Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)
+            a.kind == Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)
         });
         let right = match flags {
             SINGLE => stream.is_created(),
-            GLOBAL..SINGLE => flags != GLOBAL | 2,
+            GLOBAL..SINGLE => flags != GLOBAL | HOST,
             _ => false,
         };
-        if whole && right { Ok(()) } else { Err(Error::INVALID_VALUE) }
+        if whole && right { Ok(()) } else { Err(Error::CUDA_ERROR_INVALID_VALUE) }
     }
 }

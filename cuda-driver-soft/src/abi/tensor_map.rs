@@ -9,9 +9,9 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::process::driver_without_fault;
-use crate::driver::tensor_map;
+use crate::object::tensor_map;
+use crate::state::error::Error;
+use crate::state::error::Result;
 use engine::tensor_map::{BYTES, Mode, TensorMap};
 
 /// What all three kinds of map say.
@@ -53,7 +53,7 @@ impl Common {
         let rank = self.rank as usize;
         // As recorded: strides are asked for even where there are none.
         if !(1..=5).contains(&rank) || self.strides.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         Ok(TensorMap {
             address: self.address as u64,
@@ -80,7 +80,7 @@ fn write(c: Caller, out: *mut CUtensorMap, map: &TensorMap) -> Result<()> {
 
 /// A corner of a pixel box.
 fn corner(value: c_int) -> Result<i16> {
-    i16::try_from(value).map_err(|_| Error::INVALID_VALUE)
+    i16::try_from(value).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
 }
 
 fn narrow(value: c_uint) -> u16 {
@@ -88,25 +88,23 @@ fn narrow(value: c_uint) -> u16 {
 }
 
 exports! {
-    fn cuTensorMapEncodeTiled [c] (
+    healthy fn cuTensorMapEncodeTiled [c] (
         out: *mut CUtensorMap, data_type: CUtensorMapDataType, rank: cuuint32_t, address: *mut c_void, dims: *const cuuint64_t,
         strides: *const cuuint64_t, boxes: *const cuuint32_t, element_strides: *const cuuint32_t, interleave: CUtensorMapInterleave,
         swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion, fill: CUtensorMapFloatOOBfill,
     ) {
-        driver_without_fault()?;
         let common = Common { data_type, rank, address, dims, strides, element_strides, interleave, swizzle, l2_promotion, fill };
         let mut map = common.read(c)?;
         map.boxes = numbers(c, boxes, rank as usize, narrow)?;
         write(c, out, &map)
     }
 
-    fn cuTensorMapEncodeIm2col [c] (
+    healthy fn cuTensorMapEncodeIm2col [c] (
         out: *mut CUtensorMap, data_type: CUtensorMapDataType, rank: cuuint32_t, address: *mut c_void, dims: *const cuuint64_t,
         strides: *const cuuint64_t, lower: *const c_int, upper: *const c_int, channels: cuuint32_t, pixels: cuuint32_t,
         element_strides: *const cuuint32_t, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle,
         l2_promotion: CUtensorMapL2promotion, fill: CUtensorMapFloatOOBfill,
     ) {
-        driver_without_fault()?;
         let common = Common { data_type, rank, address, dims, strides, element_strides, interleave, swizzle, l2_promotion, fill };
         let mut map = common.read(c)?;
         map.mode = Mode::Im2col;
@@ -120,27 +118,25 @@ exports! {
         write(c, out, &map)
     }
 
-    fn cuTensorMapEncodeIm2colWide [c] (
+    healthy fn cuTensorMapEncodeIm2colWide [c] (
         out: *mut CUtensorMap, data_type: CUtensorMapDataType, rank: cuuint32_t, address: *mut c_void, dims: *const cuuint64_t,
         strides: *const cuuint64_t, lower: c_int, upper: c_int, channels: cuuint32_t, pixels: cuuint32_t,
         element_strides: *const cuuint32_t, interleave: CUtensorMapInterleave, mode: CUtensorMapIm2ColWideMode,
         swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion, fill: CUtensorMapFloatOOBfill,
     ) {
-        driver_without_fault()?;
         let common = Common { data_type, rank, address, dims, strides, element_strides, interleave, swizzle, l2_promotion, fill };
         let mut map = common.read(c)?;
         map.mode = match mode.0 {
             0 => Mode::Im2colWide,
             1 => Mode::Im2colWide128,
-            _ => return Err(Error::INVALID_VALUE),
+            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         };
         (map.lower[0], map.upper[0]) = (corner(lower)?, corner(upper)?);
         (map.channels, map.pixels) = (narrow(channels), narrow(pixels));
         write(c, out, &map)
     }
 
-    fn cuTensorMapReplaceAddress [c] (map: *mut CUtensorMap, address: *mut c_void) {
-        driver_without_fault()?;
+    healthy fn cuTensorMapReplaceAddress [c] (map: *mut CUtensorMap, address: *mut c_void) {
         let map = map.cast::<[u8; BYTES]>();
         let replaced = tensor_map::replace_address(&c.read(map.cast_const())?, address as u64)?;
         c.out(map)?.set(replaced);

@@ -13,14 +13,19 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::driver::error::{Error, Result};
-use crate::driver::texture::{self, Resource, Settings, View};
-use crate::driver::{context, device};
+use crate::call::lookup::current_context;
+use crate::object::device;
+use crate::object::texture;
+use crate::object::texture::Resource;
+use crate::object::texture::ResourceView;
+use crate::object::texture::TextureSettings;
+use crate::state::error::Error;
+use crate::state::error::Result;
 
 fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resource> {
     let description = c.read(description)?;
     if description.flags != 0 {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let res = description.res;
     Ok(match description.resType {
@@ -56,7 +61,7 @@ fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resourc
                 pitch: pitch.pitchInBytes as u64,
             }
         }
-        _ => return Err(Error::INVALID_VALUE),
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     })
 }
 
@@ -118,12 +123,12 @@ fn description(resource: &Resource) -> CUDA_RESOURCE_DESC {
     }
 }
 
-fn settings(c: Caller, description: *const CUDA_TEXTURE_DESC) -> Result<Settings> {
+fn settings(c: Caller, description: *const CUDA_TEXTURE_DESC) -> Result<TextureSettings> {
     let d = c.read(description)?;
     if d.reserved.iter().any(|word| *word != 0) {
-        return Err(Error::INVALID_VALUE);
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    Ok(Settings {
+    Ok(TextureSettings {
         modes: d.addressMode.map(|mode| mode.0),
         filter: d.filterMode.0,
         flags: d.flags,
@@ -135,12 +140,12 @@ fn settings(c: Caller, description: *const CUDA_TEXTURE_DESC) -> Result<Settings
     })
 }
 
-fn view(c: Caller, description: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Option<View>> {
+fn view(c: Caller, description: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Option<ResourceView>> {
     if description.is_null() {
         return Ok(None);
     }
     let d = c.read(description)?;
-    Ok(Some(View {
+    Ok(Some(ResourceView {
         format: d.format.0,
         size: [d.width, d.height, d.depth].map(|n| n as u64),
         levels: [d.firstMipmapLevel, d.lastMipmapLevel],
@@ -150,24 +155,24 @@ fn view(c: Caller, description: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Option
 
 exports! {
     fn cuTexObjectCreate [c] (out: *mut CUtexObject, of: *const CUDA_RESOURCE_DESC, read: *const CUDA_TEXTURE_DESC, seen: *const CUDA_RESOURCE_VIEW_DESC) {
-        context::current()?;
+        let context = current_context()?;
         let out = c.out(out)?;
-        out.set(texture::create(resource(c, of)?, settings(c, read)?, view(c, seen)?)?);
+        out.set(texture::create(&context, resource(c, of)?, settings(c, read)?, view(c, seen)?)?);
         Ok(())
     }
 
-    fn cuTexObjectDestroy [_c] (object: CUtexObject) {
+    healthy fn cuTexObjectDestroy [_c] (object: CUtexObject) {
         texture::destroy(object, false)
     }
 
-    fn cuTexObjectGetResourceDesc [c] (out: *mut CUDA_RESOURCE_DESC, object: CUtexObject) {
+    healthy fn cuTexObjectGetResourceDesc [c] (out: *mut CUDA_RESOURCE_DESC, object: CUtexObject) {
         let made = texture::get(object, false)?;
         c.out(out)?.set(description(&made.resource));
         Ok(())
     }
 
-    fn cuTexObjectGetTextureDesc [c] (out: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
-        let s = texture::get(object, false)?.settings.ok_or(Error::INVALID_VALUE)?;
+    healthy fn cuTexObjectGetTextureDesc [c] (out: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
+        let s = texture::get(object, false)?.settings.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         c.out(out)?.set(CUDA_TEXTURE_DESC {
             addressMode: s.modes.map(CUaddress_mode),
             filterMode: CUfilter_mode(s.filter),
@@ -184,7 +189,7 @@ exports! {
     }
 
     // As recorded: without a view nothing is written, and that is no error.
-    fn cuTexObjectGetResourceViewDesc [c] (out: *mut CUDA_RESOURCE_VIEW_DESC, object: CUtexObject) {
+    healthy fn cuTexObjectGetResourceViewDesc [c] (out: *mut CUDA_RESOURCE_VIEW_DESC, object: CUtexObject) {
         let made = texture::get(object, false)?;
         let out = c.out(out)?;
         if let Some(v) = made.view {
@@ -204,17 +209,17 @@ exports! {
     }
 
     fn cuSurfObjectCreate [c] (out: *mut CUsurfObject, of: *const CUDA_RESOURCE_DESC) {
-        context::current()?;
+        let context = current_context()?;
         let out = c.out(out)?;
-        out.set(texture::create_surface(resource(c, of)?)?);
+        out.set(texture::create_surface(&context, resource(c, of)?)?);
         Ok(())
     }
 
-    fn cuSurfObjectDestroy [_c] (object: CUsurfObject) {
+    healthy fn cuSurfObjectDestroy [_c] (object: CUsurfObject) {
         texture::destroy(object, true)
     }
 
-    fn cuSurfObjectGetResourceDesc [c] (out: *mut CUDA_RESOURCE_DESC, object: CUsurfObject) {
+    healthy fn cuSurfObjectGetResourceDesc [c] (out: *mut CUDA_RESOURCE_DESC, object: CUsurfObject) {
         let made = texture::get(object, true)?;
         c.out(out)?.set(description(&made.resource));
         Ok(())

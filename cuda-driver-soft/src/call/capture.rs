@@ -1,0 +1,99 @@
+//! Stream capture: the calls that begin and end it, and the nodes that captured work becomes.
+
+use crate::graph::world::world;
+use crate::object::stream::StreamRef;
+use crate::operation::Operation;
+use crate::queue::capture::{self, CaptureMode, captures};
+use crate::queue::edge::Edge;
+use crate::queue::streams::QueueId;
+use crate::state::error::{Error, Result};
+
+/// `cuStreamBeginCapture`, to a new graph, or to one that is there, after some of its nodes.
+pub(crate) fn begin(
+    stream: &StreamRef,
+    mode: CaptureMode,
+    into: Option<(usize, Vec<Edge>)>,
+) -> Result<()> {
+    let key = stream.key();
+    capture::check_legacy(key)?;
+    if stream.is_legacy() {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    let mut captures = captures();
+    if captures.has(key) {
+        return Err(Error::CUDA_ERROR_ILLEGAL_STATE);
+    }
+    let mut world = world();
+    let (graph, after) = match into {
+        Some((graph, after)) => {
+            world.check_dependencies(graph, &after)?;
+            (graph, after)
+        }
+        None => (world.create(), Vec::new()),
+    };
+    captures.begin(key, mode, graph, after);
+    Ok(())
+}
+
+/// `cuStreamEndCapture`: the graph. A capture that fails is over as well.
+pub(crate) fn end(stream: &StreamRef) -> Result<usize> {
+    let mut captures = captures();
+    let capture = captures.end(stream.key())?;
+    let mut world = world();
+    let ended = capture
+        .check()
+        .and_then(|()| capture.check_joined(|from, nodes| world.reaches(from, nodes)));
+    if ended.is_err() {
+        // Driver 580 destroys the graph, even one that was there before.
+        let destroyed = world.destroy(capture.graph, &captures);
+        drop(world);
+        drop(captures);
+        destroyed?.end()?;
+    }
+    ended.map(|()| capture.graph)
+}
+
+/// `cuStreamUpdateCaptureDependencies`: sets what the next node depends on, or adds to it.
+pub(crate) fn update(stream: &StreamRef, after: Vec<Edge>, replace: bool) -> Result<()> {
+    let mut captures = captures();
+    let (graph, _) = captures.next(stream.key())?;
+    world().check_dependencies(graph, &after)?;
+    captures.set_next(stream.key(), after, replace)
+}
+
+/// Makes a node of an operation that is put on a capturing stream.
+pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
+    let mut captures = captures();
+    let (graph, after) = captures.next(stream.key())?;
+    let node = world().add(graph, after, operation)?;
+    captures.set_next(stream.key(), vec![Edge::plain(node)], true)
+}
+
+/// A stream is destroyed: the capture that it began is over.
+pub(crate) fn forget(context: u64, queue: QueueId) {
+    forget_where(|of, stream| (of, stream) == (context, queue));
+}
+
+/// A context is destroyed, and its streams with it.
+pub(crate) fn forget_context(context: u64) {
+    forget_where(|of, _| of == context);
+}
+
+fn forget_where(gone: impl Fn(u64, QueueId) -> bool) {
+    if capture::none() {
+        return;
+    }
+    let mut captures = captures();
+    let graphs = captures.forget(gone);
+    let mut world = world();
+    let destroyed = graphs
+        .into_iter()
+        .map(|graph| world.destroy(graph, &captures));
+    let destroyed: Vec<_> = destroyed.collect();
+    drop(world);
+    drop(captures);
+    for of_graph in destroyed.into_iter().flatten() {
+        // As in `cuGraphDestroy`; whoever destroys a stream is not told.
+        let _ = of_graph.end();
+    }
+}

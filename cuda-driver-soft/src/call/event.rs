@@ -1,0 +1,156 @@
+//! Events: the calls that make, record and ask about them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cuda_driver_sys::CUevent_flags;
+
+use crate::call::capture as capturing;
+use crate::call::stream::is_external;
+use crate::call::synchronize;
+use crate::object::context::Context;
+use crate::object::event::{self, Event};
+use crate::object::ipc::{self, Counts};
+use crate::object::stream::StreamRef;
+use crate::operation::{EventUse, Operation};
+use crate::queue::capture;
+use crate::queue::scheduler::observe_fault;
+use crate::state::error::{Error, Result};
+use crate::state::gate;
+
+const DISABLE_TIMING: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING.0;
+const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
+const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
+
+/// The living event of this handle in a living context. Also in host functions: the exports refuse what is not permitted there.
+pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
+    let event = event::get(handle)?;
+    gate::healthy()?;
+    event.context()?;
+    Ok(event)
+}
+
+/// `cuEventCreate`
+pub(crate) fn create(context: &Arc<Context>, flags: u32) -> Result<usize> {
+    let known = flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) == 0;
+    if !known || flags & (INTERPROCESS | DISABLE_TIMING) == INTERPROCESS {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let shared = match flags & INTERPROCESS {
+        0 => None,
+        _ => Counts::new(),
+    };
+    Ok(event::create(context, flags, shared))
+}
+
+/// `cuIpcOpenEventHandle`: an event of another process.
+pub(crate) fn open(context: &Arc<Context>, handle: &[u8; ipc::BYTES]) -> Result<usize> {
+    let counts = Counts::open(handle)?;
+    let flags = INTERPROCESS | DISABLE_TIMING;
+    Ok(event::create(context, flags, Some(counts)))
+}
+
+/// `cuEventDestroy`: returns at once; those who wait for it go on waiting.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    get(handle)?;
+    event::remove(handle)
+}
+
+/// `cuEventRecord` and `cuEventRecordWithFlags`
+pub(crate) fn record(handle: usize, stream: &StreamRef, flags: u32) -> Result<()> {
+    let event = get(handle)?;
+    if is_external(flags, stream)? {
+        return capturing::add(stream, Operation::Record(EventUse { handle, event }));
+    }
+    capture::check_legacy(stream.key())?;
+    record_on(&event, stream)
+}
+
+/// Records an event on a stream of its own context.
+pub(crate) fn record_on(event: &Event, stream: &StreamRef) -> Result<()> {
+    if *event.context()? != *stream.context {
+        return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+    }
+    match capture::record(stream.key())? {
+        Some(captured) => event.set_captured(captured),
+        None => event.record(|work| stream.submit(&[], work, 0)),
+    }
+    Ok(())
+}
+
+/// `cuCtxRecordEvent`: all work of a context.
+pub(crate) fn record_context(event: &Event, context: &Context) -> Result<()> {
+    capture::check_unsafe()?;
+    if *event.context()? != *context {
+        return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+    }
+    event.record(|work| context.submit_after_all(work));
+    Ok(())
+}
+
+/// `cuEventElapsedTime` in milliseconds: `CUDA_ERROR_INVALID_HANDLE` if one of them is unrecorded or without timing,
+/// `CUDA_ERROR_NOT_READY` while one is pending.
+pub(crate) fn elapsed(start: usize, end: usize) -> Result<f32> {
+    let (start, end) = (get(start)?, get(end)?);
+    if *start.context()? != *end.context()? {
+        return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+    }
+    let (Some(from), Some(to)) = (time(&start)?, time(&end)?) else {
+        return Err(Error::CUDA_ERROR_NOT_READY);
+    };
+    observe_fault()?;
+    let milliseconds = match to.checked_duration_since(from) {
+        Some(later) => later.as_secs_f64() * 1e3,
+        None => -from.duration_since(to).as_secs_f64() * 1e3,
+    };
+    Ok(milliseconds as f32)
+}
+
+/// The time that an event recorded; `None` while it is pending.
+fn time(event: &Event) -> Result<Option<Instant>> {
+    if event.flags & DISABLE_TIMING != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+    }
+    refuse_captured(event, false)?;
+    event.time()
+}
+
+/// The host can neither ask about nor wait for an event that was recorded in a capture.
+pub(crate) fn refuse_captured(event: &Event, spoils: bool) -> Result<()> {
+    match event.captured() {
+        Some(captured) => capture::refuse_event(&captured, spoils),
+        None => Ok(()),
+    }
+}
+
+/// `cuEventQuery`: `CUDA_ERROR_NOT_READY` while what it recorded is pending; an event never recorded is done.
+pub(crate) fn query(handle: usize) -> Result<()> {
+    let event = get(handle)?;
+    refuse_captured(&event, true)?;
+    capture::check_unsafe()?;
+    let done = event.is_done();
+    observe_fault()?;
+    if done {
+        Ok(())
+    } else {
+        Err(Error::CUDA_ERROR_NOT_READY)
+    }
+}
+
+/// `cuEventSynchronize`
+pub(crate) fn wait(handle: usize) -> Result<()> {
+    let event = get(handle)?;
+    // A host function that waits may wait for itself.
+    if gate::in_host_function() && !event.is_done() {
+        return Err(Error::CUDA_ERROR_NOT_PERMITTED);
+    }
+    synchronize::event(&event)
+}
+
+/// `cuCtxWaitEvent`: all work of a context that comes later waits for what the event last recorded.
+pub(crate) fn hold_context(context: &Context, handle: usize) -> Result<()> {
+    if let Some(task) = get(handle)?.task() {
+        context.queues().hold_until(task);
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Freeing memory: the work of its context is waited for, and what the objects know of it is forgotten.
+
+use crate::call::lookup::current_context;
+use crate::object::graph_memory::{self, GraphMemory};
+use crate::object::{freed, ipc, memory, pool};
+use crate::queue::capture;
+use crate::queue::scheduler::observe_fault;
+use crate::state::error::{Error, Result};
+use engine::memory::{Kind, space};
+
+/// Frees what `ours` says yes to, after all work of the context that owns it.
+fn free_after_work(address: u64, ours: impl Fn(Kind) -> bool) -> Result<()> {
+    free_nothing()?;
+    let allocation = memory::find(address)
+        .filter(|a| a.base == address && (ours(a.kind) || ipc::is_pooled(a)))
+        .ok_or_else(|| {
+            host::log!("{address:#x} is not the start of memory that this call can free");
+            Error::CUDA_ERROR_INVALID_VALUE
+        })?;
+    memory::drain_owner(&allocation);
+    observe_fault()?;
+    if let Some(memory) = graph_memory::of(&allocation) {
+        return free_of_graph(&memory);
+    }
+    // Another thread may have freed it meanwhile, and got the address for something else.
+    space()
+        .free_if(address, |a| a.id == allocation.id)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
+    freed::forget(&allocation);
+    // On driver 580, its pool gives back at once.
+    pool::settle();
+    Ok(())
+}
+
+/// Frees what a node of a graph has allocated; the graph may allocate it again.
+fn free_of_graph(memory: &GraphMemory) -> Result<()> {
+    if !memory.leave() {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    memory.end_use();
+    Ok(())
+}
+
+/// Freeing NULL: done without a context, but not under one that is destroyed.
+fn free_nothing() -> Result<()> {
+    match current_context() {
+        Err(Error::CUDA_ERROR_INVALID_CONTEXT) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// `cuMemFree`: waits for the work of its context. 0 is freed by doing nothing.
+pub(crate) fn free(address: u64) -> Result<()> {
+    capture::check_unsafe()?;
+    if address == 0 {
+        return free_nothing();
+    }
+    free_after_work(address, |kind| matches!(kind, Kind::Device | Kind::Managed))
+}
+
+/// `cuMemFreeHost`
+pub(crate) fn free_host(address: u64) -> Result<()> {
+    capture::check_unsafe()?;
+    if address == 0 {
+        return free_nothing();
+    }
+    free_after_work(address, |kind| kind == Kind::Pinned)
+}
+
+/// `cuMemHostUnregister`: waits for the work of its context.
+pub(crate) fn unregister(address: u64) -> Result<()> {
+    free_nothing()?;
+    capture::check_unsafe()?;
+    if address == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    // Driver 580 does not unregister memory of its own, which needs no registration.
+    if space().reserves(address) {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let not_registered = Error::CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    let allocation = memory::find(address).ok_or(not_registered)?;
+    if allocation.base != address || allocation.kind != Kind::Registered {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    memory::drain_owner(&allocation);
+    space()
+        .free_if(address, |a| a.id == allocation.id)
+        .map_err(|_| not_registered)?;
+    memory::host_flags().remove(&allocation.id);
+    Ok(())
+}

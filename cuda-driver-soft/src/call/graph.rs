@@ -1,0 +1,81 @@
+//! Graphs: instantiating, destroying and changing them.
+
+use crate::call::lookup::{graph_exec, graphs};
+use crate::graph::exec::{self, Plan};
+use crate::graph::update::Refusal;
+use crate::graph::world::world;
+use crate::object::context;
+use crate::operation::Operation;
+use crate::queue::capture::{self, captures};
+use crate::queue::edge::Edge;
+use crate::state::error::{Error, Result};
+
+/// `cuGraphInstantiate`
+pub(crate) fn instantiate(graph: usize, flags: u64) -> Result<usize> {
+    capture::check_unsafe()?;
+    let world = graphs()?;
+    if world.graph(graph)?.owner.is_some() {
+        host::log!("the graph of a node is instantiated with the node's graph");
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    exec::check_flags(flags)?;
+    context::current()?;
+    let plan = Plan::of(&world, graph)?;
+    let objects = world.graph(graph)?.objects.clone();
+    drop(world);
+    exec::create(plan, flags, objects)
+}
+
+/// `cuGraphExecDestroy`: returns at once; launches that are pending go on.
+pub(crate) fn destroy_exec(handle: usize) -> Result<()> {
+    capture::check_unsafe()?;
+    exec::destroy(&*graph_exec(handle)?)
+}
+
+/// `cuGraphDestroy`
+pub(crate) fn destroy(graph: usize) -> Result<()> {
+    let captures = captures();
+    let destroyed = world().destroy(graph, &captures);
+    drop(captures);
+    destroyed?.end()
+}
+
+/// Adds a node with the graph itself, which nobody may own.
+pub(crate) fn move_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
+    let captures = captures();
+    world().move_child(graph, after, child, &captures)
+}
+
+/// Adds a node with a copy of a graph.
+pub(crate) fn add_child(graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
+    world().add_child(graph, after, child)
+}
+
+/// Adds a node.
+pub(crate) fn add(graph: usize, after: Vec<Edge>, operation: Operation) -> Result<usize> {
+    world().add(graph, after, operation)
+}
+
+/// Changes the operation of a node to one of the same type; `make` is asked once the node is known.
+pub(crate) fn set_operation(node: usize, make: impl FnOnce() -> Result<Operation>) -> Result<()> {
+    graphs()?.node(node)?;
+    let operation = make()?;
+    let old = world().replace(node, operation)?;
+    // Without the lock: it may be the last to know of memory.
+    drop(old);
+    Ok(())
+}
+
+/// `cuGraphExecUpdate`
+pub(crate) fn update(exec: usize, graph: usize) -> Result<std::result::Result<(), Refusal>> {
+    let exec = graph_exec(exec)?;
+    let plan = Plan::of(&world(), graph)?;
+    Ok(exec.update(&plan))
+}
+
+/// `cuGraphExecChildGraphNodeSetParams`: the nodes of a graph of the same shape.
+pub(crate) fn set_child(exec: usize, node: usize, graph: usize) -> Result<()> {
+    let exec = graph_exec(exec)?;
+    let plan = Plan::of(&world(), graph)?;
+    exec.set_child(node, &plan)
+}

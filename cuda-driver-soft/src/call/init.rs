@@ -1,0 +1,32 @@
+//! `cuInit`
+
+use crate::marker;
+use crate::object::device;
+use crate::state::error::{Error, Result};
+use crate::state::gate;
+
+/// Initialises the driver. `watch` is called once, before the driver counts as initialised: it arranges for
+/// [`gate::mark_forked`] and [`gate::mark_exiting`].
+pub(crate) fn init(flags: u32, watch: impl FnOnce()) -> Result<()> {
+    gate::usable_process()?;
+    if flags != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    gate::initialise(|| {
+        let devices = device::from_environment()?;
+        if !marker::take() {
+            host::log!(
+                "another copy of the software driver is at work in this process (the library and libcuda.so.1)"
+            );
+            return Err(Error::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+        }
+        watch();
+        if !engine::built_with_optimisation() {
+            host::log!(
+                "built without optimisation: kernels run about 100 times slower (see README, [profile.dev.package])"
+            );
+        }
+        device::set_all(devices);
+        Ok(())
+    })
+}

@@ -1,0 +1,38 @@
+//! Memory that processes share by handles.
+
+use crate::object::{context, freed, ipc, memory, pool};
+use crate::state::error::{Error, Result};
+use crate::state::gate;
+use engine::memory::{Kind, space};
+
+/// `cuIpcGetMemHandle`, of what `cuMemAlloc` made.
+pub(crate) fn export(address: u64) -> Result<[u8; ipc::BYTES]> {
+    gate::healthy()?;
+    let found = memory::find(address);
+    let found = found.filter(|a| a.kind == Kind::Device && pool::pool_of(a) == 0);
+    let allocation = found.ok_or_else(|| {
+        host::log!("{address:#x} is not memory that another process can have");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })?;
+    ipc::share(allocation)
+}
+
+/// `cuMemPoolExportPointer`
+pub(crate) fn export_pooled(address: u64) -> Result<[u8; ipc::BYTES]> {
+    gate::healthy()?;
+    ipc::share(pool::exportable(address)?)
+}
+
+/// `cuIpcCloseMemHandle`: when it was closed as often as opened, it is gone.
+pub(crate) fn close(address: u64) -> Result<()> {
+    gate::healthy()?;
+    let Some(id) = ipc::close(address)? else {
+        return Ok(());
+    };
+    if let Ok(context) = context::current() {
+        context.drain();
+    }
+    let freed = space().free_if(address, |a| a.id == id);
+    freed::forget(&freed.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?);
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Objects that a call names, for calls that work in a context: after a reported fault, the fault is the answer to all of them.
+
+use std::sync::{Arc, MutexGuard};
+
+use crate::graph::exec::{self, Exec};
+use crate::graph::world::{World, world};
+use crate::object::context::{self, Context};
+use crate::object::function::{self, Function};
+use crate::object::linker::{self, Linker};
+use crate::object::module::{self, Module};
+use crate::object::virtual_memory::{self, Generic};
+use crate::state::error::Result;
+use crate::state::gate;
+
+/// The calling thread's current context.
+pub(crate) fn current_context() -> Result<Arc<Context>> {
+    gate::healthy()?;
+    context::current()
+}
+
+pub(crate) fn function(handle: usize) -> Result<Arc<Function>> {
+    gate::healthy()?;
+    function::get(handle)
+}
+
+pub(crate) fn module(handle: usize) -> Result<Arc<Module>> {
+    gate::healthy()?;
+    module::get(handle)
+}
+
+pub(crate) fn linker(handle: usize) -> Result<Arc<Linker>> {
+    gate::healthy()?;
+    linker::get(handle)
+}
+
+pub(crate) fn generic_memory(handle: usize) -> Result<Arc<Generic>> {
+    gate::healthy()?;
+    virtual_memory::get(handle)
+}
+
+/// All graphs.
+pub(crate) fn graphs() -> Result<MutexGuard<'static, World>> {
+    gate::healthy()?;
+    Ok(world())
+}
+
+pub(crate) fn graph_exec(handle: usize) -> Result<Arc<Exec>> {
+    gate::healthy()?;
+    exec::get(handle)
+}

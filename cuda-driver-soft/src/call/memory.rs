@@ -1,0 +1,160 @@
+//! Memory: allocating and registering it, and what can be asked of an address.
+
+use std::sync::Arc;
+
+use cuda_driver_sys::{
+    CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED,
+    CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_READ_ONLY,
+};
+
+use crate::call::lookup::current_context;
+use crate::object::context::{self, Context};
+use crate::object::memory::{allocate, find, host_flags, note_flags, owners_on};
+use crate::queue::capture;
+use crate::state::error::{Error, Result};
+use engine::memory::{Access, Allocation, Kind, space};
+use host::Mapping;
+
+/// Rows of `cuMemAllocPitch` begin at multiples of this many bytes.
+const PITCH: u64 = 512;
+const HOST_ALLOC_FLAGS: u32 =
+    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+/// There is no memory of other devices (`CU_MEMHOSTREGISTER_IOMEMORY`).
+const HOST_REGISTER_FLAGS: u32 =
+    CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+
+/// Free and total bytes of the current context's device.
+pub(crate) fn info() -> Result<(u64, u64)> {
+    let device = current_context()?.device;
+    let total = device.total_memory();
+    let used = space().device_bytes(&owners_on(device));
+    Ok((total.saturating_sub(used), total))
+}
+
+/// `cuMemAlloc`
+pub(crate) fn alloc(context: &Context, bytes: u64) -> Result<u64> {
+    capture::check_unsafe()?;
+    if bytes == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    allocate(context, Kind::Device, bytes)
+}
+
+/// `cuMemAllocPitch`: address and pitch.
+pub(crate) fn alloc_pitch(
+    context: &Context,
+    width: u64,
+    height: u64,
+    element: u32,
+) -> Result<(u64, u64)> {
+    capture::check_unsafe()?;
+    if width == 0 || height == 0 || !matches!(element, 4 | 8 | 16) {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let pitch = width
+        .checked_next_multiple_of(PITCH)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    let bytes = pitch
+        .checked_mul(height)
+        .ok_or(Error::CUDA_ERROR_OUT_OF_MEMORY)?;
+    Ok((allocate(context, Kind::Device, bytes)?, pitch))
+}
+
+/// `cuMemAllocManaged`
+pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
+    if bytes == 0 || !matches!(flags, 1 | 2) {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let context = context::current()?;
+    capture::check_unsafe()?;
+    allocate(&context, Kind::Managed, bytes)
+}
+
+/// `cuMemHostAlloc` and `cuMemAllocHost`: NULL for 0 bytes.
+pub(crate) fn alloc_host(context: &Context, bytes: u64, flags: u32) -> Result<u64> {
+    capture::check_unsafe()?;
+    if flags & !HOST_ALLOC_FLAGS != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let address = allocate(context, Kind::Pinned, bytes)?;
+    note_flags(address, flags);
+    Ok(address)
+}
+
+/// What `cuMemHostRegister` is asked to do, checked: the context, and whether the memory is only for reading.
+pub(crate) fn check_register(address: u64, bytes: u64, flags: u32) -> Result<(Arc<Context>, bool)> {
+    let context = current_context()?;
+    capture::check_unsafe()?;
+    if address == 0 || bytes == 0 || flags & !HOST_REGISTER_FLAGS != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    // As recorded: addresses of the operating system's own.
+    if address >= 1 << 63 {
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    if address.checked_add(bytes).is_none() {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let refuse = |why: &str| {
+        host::log!("{bytes} bytes at {address:#x}: {why}");
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    };
+    let known = space().find(address);
+    if space().reserves(address) || known.is_some_and(|a| a.kind != Kind::Registered) {
+        return refuse("this is memory of the driver");
+    }
+    // Registered memory is memory that stays in place; and the page table would take room for all of it.
+    if host::memory().is_some_and(|most| bytes > most) {
+        host::log!("the machine does not have {bytes} bytes to register");
+        return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    let read_only = flags & CU_MEMHOSTREGISTER_READ_ONLY != 0;
+    // Kernels access it as the program does: what is not there would end the program.
+    match host::mapping(address, bytes) {
+        Mapping::Inaccessible => refuse("part of it is not the program's to read"),
+        Mapping::ReadOnly if !read_only => {
+            refuse("part of it cannot be written, and CU_MEMHOSTREGISTER_READ_ONLY is not set")
+        }
+        _ => Ok((context, read_only)),
+    }
+}
+
+/// The page-locked memory that an address lies in.
+fn page_locked(address: u64) -> Result<Allocation> {
+    context::current()?;
+    let found = space()
+        .find(address)
+        .filter(|a| matches!(a.kind, Kind::Pinned | Kind::Registered));
+    found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// `cuMemHostGetDevicePointer`: the same address.
+pub(crate) fn host_device_pointer(address: u64, flags: u32) -> Result<u64> {
+    page_locked(address)?;
+    if flags == 0 {
+        Ok(address)
+    } else {
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+}
+
+/// `cuMemHostGetFlags`
+pub(crate) fn host_flags_of(address: u64) -> Result<u32> {
+    current_context()?;
+    let found = find(address).filter(|a| a.kind.is_host_accessible());
+    let id = found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?.id;
+    let flags = host_flags().get(&id).copied().unwrap_or(0);
+    // With unified addressing all page-locked memory is mapped.
+    Ok(flags & HOST_ALLOC_FLAGS | CU_MEMHOSTALLOC_DEVICEMAP)
+}
+
+/// `cuMemGetAddressRange`: base and size in bytes, as they were asked for.
+pub(crate) fn address_range(address: u64) -> Result<(u64, u64)> {
+    current_context()?;
+    let found = find(address).filter(|a| a.access != Access::None);
+    let allocation = found.ok_or(Error::CUDA_ERROR_NOT_FOUND)?;
+    Ok((allocation.base, allocation.bytes))
+}

@@ -1,0 +1,129 @@
+//! Allocating and freeing in the order of a stream.
+
+use crate::call::capture as capturing;
+use crate::object::context::Context;
+use crate::object::graph_memory::{self, GraphMemory};
+use crate::object::leaving::{self, Leaving};
+use crate::object::stream::StreamRef;
+use crate::object::{freed, memory, pool};
+use crate::operation::{GraphAllocation, Operation};
+use crate::queue::capture;
+use crate::queue::scheduler::scheduler;
+use crate::queue::work::Work;
+use crate::state::error::{Error, Result};
+use engine::memory::{Kind, space};
+
+/// `cuMemAllocAsync`, from a pool or from the current one of the stream's device. NULL for 0 bytes.
+pub(crate) fn alloc(bytes: u64, pool: Option<usize>, stream: &StreamRef) -> Result<u64> {
+    let context = &stream.context;
+    let pool = match pool {
+        Some(handle) => pool::get(handle)?,
+        None => pool::get(pool::current_of_device(context.device.ordinal)?)?,
+    };
+    if pool.is_imported {
+        host::log!("another process's pool hands out nothing here");
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let capturing = stream.is_capturing();
+    if !capturing {
+        capture::check_unsafe()?;
+    }
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let kind = pool.home.kind();
+    if capturing {
+        return captured(bytes, kind, stream);
+    }
+    let allocated = memory::allocate(context, kind, bytes);
+    let address = allocated.or_else(|error| match (error, kind) {
+        (Error::CUDA_ERROR_OUT_OF_MEMORY, Kind::Device) => alloc_after_frees(context, bytes),
+        _ => Err(error),
+    })?;
+    let allocation = space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)?;
+    if let Err(error) = pool.take(bytes) {
+        // Nobody else knows the address yet.
+        let _ = space().free_if(address, |a| a.id == allocation.id);
+        return Err(error);
+    }
+    pool::add(&allocation, pool, bytes);
+    Ok(address)
+}
+
+/// Makes a node that allocates.
+fn captured(bytes: u64, kind: Kind, stream: &StreamRef) -> Result<u64> {
+    if kind != Kind::Device {
+        host::log!("nodes of graphs allocate memory of a device only");
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    let memory = GraphMemory::new(&stream.context, bytes)?;
+    let address = memory.address;
+    let allocation = GraphAllocation {
+        memory,
+        ordinal: stream.context.device.ordinal,
+    };
+    capturing::add(stream, Operation::Alloc(allocation))?;
+    Ok(address)
+}
+
+/// Allocates what there is no room for as long as streams have not freed what they are to free. They are waited for, one
+/// after the other, unless a host function holds them up: that may wait for the caller. What those will free counts as
+/// free, as it does for a GPU, which hands it out again in the order of streams.
+fn alloc_after_frees(context: &Context, bytes: u64) -> Result<u64> {
+    let sum = |leaving: &[Leaving]| leaving.iter().map(|l| l.bytes).sum::<u64>();
+    let owners = memory::owners_on(context.device);
+    let mut leaving = leaving::all().of(&owners);
+    let stays = space().device_bytes(&owners).saturating_sub(sum(&leaving));
+    let room = context.device.total_memory().saturating_sub(stays);
+    if leaving.is_empty() || bytes > room {
+        return Err(Error::CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    leaving.sort_unstable_by_key(|l| l.task);
+    let held_up = scheduler().behind_host_functions();
+    for freed in leaving.iter().filter(|l| !held_up.contains(&l.task)) {
+        scheduler().wait(freed.task);
+        let allocated = memory::allocate(context, Kind::Device, bytes);
+        if allocated != Err(Error::CUDA_ERROR_OUT_OF_MEMORY) {
+            return allocated;
+        }
+    }
+    let still = sum(&leaving::all().of(&owners));
+    memory::allocate_beside(context, Kind::Device, bytes, still)
+}
+
+/// `cuMemFreeAsync`, of what `cuMemFree` frees, too; but as on driver 580 not of managed memory. Freeing NULL does nothing.
+pub(crate) fn free(address: u64, stream: &StreamRef) -> Result<()> {
+    let capturing = stream.is_capturing();
+    if !capturing {
+        capture::check_unsafe()?;
+    }
+    if address == 0 {
+        return Ok(());
+    }
+    let of_graph = graph_memory::at(address);
+    if capturing {
+        let memory = of_graph.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        return capturing::add(stream, Operation::Free(memory));
+    }
+    if let Some(memory) = of_graph {
+        if !memory.leave() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let task = move || {
+            memory.end_use();
+            Ok(())
+        };
+        stream.submit(&[], Work::Run(Box::new(task)), 0);
+        return Ok(());
+    }
+    let allocation = pool::begin_free(address)?;
+    let task = move || {
+        if let Ok(freed) = space().free_if(address, |a| a.id == allocation.id) {
+            freed::forget(&freed);
+        }
+        Ok(())
+    };
+    let task = stream.submit(&[], Work::Run(Box::new(task)), 0);
+    leaving::all().set_task(&allocation, task);
+    Ok(())
+}

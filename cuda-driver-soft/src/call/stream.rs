@@ -1,0 +1,137 @@
+//! Streams: the calls that name one, wait for one, and make or destroy one.
+
+use cuda_driver_sys::CUevent_record_flags;
+
+use crate::call::capture as capturing;
+use crate::call::event;
+use crate::object::context;
+use crate::object::stream::{self, LEGACY, Mode, NON_BLOCKING, PER_THREAD, StreamRef};
+use crate::object::stream_attribute;
+use crate::operation::{EventUse, Operation};
+use crate::queue::capture;
+use crate::queue::scheduler::{observe_fault, scheduler};
+use crate::queue::streams::QueueId;
+use crate::queue::work::Work;
+use crate::state::error::{Error, Result};
+use crate::state::gate;
+
+/// The stream that a call names; after a reported fault, the fault.
+pub(crate) fn named(handle: usize, mode: Mode) -> Result<StreamRef> {
+    gate::healthy()?;
+    stream::resolve(handle, mode)
+}
+
+/// The stream that a call puts work on which cannot be captured.
+pub(crate) fn for_work(handle: usize, mode: Mode) -> Result<StreamRef> {
+    let stream = for_capture(handle, mode)?;
+    capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
+    Ok(stream)
+}
+
+/// The stream that a call puts work on, which becomes a node of a graph if the stream captures.
+pub(crate) fn for_capture(handle: usize, mode: Mode) -> Result<StreamRef> {
+    let stream = named(handle, mode)?;
+    capture::check_legacy(stream.key())?;
+    Ok(stream)
+}
+
+/// The stream that a call asks about. Asking spoils a capture.
+pub(crate) fn asked_about(handle: usize, mode: Mode) -> Result<StreamRef> {
+    let stream = named(handle, mode)?;
+    capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
+    Ok(stream)
+}
+
+/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` ask for a node, which is made in a capture
+/// only.
+pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
+    const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
+    match flags {
+        0 => Ok(false),
+        EXTERNAL if stream.is_capturing() => Ok(true),
+        EXTERNAL => Err(Error::CUDA_ERROR_ILLEGAL_STATE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+    }
+}
+
+/// `cuStreamCreateWithPriority`: the priority is brought into its range.
+pub(crate) fn create(flags: u32, priority: i32) -> Result<usize> {
+    if flags & !NON_BLOCKING != 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let context = context::current()?;
+    Ok(stream::create(&context, flags, priority))
+}
+
+/// `cuStreamDestroy`: returns at once; work that is on the stream goes on.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    if matches!(handle, LEGACY | PER_THREAD) {
+        // They need a context like any call on them, and are never destroyed.
+        context::current()?;
+    }
+    let stream = stream::created(handle)?;
+    capturing::forget(stream.context_handle as u64, QueueId::Created(handle));
+    stream_attribute::forget(handle as u64);
+    stream::remove(&stream)
+}
+
+/// `cuStreamGetCtx`: the context's handle, even of a destroyed one.
+pub(crate) fn context_of(handle: usize, mode: Mode) -> Result<usize> {
+    gate::healthy()?;
+    match handle {
+        0 | LEGACY | PER_THREAD => Ok(stream::resolve(handle, mode)?.context.handle),
+        _ => Ok(stream::created(handle)?.context_handle),
+    }
+}
+
+/// `cuStreamQuery`: `CUDA_ERROR_NOT_READY` while work is pending.
+pub(crate) fn query(stream: &StreamRef) -> Result<()> {
+    refuse_while_capturing(stream)?;
+    let idle = stream.is_idle();
+    observe_fault()?;
+    if idle {
+        Ok(())
+    } else {
+        Err(Error::CUDA_ERROR_NOT_READY)
+    }
+}
+
+/// The host can neither ask about nor wait for a stream that captures, or that waits for one that does; nor, in most modes,
+/// for any other.
+pub(crate) fn refuse_while_capturing(stream: &StreamRef) -> Result<()> {
+    capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
+    capture::check_legacy(stream.key())?;
+    capture::check_unsafe()
+}
+
+/// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
+pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Result<()> {
+    let key = stream.key();
+    if is_external(flags, stream)? {
+        let event = event::get(handle)?;
+        // Driver 580 refuses an event that was recorded in a capture that is over.
+        let captured = event.captured();
+        if captured.is_some_and(|captured| capture::is_over(&captured)) {
+            return capture::spoil(key, Err(Error::CUDA_ERROR_INVALID_VALUE));
+        }
+        return capturing::add(stream, Operation::Wait(EventUse { handle, event }));
+    }
+    let event = match event::get(handle) {
+        Ok(event) => event,
+        // On driver 580, this spoils a capture.
+        Err(error) => return capture::refuse(key, error).and(Err(error)),
+    };
+    match event.captured() {
+        Some(captured) => return capture::join(key, &captured),
+        // One that was never recorded is nothing to wait for.
+        None if event.task().is_some() => {
+            capture::refuse(key, Error::CUDA_ERROR_STREAM_CAPTURE_ISOLATION)?;
+        }
+        None => capture::check_valid(key)?,
+    }
+    capture::check_legacy(key)?;
+    if let Some(task) = event.task().filter(|&task| !scheduler().is_done(task)) {
+        stream.submit(&[task], Work::Join, 0);
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Puts operations on streams: they are queued, or become nodes if the stream captures.
+
+use std::sync::Arc;
+
+use crate::call::capture;
+use crate::object::place::MemoryPlace;
+use crate::object::stream::StreamRef;
+use crate::operation::copy::{
+    CopyOperation, Waits, copy_bytes, host_waits, is_host, stage, write_staged,
+};
+use crate::operation::fill::Fill;
+use crate::operation::kernel::{Attributes, KernelLaunch, PRIORITY};
+use crate::operation::launch::Ready;
+use crate::operation::memory_operation::{Batch, MemoryOperation};
+use crate::operation::outcome::{Done, cost, gone};
+use crate::operation::region::{Base, Extent, Side, copy_rows};
+use crate::operation::{HostFunction, Operation};
+use crate::queue::scheduler::observe_fault;
+use crate::queue::work::Work;
+use crate::state::error::{Error, Result};
+use engine::memory::host::HostRange;
+
+/// Copies from pageable memory up to this many bytes are taken at once and written later.
+const STAGED: u64 = 64 << 10;
+
+/// Does a task in the stream's order; at once if the host waits for it and nothing is before it. Memory that another thread
+/// freed while the host waited was freed before the call, as far as anybody can tell.
+fn run(
+    task: impl FnOnce() -> Done + Send + 'static,
+    cost: u64,
+    stream: &StreamRef,
+    wait: bool,
+) -> Result<()> {
+    if !wait {
+        let task = || task().map_err(gone);
+        stream.submit(&[], Work::Run(Box::new(task)), cost);
+        return Ok(());
+    }
+    stream.drain();
+    observe_fault()?;
+    task().map_err(|gone| {
+        host::log!("a copy or fill, of memory that was freed meanwhile: {gone}");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })
+}
+
+/// Copies a row of bytes. `host` vouches for memory of the program, by address and bytes.
+pub(crate) fn copy_row(
+    to: Base,
+    from: Base,
+    bytes: u64,
+    stream: &StreamRef,
+    waits: Waits,
+    host: impl Fn(u64, u64) -> HostRange,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    if stream.is_capturing() {
+        let extent = Extent {
+            width: bytes,
+            height: 1,
+            depth: 1,
+        };
+        let copy = CopyOperation::new(Side::row(to), Side::row(from), extent, &host)?;
+        return capture::add(stream, Operation::Copy(Arc::new(copy)));
+    }
+    let place = |base| match base {
+        Base::Device(address) => MemoryPlace::device(address, bytes),
+        Base::Host(address) | Base::Unified(address) => {
+            MemoryPlace::of(host(address, bytes), bytes)
+        }
+        Base::Array(..) | Base::Nothing => Err(Error::CUDA_ERROR_INVALID_VALUE),
+    };
+    let (to, from) = (place(to)?, place(from)?);
+    copy(to, from, bytes, stream, waits)
+}
+
+/// Copies `bytes` bytes in one piece.
+pub(crate) fn copy(
+    to: MemoryPlace,
+    from: MemoryPlace,
+    bytes: u64,
+    stream: &StreamRef,
+    waits: Waits,
+) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    to.check_writable()?;
+    match (to, from) {
+        (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
+            stream.drain();
+            observe_fault()?;
+            to.copy_from(from);
+            Ok(())
+        }
+        (MemoryPlace::Device(..), MemoryPlace::Host(host))
+            if waits == Waits::Asynchronous && bytes <= STAGED && !stream.is_idle() =>
+        {
+            let staged = host.snapshot();
+            let task = move || write_staged(to, &staged);
+            run(task, cost(bytes), stream, false)
+        }
+        _ => {
+            let wait = host_waits(&to, &from, waits);
+            let task = move || copy_bytes(to, from, bytes);
+            run(task, cost(bytes), stream, wait)
+        }
+    }
+}
+
+/// Copies what is there now, whatever the stream has yet to do to it, when the stream's turn has come.
+pub(crate) fn copy_what_is_there(
+    to: MemoryPlace,
+    from: MemoryPlace,
+    bytes: u64,
+    stream: &StreamRef,
+) -> Result<()> {
+    let staged = stage(&from, bytes)?;
+    let wait = to.is_pageable();
+    let task = move || write_staged(to, &staged);
+    run(task, cost(bytes), stream, wait)
+}
+
+/// Copies a box. `host` vouches for memory of the program, by address and bytes.
+pub(crate) fn copy_box(
+    to: Side,
+    from: Side,
+    extent: Extent,
+    stream: &StreamRef,
+    waits: Waits,
+    host: impl Fn(u64, u64) -> HostRange,
+) -> Result<()> {
+    if extent.is_empty() {
+        return Ok(());
+    }
+    if stream.is_capturing() {
+        let copy = CopyOperation::new(to, from, extent, &host)?;
+        return capture::add(stream, Operation::Copy(Arc::new(copy)));
+    }
+    let (to, from) = (
+        to.region(extent, &host)?.locate()?,
+        from.region(extent, &host)?.locate()?,
+    );
+    to.place.check_writable()?;
+    let wait = host_waits(&to.place, &from.place, waits);
+    let task = move || copy_rows(&to, &from, extent);
+    run(task, cost(extent.bytes()), stream, wait)
+}
+
+/// Sets memory. As documented, the host waits for it where it can see the memory itself, unless the call is an asynchronous
+/// one.
+pub(crate) fn fill(fill: Fill, stream: &StreamRef, waits: Waits) -> Result<()> {
+    if fill.width == 0 || fill.height == 0 {
+        return Ok(());
+    }
+    if stream.is_capturing() {
+        // On driver 580, instantiating the graph finds that the memory is not there.
+        fill.reach()?;
+        return capture::add(stream, Operation::Fill(fill));
+    }
+    let place = fill.place()?;
+    let wait = waits == Waits::Synchronous && is_host(&place);
+    run(move || fill.run(&place), cost(fill.reach()?), stream, wait)
+}
+
+/// Launches a kernel. `packed` says how a program is told of the arguments of a captured launch.
+pub(crate) fn launch(
+    ready: Ready,
+    mut attributes: Attributes,
+    packed: bool,
+    stream: &StreamRef,
+) -> Result<()> {
+    if stream.is_capturing() {
+        if stream.priority != 0 {
+            let priority = u64::from(stream.priority.cast_unsigned());
+            let value = [priority, 0, 0, 0, 0, 0, 0, 0];
+            attributes.entry(PRIORITY).or_insert(value);
+        }
+        let launch = KernelLaunch::new(ready, attributes, packed);
+        return capture::add(stream, Operation::Kernel(Arc::new(launch)));
+    }
+    let (work, cost) = ready.work()?;
+    stream.submit(&[], work, cost);
+    Ok(())
+}
+
+/// Calls a host function.
+pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Result<()> {
+    if stream.is_capturing() {
+        return capture::add(stream, Operation::Host(function));
+    }
+    stream.submit(&[], function.work(), 0);
+    Ok(())
+}
+
+/// Does memory operations, one after the other; captured, they are one node.
+pub(crate) fn memory_operations(
+    operations: Vec<MemoryOperation>,
+    stream: &StreamRef,
+) -> Result<()> {
+    if stream.is_capturing() {
+        return capture::add(stream, Operation::Operations(Batch::new(operations)));
+    }
+    for operation in operations {
+        stream.submit(&[], operation.work(), 0);
+    }
+    Ok(())
+}

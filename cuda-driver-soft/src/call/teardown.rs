@@ -1,0 +1,110 @@
+//! The end of a context, and of everything that belongs to it.
+
+use std::sync::MutexGuard;
+
+use crate::call::capture;
+use crate::call::module;
+use crate::object::context::{self, Context};
+use crate::object::freed;
+use crate::object::primary::{self, Primary};
+use crate::object::{array, texture};
+use crate::state::error::{Error, Result};
+use crate::state::handle::Missing;
+use engine::memory::space;
+
+/// Lets go of everything that a context owns.
+fn end(context: &Context) {
+    capture::forget_context(context.id());
+    context.drain();
+    context.set_ended();
+    module::unload_all_of(context);
+    texture::forget_all_of(context);
+    array::forget_all_of(context);
+    for freed in space().free_owned(context.id()) {
+        freed::forget(&freed);
+    }
+}
+
+/// `cuCtxDestroy`: also while it is current elsewhere, and whatever its usage count is.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    if handle == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let context = context::table().get(handle).map_err(|why| {
+        // Driver 580 answers for a destroyed one by whether another is current.
+        if why == Missing::Unknown || context::current_handle() == 0 {
+            Error::CUDA_ERROR_INVALID_CONTEXT
+        } else {
+            Error::CUDA_ERROR_CONTEXT_IS_DESTROYED
+        }
+    })?;
+    if context.primary {
+        return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
+    }
+    context::table()
+        .remove(handle)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_CONTEXT)?;
+    end(&context);
+    context::pop_if_current(handle);
+    Ok(())
+}
+
+/// `cuCtxDetach`: only of the current context; the last one destroys it.
+pub(crate) fn detach(handle: usize) -> Result<()> {
+    let context = context::current()?;
+    if context.handle != handle {
+        return Err(Error::CUDA_ERROR_INVALID_CONTEXT);
+    }
+    if context.detach() {
+        destroy(handle)
+    } else {
+        Ok(())
+    }
+}
+
+/// The primary context with no work left, if it is about to end. Others can ask about it, and retain it, while its work is
+/// waited for: that work may be a host function which waits for them.
+fn idle_before_end(
+    ordinal: i32,
+    ends: impl Fn(&Primary) -> bool,
+) -> Result<MutexGuard<'static, Primary>> {
+    loop {
+        let (_, primary) = primary::of_device(ordinal)?;
+        let busy = match &primary.context {
+            Some(c) if ends(&primary) && c.is_alive() && !c.is_idle() => c.clone(),
+            _ => return Ok(primary),
+        };
+        drop(primary);
+        busy.drain();
+    }
+}
+
+/// Ends the primary context if it is active. Its flags do not outlive it.
+fn end_primary(primary: &mut Primary) {
+    if primary.is_active()
+        && let Some(context) = &primary.context
+    {
+        end(context);
+        primary.flags = 0;
+    }
+}
+
+/// `cuDevicePrimaryCtxRelease`: `CUDA_ERROR_INVALID_CONTEXT` if nobody has retained it.
+pub(crate) fn primary_release(ordinal: i32) -> Result<()> {
+    let mut primary = idle_before_end(ordinal, |p| p.retained == 1)?;
+    primary.retained = primary
+        .retained
+        .checked_sub(1)
+        .ok_or(Error::CUDA_ERROR_INVALID_CONTEXT)?;
+    if primary.retained == 0 {
+        end_primary(&mut primary);
+    }
+    Ok(())
+}
+
+/// `cuDevicePrimaryCtxReset`: the context ends though it is still retained.
+pub(crate) fn primary_reset(ordinal: i32) -> Result<()> {
+    let mut primary = idle_before_end(ordinal, |_| true)?;
+    end_primary(&mut primary);
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Pictures of graphs, in the language of Graphviz.
+
+use std::fmt::Write as _;
+
+use crate::graph::world::World;
+use crate::operation::Operation;
+use crate::state::error::Result;
+
+/// `cuGraphDebugDotPrint`: a graph with its child graphs.
+pub(crate) fn print(world: &World, graph: usize) -> Result<String> {
+    let mut text = String::from("digraph dot {\n");
+    cluster(world, graph, &mut text)?;
+    text.push_str("}\n");
+    Ok(text)
+}
+
+fn cluster(world: &World, graph: usize, text: &mut String) -> Result<()> {
+    let of = world.graph(graph)?;
+    let name = |local: u32| format!("graph_{}_node_{local}", of.id);
+    let _ = writeln!(text, "subgraph cluster_{0} {{\nlabel=\"graph_{0}\";", of.id);
+    for &handle in &of.nodes {
+        let node = world.node(handle)?;
+        let label = label(&node.operation).replace(['"', '\\'], "");
+        let _ = writeln!(
+            text,
+            "\"{}\" [shape=record label=\"{}\\n{label}\"];",
+            name(node.local),
+            node.local,
+        );
+        for edge in &node.after {
+            let from = world.node(edge.node)?.local;
+            let _ = writeln!(text, "\"{}\" -> \"{}\";", name(from), name(node.local));
+        }
+        if let Operation::Child(child) = node.operation {
+            cluster(world, child, text)?;
+        }
+    }
+    text.push_str("}\n");
+    Ok(())
+}
+
+fn label(operation: &Operation) -> String {
+    match operation {
+        Operation::Kernel(kernel) => format!(
+            "KERNEL {} grid {:?} block {:?} shared {}",
+            kernel.ready.function.kernel.name(),
+            kernel.ready.shape.grid,
+            kernel.ready.shape.block,
+            kernel.ready.shape.shared,
+        ),
+        Operation::Copy(copy) => format!("MEMCPY {} bytes", copy.extent.bytes()),
+        Operation::Fill(fill) => format!(
+            "MEMSET {:#x} width {} height {}",
+            fill.address, fill.width, fill.height
+        ),
+        Operation::Host(host) => format!("HOST {:#x}", host.function),
+        Operation::Child(_) => "GRAPH".into(),
+        Operation::Empty => "EMPTY".into(),
+        Operation::Record(event) => format!("EVENT_RECORD {:#x}", event.handle),
+        Operation::Wait(event) => format!("EVENT_WAIT {:#x}", event.handle),
+        Operation::Alloc(alloc) => format!(
+            "MEM_ALLOC {:#x} {} bytes",
+            alloc.memory.address, alloc.memory.bytes
+        ),
+        Operation::Operations(batch) => format!("BATCH_MEM_OP {}", batch.operations.len()),
+        Operation::Free(memory) => format!("MEM_FREE {:#x}", memory.address),
+    }
+}

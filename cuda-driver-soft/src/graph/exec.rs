@@ -1,0 +1,422 @@
+//! Executable graphs: what a graph was when it was instantiated, and its launches.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cuda_driver_sys::CUgraphInstantiate_flags as Flags;
+
+use crate::graph::world::{World, next_id};
+use crate::object::graph_memory::GraphMemory;
+use crate::object::stream::StreamRef;
+use crate::object::user_object;
+use crate::operation::{self, EventUse, Operation, fill};
+use crate::queue::edge::EdgeData;
+use crate::queue::scheduler::scheduler;
+use crate::queue::work::{TaskId, Work};
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Table};
+
+pub(crate) const AUTO_FREE: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH.0 as u64;
+pub(crate) const UPLOAD: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD.0 as u64;
+const DEVICE_LAUNCH: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH.0 as u64;
+const NODE_PRIORITY: u64 = Flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY.0 as u64;
+
+static TABLE: Table<Exec> = Table::new(HandleKind::GraphExec);
+
+/// An executable graph.
+pub(crate) struct Exec {
+    pub(crate) handle: usize,
+    pub(crate) id: u32,
+    pub(crate) flags: u64,
+    state: Mutex<ExecState>,
+}
+
+pub(crate) struct ExecState {
+    pub(crate) plan: Plan,
+    /// The end of its last launch: the next one waits for it.
+    last: TaskId,
+    objects: BTreeMap<usize, u32>,
+}
+
+/// The nodes of a graph, as they are launched.
+#[derive(Clone, Default)]
+pub(crate) struct Plan {
+    /// In the order in which they were made.
+    pub(crate) steps: Vec<Step>,
+    /// Indices of the steps, each after those that it depends on.
+    order: Vec<usize>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Step {
+    /// The node that it was made from.
+    pub(crate) node: usize,
+    pub(crate) operation: Operation,
+    /// Of a child graph.
+    pub(crate) child: Option<Plan>,
+    pub(crate) after: Vec<(usize, EdgeData)>,
+    pub(crate) enabled: bool,
+}
+
+impl Plan {
+    pub(crate) fn of(world: &World, graph: usize) -> Result<Self> {
+        let nodes = &world.graph(graph)?.nodes;
+        let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
+        let at = |node: usize| {
+            index
+                .get(&node)
+                .copied()
+                .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+        };
+        let order = world.order(graph)?;
+        let order = order.into_iter().map(at).collect::<Result<Vec<_>>>()?;
+        let mut steps = Vec::new();
+        for &handle in nodes {
+            let node = world.node(handle)?;
+            let after = node
+                .after
+                .iter()
+                .map(|edge| Ok((at(edge.node)?, edge.data)));
+            steps.push(Step {
+                node: handle,
+                operation: node.operation.clone(),
+                child: match node.operation {
+                    Operation::Child(child) => Some(Plan::of(world, child)?),
+                    _ => None,
+                },
+                after: after.collect::<Result<_>>()?,
+                enabled: true,
+            });
+        }
+        Ok(Plan { steps, order })
+    }
+
+    /// The step of a node, be it in a child graph.
+    pub(crate) fn step(&mut self, node: usize) -> Option<&mut Step> {
+        for step in &mut self.steps {
+            if step.node == node {
+                return Some(step);
+            }
+            if let Some(found) = step.child.as_mut().and_then(|child| child.step(node)) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Steps that none waits for, in their order.
+    pub(crate) fn exits(&self) -> Vec<usize> {
+        let waited = |index: usize| {
+            self.steps
+                .iter()
+                .any(|s| s.after.iter().any(|a| a.0 == index))
+        };
+        (0..self.steps.len()).filter(|&i| !waited(i)).collect()
+    }
+
+    /// Whether the memory that copies and fills name is there.
+    fn check(&self) -> Result<()> {
+        let mut checked = Ok(());
+        self.each(&mut |operation| {
+            let here = match operation {
+                Operation::Copy(copy) => copy.check(),
+                Operation::Fill(fill) => fill::check(fill),
+                _ => Ok(()),
+            };
+            if checked.is_ok() {
+                checked = here;
+            }
+        });
+        checked
+    }
+
+    /// All actions, those of child graphs too.
+    fn each(&self, visit: &mut impl FnMut(&Operation)) {
+        for step in &self.steps {
+            visit(&step.operation);
+            if let Some(child) = &step.child {
+                child.each(visit);
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Whether it can be switched on and off.
+    pub(crate) fn check_switch(&self) -> Result<()> {
+        let can = self.operation.can_be_disabled();
+        can.then_some(()).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+}
+
+/// The living executable graph of this handle.
+pub(crate) fn get(handle: usize) -> Result<Arc<Exec>> {
+    let found = TABLE.get(handle);
+    found.map_err(|why| {
+        host::log!("executable graph {handle:#x} is {why:?}: a real driver may crash here");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })
+}
+
+/// Checks the flags of `cuGraphInstantiate`.
+pub(crate) fn check_flags(flags: u64) -> Result<()> {
+    let unknown = flags & !(AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY) != 0;
+    if unknown || flags & (AUTO_FREE | DEVICE_LAUNCH) == AUTO_FREE | DEVICE_LAUNCH {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    Ok(())
+}
+
+/// Makes an executable graph of a plan; it keeps references to the user objects of its graph.
+pub(crate) fn create(plan: Plan, flags: u64, objects: BTreeMap<usize, u32>) -> Result<usize> {
+    plan.check()?;
+    claim(&plan)?;
+    for (object, count) in &objects {
+        user_object::retain(*object, *count)?;
+    }
+    let made = TABLE.insert_with(|handle| Exec {
+        handle,
+        id: next_id(),
+        // Driver 580 gives these back alone.
+        flags: flags & (AUTO_FREE | DEVICE_LAUNCH),
+        state: Mutex::new(ExecState {
+            plan,
+            last: 0,
+            objects,
+        }),
+    });
+    Ok(made.handle)
+}
+
+/// `cuGraphExecDestroy`: returns at once; launches that are pending go on.
+pub(crate) fn destroy(exec: &Exec) -> Result<()> {
+    let _ = TABLE.remove(exec.handle);
+    let (last, objects) = {
+        let mut state = exec.lock();
+        (state.last, std::mem::take(&mut state.objects))
+    };
+    exec.lock().plan.each(&mut |operation| {
+        if let Operation::Alloc(alloc) = operation {
+            alloc.memory.unclaim();
+        }
+    });
+    for (object, count) in objects {
+        user_object::release(object, count, &[last])?;
+    }
+    Ok(())
+}
+
+/// The memory that the nodes allocate becomes one executable graph's: no other can have it at the same time.
+fn claim(plan: &Plan) -> Result<()> {
+    let mut claimed: Vec<Arc<GraphMemory>> = Vec::new();
+    let mut refused = false;
+    plan.each(&mut |operation| {
+        if let Operation::Alloc(alloc) = operation {
+            if alloc.memory.claim() {
+                claimed.push(alloc.memory.clone());
+            } else {
+                refused = true;
+            }
+        }
+    });
+    if refused {
+        host::log!("a graph that allocates memory is instantiated already");
+        for memory in claimed {
+            memory.unclaim();
+        }
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    Ok(())
+}
+
+/// One piece of a launch.
+struct Piece {
+    work: Option<(Work, u64)>,
+    event: Option<Point>,
+    /// Indices of pieces; none for what waits for nothing but the stream.
+    after: Vec<usize>,
+}
+
+enum Point {
+    Record(EventUse),
+    Wait(EventUse),
+}
+
+/// Adds the pieces of a plan, which begins after `entry`; gives those that none of it waits for.
+fn pieces(plan: &Plan, entry: &[usize], into: &mut Vec<Piece>) -> Result<Vec<usize>> {
+    // Where the end of each step is found.
+    let mut ends: Vec<Vec<usize>> = vec![Vec::new(); plan.steps.len()];
+    let mut waited = vec![false; plan.steps.len()];
+    for &index in &plan.order {
+        let step = &plan.steps[index];
+        let mut after: Vec<usize> = Vec::new();
+        for (before, _) in &step.after {
+            waited[*before] = true;
+            after.extend_from_slice(&ends[*before]);
+        }
+        if step.after.is_empty() {
+            after.extend_from_slice(entry);
+        }
+        if let Some(child) = &step.child {
+            let inside = pieces(child, &after, into)?;
+            ends[index] = if inside.is_empty() { after } else { inside };
+            continue;
+        }
+        if let Operation::Operations(batch) = &step.operation {
+            for operation in &batch.operations {
+                let work = Some((operation.work(), 0));
+                let behind = vec![into.len()];
+                let after = std::mem::replace(&mut after, behind);
+                into.push(Piece {
+                    work,
+                    event: None,
+                    after,
+                });
+            }
+            ends[index] = after;
+            continue;
+        }
+        let work = if step.enabled {
+            operation::work(&step.operation)?
+        } else {
+            None
+        };
+        let event = match &step.operation {
+            Operation::Record(event) => Some(Point::Record(event.clone())),
+            Operation::Wait(event) => Some(Point::Wait(event.clone())),
+            _ => None,
+        };
+        ends[index] = vec![into.len()];
+        into.push(Piece { work, event, after });
+    }
+    let exits = (0..plan.steps.len()).filter(|&i| !waited[i]);
+    Ok(exits.flat_map(|i| ends[i].clone()).collect())
+}
+
+impl Exec {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ExecState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `cuGraphLaunch`: after what is on the stream, and after its own last launch.
+    pub(crate) fn launch(&self, stream: &StreamRef) -> Result<()> {
+        let mut state = self.lock();
+        let left = self.check_memory(&state.plan)?;
+        let mut all = Vec::new();
+        let exits = pieces(&state.plan, &[], &mut all)?;
+        let points = known_points(&all);
+        use_memory(&state.plan);
+
+        let mut recorded = Vec::new();
+        let mut queues = stream.context.queues();
+        let mut start = queues.submit(stream.queue, &[state.last], Work::Join, 0);
+        if !left.is_empty() {
+            let free = move || {
+                left.iter().for_each(|memory| memory.end_use());
+                Ok(())
+            };
+            start = queues.submit(stream.queue, &[], Work::Run(Box::new(free)), 0);
+        }
+        let mut ids: Vec<TaskId> = Vec::with_capacity(all.len());
+        for piece in all {
+            let mut after: Vec<TaskId> = piece.after.iter().map(|&i| ids[i]).collect();
+            if after.is_empty() {
+                after.push(start);
+            }
+            let (work, cost) = match piece.event {
+                Some(Point::Record(event)) => {
+                    let time = Arc::new(OnceLock::new());
+                    let id = scheduler().submit(&after, event.event.record_work(&time), 0);
+                    recorded.push((event, id, time));
+                    ids.push(id);
+                    continue;
+                }
+                Some(Point::Wait(event)) => {
+                    let here = recorded
+                        .iter()
+                        .rev()
+                        .find(|(e, ..)| e.handle == event.handle);
+                    let before = points.get(&event.handle).copied();
+                    after.extend(here.map(|(_, id, _)| *id).or(before));
+                    (Work::Join, 0)
+                }
+                None => piece.work.unwrap_or((Work::Join, 0)),
+            };
+            ids.push(scheduler().submit(&after, work, cost));
+        }
+        let ends: Vec<TaskId> = exits.iter().map(|&i| ids[i]).collect();
+        state.last = queues.submit(stream.queue, &ends, Work::Join, 0);
+        drop(queues);
+        for (event, id, time) in recorded {
+            event.event.set_recorded(id, time);
+        }
+        Ok(())
+    }
+
+    /// Whether the memory of its nodes is as a launch needs it; what is still allocated from the last one, and is freed
+    /// first.
+    fn check_memory(&self, plan: &Plan) -> Result<Vec<Arc<GraphMemory>>> {
+        let (mut allocs, mut frees) = (Vec::new(), Vec::new());
+        plan.each(&mut |operation| match operation {
+            Operation::Alloc(alloc) => allocs.push(alloc.memory.clone()),
+            Operation::Free(memory) => frees.push(memory.clone()),
+            _ => {}
+        });
+        let ours = |memory: &Arc<GraphMemory>| allocs.iter().any(|m| Arc::ptr_eq(m, memory));
+        if frees.iter().any(|m| !ours(m) && !m.is_allocated()) {
+            host::log!("the graph is to free memory that is not allocated");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let left: Vec<_> = allocs
+            .iter()
+            .filter(|m| m.is_allocated())
+            .cloned()
+            .collect();
+        if !left.is_empty() && self.flags & AUTO_FREE == 0 {
+            host::log!("memory of the graph's last launch is still allocated");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        for memory in &left {
+            memory.leave();
+        }
+        Ok(left)
+    }
+
+    /// The graph that a program has asked for by `cuGraphExecNode…`: a step of a node.
+    pub(crate) fn with_step<R>(
+        &self,
+        node: usize,
+        change: impl FnOnce(&mut Step) -> Result<R>,
+    ) -> Result<R> {
+        let mut state = self.lock();
+        let step = state.plan.step(node).ok_or_else(|| {
+            host::log!("node {node:#x} is none that the executable graph was made from");
+            Error::CUDA_ERROR_INVALID_VALUE
+        })?;
+        change(step)
+    }
+}
+
+/// What the events that are waited for recorded before the launch. Asked before the queues are locked: recording an
+/// event locks the queues after the event.
+fn known_points(all: &[Piece]) -> HashMap<usize, TaskId> {
+    let waits = all.iter().filter_map(|piece| match &piece.event {
+        Some(Point::Wait(event)) => Some((event.handle, event.event.task()?)),
+        _ => None,
+    });
+    waits.collect()
+}
+
+/// Notes what the nodes will have allocated and freed, as far as calls are concerned.
+fn use_memory(plan: &Plan) {
+    plan.each(&mut |operation| {
+        if let Operation::Alloc(alloc) = operation {
+            alloc.memory.begin_use();
+        }
+    });
+    plan.each(&mut |operation| {
+        if let Operation::Free(memory) = operation {
+            memory.leave();
+        }
+    });
+}

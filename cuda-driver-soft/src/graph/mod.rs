@@ -1,0 +1,7 @@
+//! Graphs: nodes hold operations; an executable graph is a plan of launches.
+#![forbid(unsafe_code)]
+
+pub(crate) mod dot;
+pub(crate) mod exec;
+pub(crate) mod update;
+pub(crate) mod world;

@@ -1,0 +1,195 @@
+//! Changes of an executable graph: of single nodes, and of all to those of another graph of the same shape.
+
+use crate::graph::exec::{Exec, Plan, Step};
+use crate::object::place::MemoryPlace;
+use crate::operation::Operation;
+use crate::operation::copy::CopyOperation;
+use crate::operation::memory_operation::{Batch, MemoryOperation};
+use crate::state::error::{Error, Result};
+
+/// Why a graph cannot take the place of another: `CUgraphExecUpdateResult`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    Topology = 2,
+    Kind = 3,
+    Function = 4,
+    Parameters = 5,
+    Unsupported = 6,
+    Attributes = 8,
+}
+
+/// What came of an update that failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) difference: Difference,
+    /// The node of the graph that was given, and one that it depends on; 0 for none.
+    pub(crate) node: usize,
+    pub(crate) from: usize,
+}
+
+/// Whether what a node does may become this, in an executable graph.
+fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Difference> {
+    match (old, new) {
+        (Operation::Kernel(old), Operation::Kernel(new)) => {
+            if old.ready.context != new.ready.context {
+                return Err(Difference::Function);
+            }
+            if old.ready.shape.cooperative != new.ready.shape.cooperative {
+                return Err(Difference::Attributes);
+            }
+            Ok(())
+        }
+        (Operation::Copy(old), Operation::Copy(new)) => compare_copies(old, new),
+        (Operation::Fill(old), Operation::Fill(new)) => {
+            let owner = |address| match MemoryPlace::device(address, 1) {
+                Ok(MemoryPlace::Device(allocation, _)) => Some(allocation.owner),
+                _ => None,
+            };
+            let rows = |height: u64| height > 1;
+            if owner(old.address) != owner(new.address) || rows(old.height) != rows(new.height) {
+                return Err(Difference::Parameters);
+            }
+            Ok(())
+        }
+        (Operation::Alloc(old), Operation::Alloc(new))
+            if old.memory.address == new.memory.address =>
+        {
+            Ok(())
+        }
+        (Operation::Free(old), Operation::Free(new)) if old.address == new.address => Ok(()),
+        (Operation::Alloc(_), Operation::Alloc(_)) | (Operation::Free(_), Operation::Free(_)) => {
+            Err(Difference::Unsupported)
+        }
+        (Operation::Operations(old), Operation::Operations(new)) => {
+            // A `CUstreamBatchMemOpParams` begins with its type.
+            let kind = |operation: &MemoryOperation| operation.params[0] as u32;
+            let kinds = |batch: &Batch| -> Vec<u32> { batch.operations.iter().map(kind).collect() };
+            if kinds(old) == kinds(new) {
+                Ok(())
+            } else {
+                Err(Difference::Parameters)
+            }
+        }
+        (old, new) if old.kind() == new.kind() => Ok(()),
+        _ => Err(Difference::Kind),
+    }
+}
+
+/// As documented, memory stays on the side where it was, and a copy of rows stays one.
+fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Result<(), Difference> {
+    let sides = |copy: &CopyOperation| copy.on_host().ok();
+    let rows = |copy: &CopyOperation| (copy.extent.height > 1, copy.extent.depth > 1);
+    if sides(old) == sides(new) && rows(old) == rows(new) {
+        Ok(())
+    } else {
+        Err(Difference::Parameters)
+    }
+}
+
+impl Exec {
+    /// `cuGraphExec…NodeSetParams`: what a node does from the next launch on.
+    pub(crate) fn set_operation(&self, node: usize, operation: Operation) -> Result<()> {
+        self.with_step(node, |step| {
+            compare(&step.operation, &operation).map_err(|difference| {
+                host::log!(
+                    "a node of an executable graph cannot be changed like this: {difference:?}"
+                );
+                Error::CUDA_ERROR_INVALID_VALUE
+            })?;
+            step.operation = operation;
+            Ok(())
+        })
+    }
+
+    /// `cuGraphExecChildGraphNodeSetParams`: the nodes of a graph of the same shape.
+    pub(crate) fn set_child(&self, node: usize, new: &Plan) -> Result<()> {
+        self.with_step(node, |step| {
+            let child = step.child.as_mut().ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+            let taken = child.take_over(new);
+            taken.map_err(|_| Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
+        })
+    }
+
+    /// `cuGraphExecUpdate`
+    pub(crate) fn update(&self, new: &Plan) -> std::result::Result<(), Refusal> {
+        self.lock().plan.take_over(new)
+    }
+}
+
+impl Plan {
+    /// Takes over what the nodes of another plan do; nothing if that is not possible.
+    fn take_over(&mut self, new: &Plan) -> std::result::Result<(), Refusal> {
+        let pairs = self.pair(new)?;
+        let mut changed = self.clone();
+        for (old, with) in pairs {
+            let step = &new.steps[with];
+            changed.steps[old].take_over(step)?;
+        }
+        *self = changed;
+        Ok(())
+    }
+
+    /// Pairs the steps with those of another plan: as documented, from those that none waits for, in their order, to what
+    /// they depend on, in the order in which that was said.
+    fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
+        let refuse = |node: usize, from: usize| Refusal {
+            difference: Difference::Topology,
+            node,
+            from,
+        };
+        let (exits, new_exits) = (self.exits(), new.exits());
+        if self.steps.len() != new.steps.len() {
+            return Err(refuse(0, 0));
+        }
+        if exits.len() != new_exits.len() {
+            // As recorded: the last one that is too many.
+            let extra = new_exits
+                .iter()
+                .rev()
+                .nth(exits.len())
+                .or(new_exits.first());
+            return Err(refuse(extra.map_or(0, |&i| new.steps[i].node), 0));
+        }
+        let mut partner: Vec<Option<usize>> = vec![None; self.steps.len()];
+        let mut taken = vec![false; new.steps.len()];
+        let mut todo: Vec<(usize, usize, usize)> = Vec::new();
+        todo.extend(exits.into_iter().zip(new_exits).map(|(a, b)| (a, b, 0)));
+        while let Some((old, with, from)) = todo.pop() {
+            let node = new.steps[with].node;
+            match partner[old] {
+                Some(known) if known == with => continue,
+                None if !taken[with] => {}
+                _ => return Err(refuse(from, node)),
+            }
+            (partner[old], taken[with]) = (Some(with), true);
+            let (before, new_before) = (&self.steps[old].after, &new.steps[with].after);
+            if before.len() != new_before.len() {
+                return Err(refuse(node, 0));
+            }
+            for (a, b) in before.iter().zip(new_before) {
+                if a.1 != b.1 {
+                    return Err(refuse(node, new.steps[b.0].node));
+                }
+                todo.push((a.0, b.0, node));
+            }
+        }
+        let pairs = partner.into_iter().enumerate();
+        let pairs = pairs.map(|(old, with)| Some((old, with?)));
+        pairs.collect::<Option<_>>().ok_or(refuse(0, 0))
+    }
+}
+
+impl Step {
+    fn take_over(&mut self, new: &Step) -> std::result::Result<(), Refusal> {
+        compare(&self.operation, &new.operation).map_err(|difference| Refusal {
+            difference,
+            node: new.node,
+            from: 0,
+        })?;
+        match (&mut self.child, &new.child) {
+            (Some(child), Some(other)) => child.take_over(other)?,
+            _ => self.operation = new.operation.clone(),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,489 @@
+//! Graphs: nodes of work with their dependencies, made by calls or by capturing a stream.
+//!
+//! All graphs and their nodes are in one [`World`], under one lock: an edge, a clone and a child graph each concern several of
+//! them. What is instantiated ([`exec`](crate::graph::exec)) is a copy, with a lock of its own.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::object::user_object;
+use crate::operation::Operation;
+use crate::queue::capture::Captures;
+use crate::queue::edge::{Edge, EdgeData};
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, encode};
+use crate::state::hash::IdMap;
+
+pub(crate) struct Node {
+    pub(crate) graph: usize,
+    /// Its number in the graph.
+    pub(crate) local: u32,
+    pub(crate) operation: Operation,
+    /// What it depends on, in the order in which that was said.
+    pub(crate) after: Vec<Edge>,
+}
+
+pub(crate) struct Graph {
+    /// A number that no other graph of the process has.
+    pub(crate) id: u32,
+    /// In the order in which they were made.
+    pub(crate) nodes: Vec<usize>,
+    next_local: u32,
+    /// The node that owns it.
+    pub(crate) owner: Option<usize>,
+    /// Of a clone: its nodes by those that they were made from.
+    clones: HashMap<usize, usize>,
+    /// References to user objects.
+    pub(crate) objects: BTreeMap<usize, u32>,
+}
+
+/// All graphs.
+#[derive(Default)]
+pub(crate) struct World {
+    graphs: IdMap<usize, Graph>,
+    nodes: IdMap<usize, Node>,
+    last_graph: u64,
+    last_node: u64,
+}
+
+/// The graphs of the process.
+pub(crate) fn world() -> MutexGuard<'static, World> {
+    static WORLD: OnceLock<Mutex<World>> = OnceLock::new();
+    let world = WORLD.get_or_init(Mutex::default);
+    world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number for a graph or an executable graph.
+pub(crate) fn next_id() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    LAST.fetch_add(1, Relaxed) + 1
+}
+
+impl World {
+    /// `cuGraphCreate`
+    pub(crate) fn create(&mut self) -> usize {
+        self.create_owned(None)
+    }
+
+    fn create_owned(&mut self, owner: Option<usize>) -> usize {
+        self.last_graph += 1;
+        let handle = encode(HandleKind::Graph, self.last_graph);
+        let graph = Graph {
+            id: next_id(),
+            nodes: Vec::new(),
+            next_local: 0,
+            owner,
+            clones: HashMap::new(),
+            objects: BTreeMap::new(),
+        };
+        self.graphs.insert(handle, graph);
+        handle
+    }
+
+    /// The living graph of this handle.
+    pub(crate) fn graph(&self, handle: usize) -> Result<&Graph> {
+        self.graphs.get(&handle).ok_or_else(|| {
+            host::log!("{handle:#x} is no graph, or is destroyed: a real driver may crash here");
+            Error::CUDA_ERROR_INVALID_VALUE
+        })
+    }
+
+    pub(crate) fn graph_mut(&mut self, handle: usize) -> Result<&mut Graph> {
+        self.graphs
+            .get_mut(&handle)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// The living node of this handle.
+    pub(crate) fn node(&self, handle: usize) -> Result<&Node> {
+        self.nodes.get(&handle).ok_or_else(|| {
+            host::log!("{handle:#x} is no node, or is destroyed: a real driver may crash here");
+            Error::CUDA_ERROR_INVALID_VALUE
+        })
+    }
+
+    pub(crate) fn node_mut(&mut self, handle: usize) -> Result<&mut Node> {
+        self.nodes
+            .get_mut(&handle)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// A node that must be one of a graph.
+    fn node_of(&self, handle: usize, graph: usize) -> Result<&Node> {
+        self.node(handle).and_then(|node| {
+            let ours = node.graph == graph;
+            ours.then_some(node).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+        })
+    }
+
+    /// Checks what a node is to depend on: nodes of its graph, each once.
+    pub(crate) fn check_dependencies(&self, graph: usize, after: &[Edge]) -> Result<()> {
+        self.graph(graph)?;
+        let mut seen = HashSet::new();
+        for edge in after {
+            self.node_of(edge.node, graph)?;
+            self.check_edge(edge)?;
+            if !seen.insert(edge.node) {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not a plain dependency goes out from a kernel.
+    fn check_edge(&self, edge: &Edge) -> Result<()> {
+        let EdgeData {
+            from_port,
+            to_port,
+            kind,
+        } = edge.data;
+        let from_kernel = matches!(self.node(edge.node)?.operation, Operation::Kernel(_));
+        let known = kind == 1 && matches!(from_port, 1 | 2) && to_port == 0;
+        if edge.data == EdgeData::default() || (known && from_kernel) {
+            Ok(())
+        } else {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        }
+    }
+
+    /// Adds a node.
+    pub(crate) fn add(
+        &mut self,
+        graph: usize,
+        after: Vec<Edge>,
+        operation: Operation,
+    ) -> Result<usize> {
+        self.check_dependencies(graph, &after)?;
+        // As recorded, memory is freed by one node of all graphs.
+        if let Operation::Free(memory) = &operation
+            && !memory.set_free_node()
+        {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        self.last_node += 1;
+        let handle = encode(HandleKind::Node, self.last_node);
+        let of = self.graph_mut(graph)?;
+        let local = of.next_local;
+        of.next_local += 1;
+        of.nodes.push(handle);
+        let node = Node {
+            graph,
+            local,
+            operation,
+            after,
+        };
+        self.nodes.insert(handle, node);
+        Ok(handle)
+    }
+
+    /// Changes the operation of a node to one of the same type; gives the old one.
+    pub(crate) fn replace(&mut self, node: usize, operation: Operation) -> Result<Operation> {
+        let node = self.node_mut(node)?;
+        if node.operation.kind() != operation.kind() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let operation = match (operation, &node.operation) {
+            (Operation::Kernel(new), Operation::Kernel(old)) => match Arc::try_unwrap(new) {
+                Ok(new) => Operation::Kernel(Arc::new(new.replace(old))),
+                Err(shared) => Operation::Kernel(shared),
+            },
+            (operation, _) => operation,
+        };
+        Ok(std::mem::replace(&mut node.operation, operation))
+    }
+
+    /// `cuGraphAddChildGraphNode`: with a copy of the graph.
+    pub(crate) fn add_child(
+        &mut self,
+        graph: usize,
+        after: Vec<Edge>,
+        child: usize,
+    ) -> Result<usize> {
+        self.check_dependencies(graph, &after)?;
+        self.check_no_memory(child)?;
+        let copy = self.clone_graph(child)?;
+        self.add_owned(graph, after, copy)
+    }
+
+    /// The same, with the graph itself, which nobody may own.
+    pub(crate) fn move_child(
+        &mut self,
+        graph: usize,
+        after: Vec<Edge>,
+        child: usize,
+        captures: &Captures,
+    ) -> Result<usize> {
+        if self.graph(child)?.owner.is_some() {
+            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        if captures.captures_to(child) || child == graph {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        self.add_owned(graph, after, child)
+    }
+
+    fn add_owned(&mut self, graph: usize, after: Vec<Edge>, child: usize) -> Result<usize> {
+        let node = self.add(graph, after, Operation::Child(child))?;
+        self.graph_mut(child)?.owner = Some(node);
+        Ok(node)
+    }
+
+    /// A graph that allocates or frees memory only grows.
+    fn check_no_own_memory(&self, graph: usize) -> Result<()> {
+        for handle in &self.graph(graph)?.nodes {
+            if self.node(*handle)?.operation.is_memory() {
+                host::log!("of a graph that allocates or frees memory, nothing can be removed");
+                return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+            }
+        }
+        Ok(())
+    }
+
+    /// Graphs that allocate memory exist once only.
+    pub(crate) fn check_no_memory(&self, graph: usize) -> Result<()> {
+        for handle in &self.graph(graph)?.nodes {
+            match &self.node(*handle)?.operation {
+                operation if operation.is_memory() => {
+                    host::log!("a graph that allocates or frees memory cannot be copied");
+                    return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+                }
+                Operation::Child(child) => self.check_no_memory(*child)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// `cuGraphClone`: with copies of its child graphs, and references to its user objects.
+    pub(crate) fn clone_graph(&mut self, graph: usize) -> Result<usize> {
+        self.check_no_memory(graph)?;
+        let copy = self.create();
+        let nodes = self.graph(graph)?.nodes.clone();
+        // A node may depend on one that was made after it, so first all nodes, then what they depend on.
+        let mut clones = HashMap::new();
+        for &node in &nodes {
+            let operation = match self.node(node)?.operation.clone() {
+                Operation::Child(child) => Operation::Child(self.clone_graph(child)?),
+                // What a program reads of a node's arguments is that node's own.
+                Operation::Kernel(kernel) => {
+                    let own = kernel.with_attributes(kernel.attributes.clone());
+                    Operation::Kernel(Arc::new(own))
+                }
+                other => other,
+            };
+            let child = match operation {
+                Operation::Child(child) => Some(child),
+                _ => None,
+            };
+            let new = self.add(copy, Vec::new(), operation)?;
+            if let Some(child) = child {
+                self.graph_mut(child)?.owner = Some(new);
+            }
+            let local = self.node(node)?.local;
+            self.node_mut(new)?.local = local;
+            clones.insert(node, new);
+        }
+        for (old, new) in &clones {
+            let after = self.node(*old)?.after.iter().map(|edge| Edge {
+                node: clones.get(&edge.node).copied().unwrap_or(0),
+                ..*edge
+            });
+            self.node_mut(*new)?.after = after.collect();
+        }
+        let (objects, next_local) = {
+            let original = self.graph(graph)?;
+            (original.objects.clone(), original.next_local)
+        };
+        for (object, count) in &objects {
+            user_object::retain(*object, *count)?;
+        }
+        let made = self.graph_mut(copy)?;
+        (made.clones, made.objects, made.next_local) = (clones, objects, next_local);
+        Ok(copy)
+    }
+
+    /// `cuGraphDestroy`: what nobody owns. It gives what is to be dropped without the lock.
+    pub(crate) fn destroy(&mut self, graph: usize, captures: &Captures) -> Result<Destroyed> {
+        if self.graph(graph)?.owner.is_some() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        if captures.captures_to(graph) {
+            return Err(Error::CUDA_ERROR_ILLEGAL_STATE);
+        }
+        let mut destroyed = Destroyed::default();
+        self.take_graph(graph, &mut destroyed);
+        Ok(destroyed)
+    }
+
+    fn take_graph(&mut self, graph: usize, into: &mut Destroyed) {
+        if let Some(graph) = self.graphs.remove(&graph) {
+            into.objects.push(graph.objects);
+            for node in graph.nodes {
+                self.take_node(node, into);
+            }
+        }
+    }
+
+    fn take_node(&mut self, node: usize, into: &mut Destroyed) {
+        if let Some(node) = self.nodes.remove(&node) {
+            if let Operation::Child(child) = node.operation {
+                self.take_graph(child, into);
+            }
+            into.nodes.push(node);
+        }
+    }
+
+    /// `cuGraphDestroyNode`: with its dependencies, and those on it.
+    pub(crate) fn destroy_node(&mut self, handle: usize) -> Result<Destroyed> {
+        let graph = self.node(handle)?.graph;
+        self.check_no_own_memory(graph)?;
+        let mut destroyed = Destroyed::default();
+        self.take_node(handle, &mut destroyed);
+        let of = self.graph_mut(graph)?;
+        of.nodes.retain(|n| *n != handle);
+        for other in of.nodes.clone() {
+            self.node_mut(other)?.after.retain(|e| e.node != handle);
+        }
+        Ok(destroyed)
+    }
+
+    /// `cuGraphAddDependencies`: all or none.
+    pub(crate) fn add_dependencies(&mut self, graph: usize, edges: &[(Edge, usize)]) -> Result<()> {
+        self.graph(graph)?;
+        for (from, to) in edges {
+            self.node_of(from.node, graph)?;
+            let after = &self.node_of(*to, graph)?.after;
+            self.check_edge(from)?;
+            let there = after.iter().any(|e| e.node == from.node);
+            if there || from.node == *to {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+        }
+        // As recorded, a cycle is found when the graph is instantiated.
+        for (from, to) in edges {
+            self.node_mut(*to)?.after.push(*from);
+        }
+        Ok(())
+    }
+
+    /// `cuGraphRemoveDependencies`: of dependencies that there are.
+    pub(crate) fn remove_dependencies(
+        &mut self,
+        graph: usize,
+        edges: &[(Edge, usize)],
+    ) -> Result<()> {
+        self.graph(graph)?;
+        self.check_no_own_memory(graph)?;
+        for (from, to) in edges {
+            self.node_of(from.node, graph)?;
+            if !self.node_of(*to, graph)?.after.contains(from) {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+        }
+        for (from, to) in edges {
+            self.node_mut(*to)?.after.retain(|e| e != from);
+        }
+        Ok(())
+    }
+
+    /// The nodes of a graph, each after those that it depends on, and otherwise as they were made.
+    pub(crate) fn order(&self, graph: usize) -> Result<Vec<usize>> {
+        let nodes = &self.graph(graph)?.nodes;
+        let mut open: HashMap<usize, usize> = HashMap::new();
+        let mut dependents: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &node in nodes {
+            let after = &self.node(node)?.after;
+            open.insert(node, after.len());
+            for edge in after {
+                dependents.entry(edge.node).or_default().push(node);
+            }
+        }
+        let mut order: Vec<usize> = Vec::new();
+        order.extend(nodes.iter().filter(|node| open.get(*node) == Some(&0)));
+        let mut next = 0;
+        while let Some(node) = order.get(next).copied() {
+            next += 1;
+            for dependent in dependents.get(&node).into_iter().flatten() {
+                if let Some(open) = open.get_mut(dependent) {
+                    *open -= 1;
+                    if *open == 0 {
+                        order.push(*dependent);
+                    }
+                }
+            }
+        }
+        if order.len() < nodes.len() {
+            host::log!("the graph has a cycle");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok(order)
+    }
+
+    /// `cuGraphGetEdges`: from where, to where; by the nodes that they come from.
+    pub(crate) fn edges(&self, graph: usize) -> Result<Vec<(Edge, usize)>> {
+        let nodes = &self.graph(graph)?.nodes;
+        let index: HashMap<usize, usize> = nodes.iter().copied().zip(0..).collect();
+        let mut edges = Vec::new();
+        for &to in nodes {
+            edges.extend(self.node(to)?.after.iter().map(|&from| (from, to)));
+        }
+        edges.sort_by_key(|(from, _)| index.get(&from.node).copied());
+        Ok(edges)
+    }
+
+    /// `cuGraphNodeGetDependentNodes`
+    pub(crate) fn dependents(&self, node: usize) -> Result<Vec<Edge>> {
+        let edges = self.edges(self.node(node)?.graph)?;
+        let ours = edges.into_iter().filter(|(from, _)| from.node == node);
+        let dependents = ours.map(|(from, to)| Edge { node: to, ..from });
+        Ok(dependents.collect())
+    }
+
+    /// `cuGraphGetRootNodes`
+    pub(crate) fn roots(&self, graph: usize) -> Result<Vec<usize>> {
+        let nodes = self.graph(graph)?.nodes.iter().copied();
+        let root = |node: &usize| self.node(*node).is_ok_and(|n| n.after.is_empty());
+        Ok(nodes.filter(root).collect())
+    }
+
+    /// `cuGraphNodeFindInClone`
+    pub(crate) fn find_in_clone(&self, node: usize, clone: usize) -> Result<usize> {
+        self.node(node)?;
+        let found = self.graph(clone)?.clones.get(&node).copied();
+        let found = found.filter(|n| self.nodes.contains_key(n));
+        found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// Whether all of `nodes` are among `from` or what those depend on.
+    pub(crate) fn reaches(&self, from: &[Edge], nodes: &[Edge]) -> bool {
+        let mut seen = HashSet::new();
+        let mut todo: Vec<usize> = from.iter().map(|e| e.node).collect();
+        while let Some(node) = todo.pop() {
+            if seen.insert(node)
+                && let Ok(node) = self.node(node)
+            {
+                todo.extend(node.after.iter().map(|e| e.node));
+            }
+        }
+        nodes.iter().all(|edge| seen.contains(&edge.node))
+    }
+}
+
+/// What belonged to a graph that is destroyed: dropped without the lock.
+#[derive(Default)]
+#[must_use]
+pub(crate) struct Destroyed {
+    nodes: Vec<Node>,
+    objects: Vec<BTreeMap<usize, u32>>,
+}
+
+impl Destroyed {
+    /// Ends what the graph referred to.
+    pub(crate) fn end(self) -> Result<()> {
+        for (object, count) in self.objects.into_iter().flatten() {
+            user_object::release(object, count, &[])?;
+        }
+        Ok(())
+    }
+}

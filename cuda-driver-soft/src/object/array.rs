@@ -1,0 +1,434 @@
+//! Arrays and mipmapped arrays: texels that programs reach by handles alone.
+//!
+//! An array is one piece of device memory that no call of the host finds by its address. Texels lie row after row, slice
+//! after slice, level after level, without gaps: what a GPU does to keep neighbours together is nobody's business here.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::object::context::{self, Context};
+use crate::object::device::Device;
+use crate::object::memory;
+use crate::queue::scheduler::observe_fault;
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Missing, Table};
+use cuda_driver_sys::{
+    CUDA_ARRAY3D_CUBEMAP, CUDA_ARRAY3D_DEFERRED_MAPPING, CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SPARSE,
+    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE,
+    CUarray_format, CUdevice_attribute as Attribute,
+};
+use engine::memory::{Allocation, Kind, space};
+use engine::semantics::texture::texel::Channel;
+use engine::texture::{Image, Plane, Shape};
+
+pub(crate) const LAYERED: u32 = CUDA_ARRAY3D_LAYERED;
+pub(crate) const SURFACE: u32 = CUDA_ARRAY3D_SURFACE_LDST;
+pub(crate) const CUBEMAP: u32 = CUDA_ARRAY3D_CUBEMAP;
+pub(crate) const GATHER: u32 = CUDA_ARRAY3D_TEXTURE_GATHER;
+const SPARSE: u32 = CUDA_ARRAY3D_SPARSE;
+const DEFERRED: u32 = CUDA_ARRAY3D_DEFERRED_MAPPING;
+/// Changes nothing here.
+const VIDEO: u32 = CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+
+/// What an array is to be, as `CUDA_ARRAY3D_DESCRIPTOR` says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Descriptor {
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+    pub(crate) depth: u64,
+    pub(crate) format: u32,
+    pub(crate) channels: u32,
+    pub(crate) flags: u32,
+}
+
+static ARRAYS: Table<Array> = Table::new(HandleKind::Array);
+static MIPMAPS: Table<Mipmap> = Table::new(HandleKind::Mipmap);
+
+/// An array, or one level of a mipmapped one.
+#[derive(Debug)]
+pub(crate) struct Array {
+    pub(crate) handle: usize,
+    context: u64,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) image: Image,
+    pub(crate) memory: Allocation,
+    /// The mipmapped array that it is a level of.
+    mipmap: Option<usize>,
+}
+
+/// A mipmapped array.
+#[derive(Debug)]
+pub(crate) struct Mipmap {
+    handle: usize,
+    context: u64,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) image: Image,
+    pub(crate) memory: Allocation,
+    /// Handles of the levels that were asked for.
+    levels: Mutex<Vec<Option<usize>>>,
+}
+
+/// How the channels of a format are stored; `None` for one that this driver does not have.
+pub(crate) fn channel(format: u32) -> Option<Channel> {
+    Some(match CUarray_format(format) {
+        CUarray_format::CU_AD_FORMAT_UNSIGNED_INT8 => Channel::U8,
+        CUarray_format::CU_AD_FORMAT_UNSIGNED_INT16 => Channel::U16,
+        CUarray_format::CU_AD_FORMAT_UNSIGNED_INT32 => Channel::U32,
+        CUarray_format::CU_AD_FORMAT_SIGNED_INT8 => Channel::S8,
+        CUarray_format::CU_AD_FORMAT_SIGNED_INT16 => Channel::S16,
+        CUarray_format::CU_AD_FORMAT_SIGNED_INT32 => Channel::S32,
+        CUarray_format::CU_AD_FORMAT_HALF => Channel::Half,
+        CUarray_format::CU_AD_FORMAT_FLOAT => Channel::Float,
+        _ => return None,
+    })
+}
+
+impl Descriptor {
+    fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// What its texels are arranged as; an error for what cannot be.
+    fn shape(&self) -> Result<Shape> {
+        let shape = match (self.has(CUBEMAP), self.has(LAYERED)) {
+            (true, layered) => {
+                let whole = if layered {
+                    self.depth != 0 && self.depth.is_multiple_of(6)
+                } else {
+                    self.depth == 6
+                };
+                if self.width != self.height || !whole {
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
+                }
+                if layered { Shape::ACube } else { Shape::Cube }
+            }
+            (_, true) if self.depth == 0 => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+            (_, true) if self.height == 0 => Shape::A1,
+            (_, true) => Shape::A2,
+            _ if self.depth != 0 && self.height == 0 => {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            _ if self.depth != 0 => Shape::D3,
+            _ if self.height != 0 => Shape::D2,
+            _ => Shape::D1,
+        };
+        if self.has(GATHER) && shape != Shape::D2 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok(shape)
+    }
+
+    /// Checks it against a device; of a mipmapped array with `mipmapped`.
+    fn check(&self, device: &Device, mipmapped: bool) -> Result<(Shape, Channel)> {
+        let known = LAYERED | SURFACE | CUBEMAP | GATHER | VIDEO;
+        if self.has(SPARSE | DEFERRED) {
+            return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+        }
+        if self.flags & !known != 0 || self.width == 0 || !matches!(self.channels, 1 | 2 | 4) {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let Some(channel) = channel(self.format) else {
+            host::log!("arrays of the format {:#x} are not supported", self.format);
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        };
+        let shape = self.shape()?;
+        let limits = limits(shape, self.flags, mipmapped);
+        let size = [self.width, self.height, self.depth];
+        let within = |(size, limit): (u64, Option<Attribute>)| {
+            limit.is_none_or(|limit| size <= u64::from(device.limit(limit)))
+        };
+        let fits = |limits: [Option<Attribute>; 3]| size.into_iter().zip(limits).all(within);
+        // A flat box may be longer.
+        let alternate = [
+            Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE,
+            Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE,
+        ];
+        if fits(limits) || (shape == Shape::D3 && fits(alternate.map(Some))) {
+            Ok((shape, channel))
+        } else {
+            host::log!("an array of {size:?} is larger than the device's limits");
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        }
+    }
+
+    /// The image with so many levels, from an address on; and how many bytes it takes.
+    fn image(
+        &self,
+        shape: Shape,
+        channel: Channel,
+        levels: u32,
+        address: u64,
+    ) -> Result<(Image, u64)> {
+        let mut image = Image {
+            shape,
+            channel,
+            channels: self.channels,
+            levels: Vec::new(),
+        };
+        let texel = u64::from(image.texel_bytes());
+        let mut bytes = 0u64;
+        for level in 0..levels {
+            let [width, height, depth] = self.size(shape, level);
+            let overflow = Error::CUDA_ERROR_OUT_OF_MEMORY;
+            let pitch = u64::from(width).checked_mul(texel).ok_or(overflow)?;
+            let slice = pitch.checked_mul(height.into()).ok_or(overflow)?;
+            image.levels.push(Plane {
+                address: address.wrapping_add(bytes),
+                size: [width, height, depth],
+                pitch,
+                slice,
+            });
+            let all = slice.checked_mul(depth.into()).ok_or(overflow)?;
+            // Each level begins where any access may be aligned.
+            bytes = bytes
+                .checked_add(all)
+                .and_then(|end| end.checked_next_multiple_of(16))
+                .ok_or(overflow)?;
+        }
+        Ok((image, bytes))
+    }
+
+    /// Texels along each axis of a level: layers and faces stay.
+    fn size(&self, shape: Shape, level: u32) -> [u32; 3] {
+        let shrunk = |n: u64| (n >> level.min(63)).max(1) as u32;
+        let depth = if shape == Shape::D3 {
+            shrunk(self.depth)
+        } else {
+            self.depth.max(1) as u32
+        };
+        [shrunk(self.width), shrunk(self.height), depth]
+    }
+
+    /// The descriptor of a level.
+    fn of_level(&self, shape: Shape, level: u32) -> Descriptor {
+        let [width, height, depth] = self.size(shape, level).map(u64::from);
+        let or_none = |n: u64, given: u64| if given == 0 { 0 } else { n };
+        Descriptor {
+            width,
+            height: or_none(height, self.height),
+            depth: or_none(depth, self.depth),
+            ..*self
+        }
+    }
+}
+
+/// The attributes that say how large an array may be.
+fn limits(shape: Shape, flags: u32, mipmapped: bool) -> [Option<Attribute>; 3] {
+    let [width, height, depth] = match shape {
+        Shape::D1 if mipmapped => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH),
+            None,
+            None,
+        ],
+        Shape::D1 => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH),
+            None,
+            None,
+        ],
+        Shape::D2 | Shape::Linear if flags & GATHER != 0 => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT),
+            None,
+        ],
+        Shape::D2 | Shape::Linear if mipmapped => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT),
+            None,
+        ],
+        Shape::D2 | Shape::Linear => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT),
+            None,
+        ],
+        Shape::D3 => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH),
+        ],
+        Shape::A1 => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH),
+            None,
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS),
+        ],
+        Shape::A2 => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS),
+        ],
+        Shape::Cube => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH),
+            None,
+        ],
+        Shape::ACube => [
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH),
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS),
+        ],
+    };
+    // A surface of one dimension may be shorter.
+    let width = match shape {
+        Shape::D1 if flags & SURFACE != 0 => {
+            Some(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH)
+        }
+        _ => width,
+    };
+    [width, height, depth]
+}
+
+/// As recorded: what is destroyed answers as a context does that is.
+fn why(what: &str, handle: usize, missing: Missing) -> Error {
+    host::log!("{what} {handle:#x} is {missing:?}");
+    match missing {
+        Missing::Destroyed => Error::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        Missing::Unknown => Error::CUDA_ERROR_INVALID_HANDLE,
+    }
+}
+
+/// The living array of this handle.
+pub(crate) fn get(handle: usize) -> Result<Arc<Array>> {
+    ARRAYS
+        .get(handle)
+        .map_err(|missing| why("array", handle, missing))
+}
+
+/// The living mipmapped array of this handle.
+pub(crate) fn mipmap(handle: usize) -> Result<Arc<Mipmap>> {
+    MIPMAPS
+        .get(handle)
+        .map_err(|missing| why("mipmapped array", handle, missing))
+}
+
+fn allocate(context: &Context, bytes: u64) -> Result<Allocation> {
+    let address = memory::allocate(context, Kind::Array, bytes)?;
+    space().find(address).ok_or(Error::CUDA_ERROR_UNKNOWN)
+}
+
+/// `cuArrayCreate`, `cuArray3DCreate`
+pub(crate) fn create(context: &Context, descriptor: Descriptor) -> Result<usize> {
+    let (shape, channel) = descriptor.check(context.device, false)?;
+    let (_, bytes) = descriptor.image(shape, channel, 1, 0)?;
+    let memory = allocate(context, bytes)?;
+    let (image, _) = descriptor.image(shape, channel, 1, memory.base)?;
+    let array = ARRAYS.insert_with(|handle| Array {
+        handle,
+        context: context.id(),
+        descriptor,
+        image,
+        memory,
+        mipmap: None,
+    });
+    Ok(array.handle)
+}
+
+/// `cuMipmappedArrayCreate`: with at most as many levels as there can be.
+pub(crate) fn create_mipmap(
+    context: &Context,
+    descriptor: Descriptor,
+    levels: u32,
+) -> Result<usize> {
+    let (shape, channel) = descriptor.check(context.device, true)?;
+    let [width, height, depth] = descriptor.size(shape, 0);
+    let longest = match shape {
+        Shape::D3 => width.max(height).max(depth),
+        _ => width.max(height),
+    };
+    let levels = levels.clamp(1, 32 - longest.leading_zeros());
+    let (_, bytes) = descriptor.image(shape, channel, levels, 0)?;
+    let memory = allocate(context, bytes)?;
+    let (image, _) = descriptor.image(shape, channel, levels, memory.base)?;
+    let mipmap = MIPMAPS.insert_with(|handle| Mipmap {
+        handle,
+        context: context.id(),
+        descriptor,
+        image,
+        memory,
+        levels: Mutex::new(vec![None; levels as usize]),
+    });
+    Ok(mipmap.handle)
+}
+
+/// Waits for the work of a context before memory of its goes.
+fn drain(context: u64) -> Result<()> {
+    if let Ok(context) = context::table().get(context as usize) {
+        context.drain();
+    }
+    observe_fault()
+}
+
+fn free(memory: &Allocation) {
+    // Gone already if the context went first.
+    let _ = space().free_if(memory.base, |a| a.id == memory.id);
+}
+
+/// `cuArrayDestroy`: a level goes with its mipmapped array only.
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    let array = get(handle)?;
+    if array.mipmap.is_some() {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    drain(array.context)?;
+    ARRAYS
+        .remove(handle)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    free(&array.memory);
+    Ok(())
+}
+
+/// `cuMipmappedArrayDestroy`
+pub(crate) fn destroy_mipmap(handle: usize) -> Result<()> {
+    let mipmap = mipmap(handle)?;
+    drain(mipmap.context)?;
+    remove_mipmap(&mipmap)
+}
+
+fn remove_mipmap(mipmap: &Mipmap) -> Result<()> {
+    MIPMAPS
+        .remove(mipmap.handle)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    let levels = mipmap.levels.lock().unwrap_or_else(PoisonError::into_inner);
+    for level in levels.iter().flatten() {
+        let _ = ARRAYS.remove(*level);
+    }
+    free(&mipmap.memory);
+    Ok(())
+}
+
+/// `cuMipmappedArrayGetLevel`: the same handle each time.
+pub(crate) fn level(handle: usize, level: u32) -> Result<usize> {
+    let mipmap = mipmap(handle)?;
+    let mut levels = mipmap.levels.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = levels
+        .get_mut(level as usize)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    if let Some(handle) = *known {
+        return Ok(handle);
+    }
+    let array = ARRAYS.insert_with(|handle| Array {
+        handle,
+        context: mipmap.context,
+        descriptor: mipmap.descriptor.of_level(mipmap.image.shape, level),
+        image: Image {
+            levels: vec![mipmap.image.levels[level as usize]],
+            ..mipmap.image.clone()
+        },
+        memory: mipmap.memory,
+        mipmap: Some(mipmap.handle),
+    });
+    *known = Some(array.handle);
+    Ok(array.handle)
+}
+
+/// Forgets the arrays of a context that ends; their memory goes with it.
+pub(crate) fn forget_all_of(context: &Context) {
+    for mipmap in MIPMAPS.all() {
+        if mipmap.context == context.id() {
+            let _ = remove_mipmap(&mipmap);
+        }
+    }
+    for array in ARRAYS.all() {
+        if array.context == context.id() {
+            let _ = ARRAYS.remove(array.handle);
+        }
+    }
+}

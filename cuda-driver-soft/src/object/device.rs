@@ -1,0 +1,184 @@
+//! Devices: which there are, and what they say about themselves.
+
+use std::sync::OnceLock;
+
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
+use crate::state::error::{Error, Result};
+use crate::state::profile::{self, Profile};
+use crate::state::settings;
+
+/// One software device.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) ordinal: i32,
+    pub(crate) profile: &'static Profile,
+    /// Number among all devices, visible or not.
+    physical: u32,
+}
+
+/// The devices that `CUDA_SOFT_DEVICES` describes and `CUDA_VISIBLE_DEVICES` shows.
+pub(crate) fn from_environment() -> Result<Vec<Device>> {
+    let all = settings::devices().map_err(|reason| {
+        host::log!("{reason}");
+        Error::CUDA_ERROR_INVALID_DEVICE
+    })?;
+    let visible = visible(host::environment::visible_devices().as_deref(), all.len())?;
+    if visible.is_empty() {
+        return Err(Error::CUDA_ERROR_NO_DEVICE);
+    }
+    let device = |(ordinal, physical): (usize, usize)| Device {
+        ordinal: ordinal as i32,
+        profile: all[physical],
+        physical: physical as u32,
+    };
+    Ok(visible.into_iter().enumerate().map(device).collect())
+}
+
+/// The rule of `CUDA_VISIBLE_DEVICES`: numbers up to the first that names no device; the same one twice is an error.
+fn visible(list: Option<&str>, count: usize) -> Result<Vec<usize>> {
+    let Some(list) = list else {
+        return Ok((0..count).collect());
+    };
+    let mut visible = Vec::new();
+    for word in list.split(',') {
+        let Some(n) = word.trim().parse::<usize>().ok().filter(|&n| n < count) else {
+            break;
+        };
+        if visible.contains(&n) {
+            return Err(Error::CUDA_ERROR_INVALID_DEVICE);
+        }
+        visible.push(n);
+    }
+    Ok(visible)
+}
+
+static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+
+/// Makes these the devices of the process.
+pub(crate) fn set_all(devices: Vec<Device>) {
+    let _ = DEVICES.set(devices);
+}
+
+/// All devices; none before the driver is initialised.
+pub(crate) fn all() -> &'static [Device] {
+    DEVICES.get().map_or(&[], Vec::as_slice)
+}
+
+/// The device of this number.
+pub(crate) fn get(ordinal: i32) -> Result<&'static Device> {
+    let devices = all();
+    usize::try_from(ordinal)
+        .ok()
+        .and_then(|n| devices.get(n))
+        .ok_or(Error::CUDA_ERROR_INVALID_DEVICE)
+}
+
+impl Device {
+    /// `Software CUDA device (sm_90)`: nobody takes it for a GPU.
+    pub(crate) fn name(&self) -> String {
+        format!("Software CUDA device (sm_{})", self.profile.sm)
+    }
+
+    /// The same in every process, different for each device.
+    pub(crate) fn uuid(&self) -> [u8; 16] {
+        let mut uuid = *b"soft-cuda-dev\0\0\0";
+        uuid[13] = self.profile.sm as u8;
+        uuid[15] = self.physical as u8;
+        uuid
+    }
+
+    /// Memory that the device claims to have, in bytes.
+    pub(crate) fn total_memory(&self) -> u64 {
+        settings::memory_bytes()
+    }
+
+    /// `cuDeviceGetPCIBusId`: a bus that no GPU is on.
+    pub(crate) fn pci_bus_id(&self) -> String {
+        format!("0000:{:02X}:00.0", self.pci_bus())
+    }
+
+    fn pci_bus(&self) -> u32 {
+        self.physical + 1
+    }
+
+    /// The value of a `CUdevice_attribute`.
+    pub(crate) fn attribute(&self, attribute: Attribute) -> Result<i32> {
+        match attribute {
+            Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID => Ok(self.pci_bus() as i32),
+            _ if profile::since(attribute) > settings::version() => {
+                Err(Error::CUDA_ERROR_INVALID_VALUE)
+            }
+            _ => self
+                .profile
+                .attribute(attribute)
+                .ok_or(Error::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+
+    /// An attribute that every profile has.
+    pub(crate) fn limit(&self, attribute: Attribute) -> u32 {
+        self.profile.attribute(attribute).unwrap_or(0) as u32
+    }
+}
+
+/// The address in `domain:bus:device.function`, `domain:bus:device` or `bus:device.function`, all in hexadecimal. As
+/// recorded, what follows the last number is not looked at.
+fn pci_address(id: &str) -> Option<(u32, u32, u32, u32)> {
+    let number = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_hexdigit());
+        u32::from_str_radix(&text[..end.unwrap_or(text.len())], 16).ok()
+    };
+    let parts: Vec<&str> = id.trim_start().split(':').collect();
+    let (slot, function) = match parts.last()?.split_once('.') {
+        Some((slot, function)) => (slot, number(function)),
+        None => (*parts.last()?, None),
+    };
+    match parts[..] {
+        [domain, bus, _] => Some((
+            number(domain)?,
+            number(bus)?,
+            number(slot)?,
+            function.unwrap_or(0),
+        )),
+        [bus, _] => Some((0, number(bus)?, number(slot)?, function?)),
+        _ => None,
+    }
+}
+
+/// `cuDeviceGetByPCIBusId`
+pub(crate) fn by_pci_bus_id(id: &str) -> Result<&'static Device> {
+    let address = pci_address(id).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    let devices = all().iter();
+    let mut found = devices.filter(|d| address == (0, d.pci_bus(), 0, 0));
+    found.next().ok_or(Error::CUDA_ERROR_INVALID_DEVICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visible_devices_as_recorded() {
+        assert_eq!(visible(None, 2), Ok(vec![0, 1]));
+        for nothing in ["", "-1", "5", "x"] {
+            assert_eq!(visible(Some(nothing), 1), Ok(vec![]), "{nothing:?}");
+        }
+        assert_eq!(visible(Some("0,5"), 1), Ok(vec![0]));
+        assert_eq!(visible(Some("1,0"), 2), Ok(vec![1, 0]));
+        assert_eq!(
+            visible(Some("0,0"), 1),
+            Err(Error::CUDA_ERROR_INVALID_DEVICE)
+        );
+    }
+
+    #[test]
+    fn pci_addresses_as_recorded() {
+        for same in ["0000:1f:02.0", "0:1F:2", "1f:02.0", "0000:1F:02.0x"] {
+            assert_eq!(pci_address(same), Some((0, 0x1f, 2, 0)), "{same}");
+        }
+        for bad in ["", "junk", "0", "1f:02", "::", "0000:1f:", "1:2:3:4"] {
+            assert_eq!(pci_address(bad), None, "{bad}");
+        }
+    }
+}

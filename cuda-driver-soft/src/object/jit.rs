@@ -1,0 +1,227 @@
+//! From an image to a typed module: what `cuModuleLoadData` and its options do before anything is loaded.
+
+use std::sync::Arc;
+
+use crate::object::device::Device;
+use crate::state::error::{Error, Result};
+use crate::state::settings;
+use image::cubin::{self, Source};
+use image::link::{self, Input};
+use image::{Image, fatbin};
+use ptx::ir;
+
+/// What a real driver's log says of an image that is neither PTX nor machine code.
+const NOT_RECOGNIZED: &str = "Binary format for key='0', ident='' is not recognized";
+
+/// Bytes of an ELF header; an image that breaks off before its end is none.
+const ELF_HEADER: usize = 64;
+
+/// What the options ask of the compiler.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    /// `CU_JIT_TARGET`: the architecture to compile for.
+    pub(crate) target: Option<u32>,
+    /// `CU_JIT_MAX_REGISTERS`: what a kernel may have, as `.maxnreg` says it.
+    pub(crate) most_registers: Option<u32>,
+    /// One that only the compiler looks at has a value that it does not take.
+    pub(crate) refused: bool,
+}
+
+/// Whether `CU_JIT_TARGET` may name it and the compiler of a driver makes no code for it: what is too old, and the processors
+/// of embedded boards of that time.
+fn is_not_compiled_for(sm: u32) -> bool {
+    sm < 50 || matches!(sm, 53 | 62)
+}
+
+/// What the compiler says: lines, without a newline after the last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) info: String,
+    pub(crate) error: String,
+}
+
+impl Log {
+    /// Adds lines to the log of errors.
+    pub(crate) fn say(&mut self, lines: &str) {
+        if !self.error.is_empty() {
+            self.error.push('\n');
+        }
+        self.error.push_str(lines.trim_end_matches('\n'));
+    }
+}
+
+/// Compiles an image for a device. What the image says wrong comes before what the options do: see [`check_target`].
+pub(crate) fn compile(
+    image: &Image,
+    options: &Options,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Arc<ir::Module>> {
+    check_options(options)?;
+    let mut module = compiled(image, device, log)?;
+    // The module is fresh, so nobody else has it.
+    if let (Some(most), Some(module)) = (options.most_registers, Arc::get_mut(&mut module)) {
+        for function in &mut module.functions {
+            let own = function.directives.maxnreg.unwrap_or(most);
+            function.directives.maxnreg = Some(own.min(most));
+        }
+    }
+    Ok(module)
+}
+
+fn compiled(image: &Image, device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
+    match image {
+        Image::Elf(bytes) => match cubin::read(bytes) {
+            Some(image) if image.sm.is_some_and(|sm| sm != device.profile.sm) => fail(
+                log,
+                Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
+                "the image was linked for another architecture",
+            ),
+            Some(image) => linked(&image.sources, device, log),
+            None if bytes.len() < ELF_HEADER || !cubin::is_cuda(bytes) => {
+                fail(log, Error::CUDA_ERROR_INVALID_IMAGE, NOT_RECOGNIZED)
+            }
+            None => fail(
+                log,
+                Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
+                "SASS cannot be run; build with code=compute_XX",
+            ),
+        },
+        _ => text_module(&text(image, device, log)?, false, device, log),
+    }
+}
+
+/// Whether the compiler takes the options.
+fn check_options(options: &Options) -> Result<()> {
+    if options.refused {
+        return Err(Error::CUDA_ERROR_INVALID_PTX);
+    }
+    match options.target {
+        Some(sm) if is_not_compiled_for(sm) => Err(Error::CUDA_ERROR_INVALID_IMAGE),
+        _ => Ok(()),
+    }
+}
+
+/// Whether what the options asked for runs on this device.
+pub(crate) fn check_target(options: &Options, device: &Device) -> Result<()> {
+    if options.target.is_some_and(|sm| sm != device.profile.sm) {
+        Err(Error::CUDA_ERROR_INVALID_SOURCE)
+    } else {
+        Ok(())
+    }
+}
+
+/// The PTX text of an image that has one.
+fn text(image: &Image, device: &Device, log: &mut Log) -> Result<Vec<u8>> {
+    match image {
+        Image::Text(text) => Ok(text.clone()),
+        Image::FatBinary(binary) => fatbin::ptx(binary, device.profile.sm).or_else(|failure| {
+            let (code, reason) = match failure {
+                fatbin::Failure::Malformed(what) => (
+                    Error::CUDA_ERROR_INVALID_IMAGE,
+                    format!("the fat binary is malformed: {what}"),
+                ),
+                fatbin::Failure::NoPtx => (
+                    Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
+                    format!(
+                        "no PTX for sm_{} or below: build with code=compute_XX",
+                        device.profile.sm
+                    ),
+                ),
+            };
+            fail(log, code, &reason)
+        }),
+        Image::Elf(_) => fail(
+            log,
+            Error::CUDA_ERROR_NO_BINARY_FOR_GPU,
+            "SASS cannot be linked; build with code=compute_XX",
+        ),
+    }
+}
+
+/// The sources that a linker takes from an image, each with its module. Functions may be defined elsewhere.
+pub(crate) fn sources(
+    name: &str,
+    image: &Image,
+    options: &Options,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Vec<(Source, Input)>> {
+    check_options(options)?;
+    let sources = match image {
+        Image::Elf(bytes) => match cubin::read(bytes) {
+            Some(image) => image.sources,
+            None => vec![(name.to_owned(), text(image, device, log)?)],
+        },
+        _ => vec![(name.to_owned(), text(image, device, log)?)],
+    };
+    let compile = |source: Source| {
+        let module = text_module(&source.1, true, device, log)?;
+        let input = Input {
+            name: source.0.clone(),
+            module,
+        };
+        Ok((source, input))
+    };
+    sources.into_iter().map(compile).collect()
+}
+
+/// Links modules; each reference that nothing defines is a line of the log.
+pub(crate) fn link(inputs: &[Input], log: &mut Log) -> Result<Arc<ir::Module>> {
+    link::link(inputs).map_err(|undefined| {
+        for reference in undefined {
+            let reference = reference.to_string();
+            let _: Result<()> = fail(log, Error::CUDA_ERROR_INVALID_SOURCE, &reference);
+        }
+        Error::CUDA_ERROR_INVALID_SOURCE
+    })
+}
+
+fn linked(sources: &[Source], device: &Device, log: &mut Log) -> Result<Arc<ir::Module>> {
+    let input = |(name, text): &Source| {
+        let module = text_module(text, true, device, log)?;
+        Ok(Input {
+            name: name.clone(),
+            module,
+        })
+    };
+    let inputs: Vec<Input> = sources.iter().map(input).collect::<Result<_>>()?;
+    link(&inputs, log)
+}
+
+fn fail<T>(log: &mut Log, code: Error, reason: &str) -> Result<T> {
+    log.say(&format!("error   : {reason}"));
+    host::log!("{code:?}: {reason}");
+    Err(code)
+}
+
+fn text_module(
+    text: &[u8],
+    unresolved: bool,
+    device: &Device,
+    log: &mut Log,
+) -> Result<Arc<ir::Module>> {
+    let limits = ptx::Limits {
+        max_version: settings::newest_ptx(settings::version()),
+        sm: device.profile.sm,
+        unresolved,
+    };
+    match ptx::load(text, &limits) {
+        Ok(loaded) => {
+            log.info.push_str(&loaded.info_log);
+            Ok(loaded.module)
+        }
+        Err(failure) if matches!(failure.kind, ptx::FailureKind::NotPtx) => {
+            fail(log, Error::CUDA_ERROR_INVALID_IMAGE, NOT_RECOGNIZED)
+        }
+        Err(failure) => {
+            log.say(&failure.log);
+            host::log!("{}", failure.log.trim_end());
+            Err(match failure.kind {
+                ptx::FailureKind::NotPtx => Error::CUDA_ERROR_INVALID_IMAGE,
+                ptx::FailureKind::UnsupportedVersion => Error::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                ptx::FailureKind::Invalid => Error::CUDA_ERROR_INVALID_PTX,
+            })
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Attributes of kernels: what they are, and what may be set.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::object::device::Device;
+use crate::state::error::{Error, Result};
+use crate::state::settings;
+use cuda_driver_sys::{CUdevice_attribute as Attribute, CUfunction_attribute as Id};
+use engine::Kernel;
+
+pub(crate) const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 =
+    Id::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.0;
+pub(crate) const PREFERRED_SHARED_MEMORY_CARVEOUT: u32 =
+    Id::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT.0;
+pub(crate) const NON_PORTABLE_CLUSTER_SIZE_ALLOWED: u32 =
+    Id::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED.0;
+const REQUIRED_CLUSTER_WIDTH: u32 = Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH.0;
+const REQUIRED_CLUSTER_DEPTH: u32 = Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH.0;
+/// The sizes that a cluster must have, by dimension.
+pub(crate) const CLUSTER: [u32; 3] = [
+    REQUIRED_CLUSTER_WIDTH,
+    Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT.0,
+    REQUIRED_CLUSTER_DEPTH,
+];
+
+const CLUSTER_SCHEDULING_POLICY: u32 = Id::CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE.0;
+
+/// Values that were set of a kernel, by device and attribute.
+#[derive(Debug, Default)]
+pub(crate) struct KernelSettings(Mutex<BTreeMap<(i32, u32), i32>>);
+
+impl KernelSettings {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(i32, u32), i32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, attribute: u32, device: &Device) -> Option<i32> {
+        self.lock().get(&(device.ordinal, attribute)).copied()
+    }
+
+    pub(crate) fn set(&self, attribute: u32, device: &Device, value: i32) {
+        self.lock().insert((device.ordinal, attribute), value);
+    }
+}
+
+/// A size as attributes have it.
+pub(crate) fn int(n: impl TryInto<i32>) -> i32 {
+    n.try_into().unwrap_or(i32::MAX)
+}
+
+/// Shared memory in bytes that a launch may have beside the kernel's own, if nothing was set: what is left of the usual
+/// limit, or of all that there is for a kernel that has more than the usual limit already.
+fn usual_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
+    let fixed = kernel.shared_bytes();
+    let usual = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    if fixed <= usual {
+        usual - fixed
+    } else {
+        most_dynamic_shared(kernel, device)
+    }
+}
+
+/// Shared memory in bytes that a launch may have beside the kernel's own, if that was asked for.
+pub(crate) fn most_dynamic_shared(kernel: &Kernel, device: &Device) -> u32 {
+    device
+        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+        .saturating_sub(kernel.shared_bytes())
+}
+
+/// The value of an attribute where nothing was set.
+pub(crate) fn of_kernel(kernel: &Kernel, device: &Device, attribute: u32) -> Result<i32> {
+    let version = settings::version();
+    Ok(match Id(attribute) {
+        Id::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => int(kernel.max_threads_per_block()),
+        Id::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => int(kernel.shared_bytes()),
+        Id::CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES => int(kernel.const_bytes()),
+        Id::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => int(kernel.local_bytes()),
+        Id::CU_FUNC_ATTRIBUTE_NUM_REGS => int(kernel.num_regs()),
+        Id::CU_FUNC_ATTRIBUTE_PTX_VERSION => int(kernel.ptx_version()),
+        Id::CU_FUNC_ATTRIBUTE_BINARY_VERSION => int(device.profile.sm),
+        Id::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => {
+            int(usual_dynamic_shared(kernel, device))
+        }
+        Id::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => -1,
+        Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+        | Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT
+        | Id::CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH => {
+            let cluster = kernel.directives().reqnctapercluster.unwrap_or([0; 3]);
+            int(cluster[(attribute - REQUIRED_CLUSTER_WIDTH) as usize])
+        }
+        Id::CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET => {
+            i32::from(kernel.directives().explicitcluster)
+        }
+        Id::CU_FUNC_ATTRIBUTE_CACHE_MODE_CA
+        | Id::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        | Id::CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => 0,
+        Id::CU_FUNC_ATTRIBUTE_DEVICE_NODE_UPDATE_SUPPORTED if version >= 13030 => 0,
+        Id::CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE if version >= 13040 => 0,
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+    })
+}
+
+/// The value that an attribute has once it was set to `value`; an error for one that cannot be set, or not to this.
+pub(crate) fn check(kernel: &Kernel, device: &Device, attribute: u32, value: i32) -> Result<i32> {
+    let range = match attribute {
+        MAX_DYNAMIC_SHARED_SIZE_BYTES => 0..=int(most_dynamic_shared(kernel, device)),
+        PREFERRED_SHARED_MEMORY_CARVEOUT => -1..=100,
+        // Whether there is such a cluster is looked at when it is launched.
+        REQUIRED_CLUSTER_WIDTH..=REQUIRED_CLUSTER_DEPTH => {
+            match of_kernel(kernel, device, attribute)? {
+                0 => 0..=i32::MAX,
+                required => required..=required,
+            }
+        }
+        NON_PORTABLE_CLUSTER_SIZE_ALLOWED => return Ok((value != 0).into()),
+        CLUSTER_SCHEDULING_POLICY => 0..=2,
+        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+    };
+    if range.contains(&value) {
+        Ok(value)
+    } else {
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+}

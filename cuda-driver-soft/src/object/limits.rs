@@ -1,0 +1,120 @@
+//! What `cuCtxGetLimit` and `cuCtxSetLimit` answer: defaults, rounding and bounds as recorded on an H200.
+
+use crate::object::device::Device;
+use crate::state::error::{Error, Result};
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
+/// `CU_LIMIT_STACK_SIZE`: bytes of local memory that a thread has for calls whose depth is not known at load.
+const STACK_SIZE: u32 = 0;
+/// `CU_LIMIT_PRINTF_FIFO_SIZE`
+const PRINTF_FIFO_SIZE: u32 = 1;
+/// `CU_LIMIT_MALLOC_HEAP_SIZE`: bytes that all kernels together may have from `malloc`.
+const MALLOC_HEAP_SIZE: u32 = 2;
+/// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`
+const PENDING_LAUNCH_COUNT: u32 = 4;
+/// `CU_LIMIT_MAX_L2_FETCH_GRANULARITY`: a hint.
+const FETCH_GRANULARITY: u32 = 5;
+/// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`: a hint.
+const PERSISTING_L2: u32 = 6;
+/// `CU_LIMIT_SHMEM_SIZE` and `CU_LIMIT_CIG_ENABLED` can only be read.
+const SHMEM_SIZE: u32 = 7;
+const CIG_ENABLED: u32 = 8;
+/// `CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH`, which sm_90 no longer has, and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
+const UNSUPPORTED: [u32; 2] = [3, 9];
+
+/// Most bytes of stack that can be asked for.
+const MOST_STACK: u64 = 523_264;
+const FIFO_UNIT: u64 = 256;
+const FIFO: std::ops::RangeInclusive<u64> = 512 << 10..=2 << 30;
+const HEAP_UNIT: u64 = 64 << 10;
+const LEAST_HEAP: u64 = 4 << 20;
+const PENDING: std::ops::RangeInclusive<u64> = 32..=599_186;
+const MOST_GRANULARITY: u64 = 128;
+
+/// The limits of a context.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    device: &'static Device,
+    pub(crate) stack: u64,
+    fifo: u64,
+    pub(crate) heap: u64,
+    pending: u64,
+    granularity: u64,
+    persisting: u64,
+    /// A kernel was launched that may print, or allocate from the heap: from then on their sizes are what they are.
+    pub(crate) prints: bool,
+    pub(crate) allocates: bool,
+}
+
+/// L2 is set aside for persisting accesses in units of a sixteenth.
+fn persisting_unit(device: &Device) -> u64 {
+    u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)) / 16
+}
+
+impl Limits {
+    /// Those of a new context.
+    pub(crate) fn of(device: &'static Device) -> Limits {
+        Limits {
+            device,
+            stack: 1 << 10,
+            fifo: u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT))
+                << 16,
+            heap: 8 << 20,
+            pending: 2048,
+            granularity: 64,
+            persisting: 3 * persisting_unit(device),
+            prints: false,
+            allocates: false,
+        }
+    }
+
+    /// `cuCtxGetLimit`
+    pub(crate) fn get(&self, limit: u32) -> Result<u64> {
+        Ok(match limit {
+            STACK_SIZE => self.stack,
+            PRINTF_FIFO_SIZE => self.fifo,
+            MALLOC_HEAP_SIZE => self.heap,
+            PENDING_LAUNCH_COUNT => self.pending,
+            FETCH_GRANULARITY => self.granularity,
+            PERSISTING_L2 => self.persisting,
+            SHMEM_SIZE => self
+                .device
+                .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                .into(),
+            CIG_ENABLED => 0,
+            _ if UNSUPPORTED.contains(&limit) => return Err(Error::CUDA_ERROR_UNSUPPORTED_LIMIT),
+            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+        })
+    }
+
+    /// `cuCtxSetLimit`: rounded up, and brought into the range where there is one.
+    pub(crate) fn set(&mut self, limit: u32, value: u64) -> Result<()> {
+        let up = |unit: u64| value.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
+        let at_most = |value: u64, most: u64| {
+            if value <= most {
+                Ok(value)
+            } else {
+                Err(Error::CUDA_ERROR_INVALID_VALUE)
+            }
+        };
+        match limit {
+            STACK_SIZE => self.stack = at_most(up(16), MOST_STACK)?,
+            PRINTF_FIFO_SIZE if self.prints => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+            PRINTF_FIFO_SIZE => self.fifo = up(FIFO_UNIT).clamp(*FIFO.start(), *FIFO.end()),
+            MALLOC_HEAP_SIZE if self.allocates => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+            MALLOC_HEAP_SIZE => {
+                let most = (self.device.total_memory() / 8).max(LEAST_HEAP);
+                self.heap = up(HEAP_UNIT).clamp(LEAST_HEAP, most);
+            }
+            PENDING_LAUNCH_COUNT => self.pending = value.clamp(*PENDING.start(), *PENDING.end()),
+            FETCH_GRANULARITY => self.granularity = at_most(value, MOST_GRANULARITY)?,
+            PERSISTING_L2 => {
+                let unit = persisting_unit(self.device);
+                self.persisting = at_most(up(unit), 10 * unit)?;
+            }
+            SHMEM_SIZE | CIG_ENABLED => return Err(Error::CUDA_ERROR_NOT_PERMITTED),
+            _ => return self.get(limit).map(|_| ()),
+        }
+        Ok(())
+    }
+}

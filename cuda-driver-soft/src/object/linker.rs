@@ -1,0 +1,197 @@
+//! The linker: several sources into one image.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::object::device::Device;
+use crate::object::jit::{self, Log, Options};
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Table};
+use image::cubin::{self, Source};
+use image::link::{self, Input};
+use image::{Image, fat_binaries};
+
+/// What a library is called whose functions the driver has itself, as that library carries machine code.
+const DEVICE_RUNTIME: &str = "cudadevrt";
+/// Those functions.
+const RUNTIME: &[u8] = include_bytes!("device_runtime.ptx");
+
+/// What an input of a linker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputKind {
+    /// PTX, a fat binary, a linked image.
+    Code,
+    /// An object of the host's, with fat binaries in it.
+    Object,
+    /// A library of such objects.
+    Library,
+}
+
+static TABLE: Table<Linker> = Table::new(HandleKind::Linker);
+
+/// A linker in use.
+pub(crate) struct Linker {
+    device: &'static Device,
+    options: Options,
+    state: Mutex<LinkerState>,
+}
+
+#[derive(Default)]
+struct LinkerState {
+    sources: Vec<Source>,
+    inputs: Vec<Input>,
+    /// What libraries define: linked if it is asked for.
+    libraries: Vec<(Source, Input)>,
+    /// The library of the device runtime was added, of which there is our own.
+    device_runtime: bool,
+    /// Inputs without a name of their own are numbered.
+    added: usize,
+    /// Two inputs define the same: nothing can be linked any more.
+    broken: bool,
+    /// `cuLinkComplete` was called. The image stays where it is until the linker is destroyed.
+    completed: Option<Result<Arc<[u8]>>>,
+    log: Log,
+}
+
+/// `cuLinkCreate`
+pub(crate) fn create(device: &'static Device, options: Options) -> usize {
+    let mut handle = 0;
+    TABLE.insert_with(|h| {
+        handle = h;
+        Linker {
+            device,
+            options,
+            state: Mutex::default(),
+        }
+    });
+    handle
+}
+
+/// The living linker of this handle.
+pub(crate) fn get(handle: usize) -> Result<Arc<Linker>> {
+    TABLE.get(handle).map_err(|why| {
+        host::log!("linker {handle:#x} is {why:?}");
+        Error::CUDA_ERROR_INVALID_HANDLE
+    })
+}
+
+/// `cuLinkDestroy`
+pub(crate) fn destroy(handle: usize) -> Result<()> {
+    get(handle)?;
+    TABLE
+        .remove(handle)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    Ok(())
+}
+
+impl Linker {
+    fn state(&self) -> MutexGuard<'_, LinkerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was said so far.
+    pub(crate) fn log(&self) -> Log {
+        self.state().log.clone()
+    }
+
+    /// `cuLinkAddData` and `cuLinkAddFile`: compiled at once; a name that is defined twice breaks the linker.
+    pub(crate) fn add(&self, name: Option<&str>, image: &Image, kind: InputKind) -> Result<()> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        if state.completed.is_some() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        state.added += 1;
+        let name = name.map_or_else(|| format!("Input {}", state.added), str::to_owned);
+        if kind == InputKind::Code {
+            let sources = jit::sources(&name, image, &self.options, self.device, &mut state.log)?;
+            return Self::take(state, sources);
+        }
+        let Some(binaries) = fat_binaries(image.bytes()) else {
+            host::log!("{name} is neither an object nor a library of the host's");
+            return Err(Error::CUDA_ERROR_INVALID_IMAGE);
+        };
+        if kind == InputKind::Library && name.contains(DEVICE_RUNTIME) {
+            state.device_runtime = true;
+            return Ok(());
+        }
+        for binary in binaries {
+            let image = Image::FatBinary(binary);
+            let mut log = Log::default();
+            let sources = jit::sources(&name, &image, &self.options, self.device, &mut log);
+            match sources {
+                // As a linker takes of a library only what it needs, it does not mind what it could not take.
+                Err(Error::CUDA_ERROR_NO_BINARY_FOR_GPU) if kind == InputKind::Library => {
+                    host::log!("{name}: a member has no PTX that this device can take");
+                }
+                Ok(sources) if kind == InputKind::Library => state.libraries.extend(sources),
+                Ok(sources) => Self::take(state, sources)?,
+                Err(error) => {
+                    state.log.say(&log.error);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take(state: &mut LinkerState, sources: Vec<(Source, Input)>) -> Result<()> {
+        for (source, input) in sources {
+            if let Some((twice, first)) = link::duplicate(&state.inputs, &input.module) {
+                state.log.say(&format!(
+                    "error   : Multiple definition of '{twice}' in '{}', first defined in '{first}'",
+                    input.name
+                ));
+                state.broken = true;
+                return Err(Error::CUDA_ERROR_INVALID_SOURCE);
+            }
+            state.sources.push(source);
+            state.inputs.push(input);
+        }
+        Ok(())
+    }
+
+    /// `cuLinkComplete`: the image, which lives as long as the linker. Only once.
+    pub(crate) fn complete(&self) -> Result<Arc<[u8]>> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        match &state.completed {
+            Some(Ok(_)) => return Err(Error::CUDA_ERROR_INVALID_HANDLE),
+            Some(Err(error)) => return Err(*error),
+            None => {}
+        }
+        let completed = self.try_complete(state);
+        state.completed = Some(completed.clone());
+        completed
+    }
+
+    fn try_complete(&self, state: &mut LinkerState) -> Result<Arc<[u8]>> {
+        if state.broken {
+            return Err(Error::CUDA_ERROR_INVALID_SOURCE);
+        }
+        self.take_from_libraries(state)?;
+        jit::link(&state.inputs, &mut state.log)?;
+        Ok(cubin::write(&state.sources, self.options.target).into())
+    }
+
+    /// Takes of libraries what defines a name that is missing, as long as there is any.
+    fn take_from_libraries(&self, state: &mut LinkerState) -> Result<()> {
+        loop {
+            let missing = link::undefined(&state.inputs);
+            let defines = |(_, input): &(Source, Input)| {
+                link::defined(&input.module).any(|name| missing.contains(name))
+            };
+            let found = state.libraries.iter().position(defines);
+            let ours = missing.iter().any(|name| name.starts_with("cudaCG"));
+            let taken = match found {
+                Some(at) => vec![state.libraries.swap_remove(at)],
+                None if ours && std::mem::take(&mut state.device_runtime) => {
+                    let image = Image::Text(RUNTIME.to_vec());
+                    let name = "libcudadevrt.a";
+                    jit::sources(name, &image, &self.options, self.device, &mut state.log)?
+                }
+                None => return Ok(()),
+            };
+            Self::take(state, taken)?;
+        }
+    }
+}

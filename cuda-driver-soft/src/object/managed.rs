@@ -1,0 +1,269 @@
+//! What a program says of managed memory: how a range will be used, and where. It changes nothing of what runs, for host
+//! and device share that memory here; but programs ask for what they said.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::object::device;
+use crate::object::memory;
+use crate::state::error::{Error, Result};
+use engine::memory::{Allocation, Kind};
+
+/// What is said of a byte is said of its page, of so many bytes.
+const PAGE: u64 = 4096;
+/// `CU_DEVICE_CPU`
+const CPU: i32 = -1;
+/// `CU_DEVICE_INVALID`
+const NOWHERE: i32 = -2;
+
+/// A place where memory can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Location {
+    Device(i32),
+    Host,
+    /// A part of the host's memory.
+    HostNuma(i32),
+}
+
+impl Location {
+    /// That of the calls that know devices and the host.
+    pub(crate) fn of_device(ordinal: i32) -> Result<Self> {
+        if ordinal == CPU {
+            return Ok(Location::Host);
+        }
+        device::get(ordinal)?;
+        Ok(Location::Device(ordinal))
+    }
+
+    /// That of a `CUmemLocation`.
+    pub(crate) fn of_type(kind: u32, id: i32) -> Result<Self> {
+        match kind {
+            1 => {
+                device::get(id)?;
+                Ok(Location::Device(id))
+            }
+            2 => Ok(Location::Host),
+            3 if id >= 0 => Ok(Location::HostNuma(id)),
+            // CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: the program's threads are all on one.
+            4 => Ok(Location::HostNuma(0)),
+            _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+
+    /// As a device's ordinal, or what stands for the host.
+    fn ordinal(self) -> i32 {
+        match self {
+            Location::Device(ordinal) => ordinal,
+            Location::Host | Location::HostNuma(_) => CPU,
+        }
+    }
+
+    /// As `CUmemLocationType`.
+    pub(crate) fn kind(self) -> i32 {
+        match self {
+            Location::Device(_) => 1,
+            Location::Host => 2,
+            Location::HostNuma(_) => 3,
+        }
+    }
+
+    pub(crate) fn id(self) -> i32 {
+        match self {
+            Location::Device(id) | Location::HostNuma(id) => id,
+            Location::Host => CPU,
+        }
+    }
+}
+
+/// A piece of advice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Advice {
+    ReadMostly(bool),
+    Preferred(Option<Location>),
+    AccessedBy(Location, bool),
+}
+
+/// What is known of pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Said {
+    read_mostly: bool,
+    preferred: Option<Location>,
+    accessed_by: BTreeSet<i32>,
+    prefetched: Option<Location>,
+}
+
+/// What is known of an allocation: from each key, an offset in bytes, to the next one.
+#[derive(Debug)]
+struct Pages(BTreeMap<u64, Said>);
+
+impl Pages {
+    fn new() -> Self {
+        Pages(BTreeMap::from([(0, Said::default())]))
+    }
+
+    fn split(&mut self, at: u64) {
+        let before = self.0.range(..=at).next_back();
+        if let Some(said) = before.map(|(_, said)| said.clone()) {
+            self.0.entry(at).or_insert(said);
+        }
+    }
+
+    fn change(&mut self, range: Range<u64>, change: impl Fn(&mut Said)) {
+        self.split(range.start);
+        self.split(range.end);
+        self.0.range_mut(range).for_each(|(_, said)| change(said));
+        let mut last = None;
+        self.0.retain(|_, said| {
+            let news = last.as_ref() != Some(said);
+            last = Some(said.clone());
+            news
+        });
+    }
+
+    fn of(&self, range: &Range<u64>) -> impl Iterator<Item = &Said> {
+        let first = self.0.range(..=range.start).next_back();
+        let first = first.map_or(0, |(&at, _)| at);
+        self.0.range(first..range.end).map(|(_, said)| said)
+    }
+}
+
+/// By the allocation's number.
+fn all() -> MutexGuard<'static, HashMap<u64, Pages>> {
+    static ALL: OnceLock<Mutex<HashMap<u64, Pages>>> = OnceLock::new();
+    ALL.get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was said of memory that is freed.
+pub(crate) fn forget(freed: &Allocation) {
+    if freed.kind == Kind::Managed {
+        all().remove(&freed.id);
+    }
+}
+
+/// The managed memory that a range lies in, and the offsets of its pages.
+fn pages(address: u64, bytes: u64) -> Result<(Allocation, Range<u64>)> {
+    let found = memory::find(address).filter(|a| a.kind == Kind::Managed);
+    let allocation = found.ok_or_else(|| {
+        host::log!("{address:#x} is not managed memory");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })?;
+    let length = allocation.bytes.next_multiple_of(PAGE);
+    let start = address - allocation.base;
+    let end = start
+        .checked_add(bytes)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    if bytes == 0 || end > length {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    Ok((allocation, start / PAGE * PAGE..end.next_multiple_of(PAGE)))
+}
+
+/// Whether a range lies in managed memory.
+pub(crate) fn check(address: u64, bytes: u64) -> Result<()> {
+    pages(address, bytes).map(|_| ())
+}
+
+/// `cuMemAdvise`
+pub(crate) fn advise(address: u64, bytes: u64, advice: Advice) -> Result<()> {
+    let (allocation, range) = pages(address, bytes)?;
+    let mut all = all();
+    let pages = all.entry(allocation.id).or_insert_with(Pages::new);
+    pages.change(range, |said| match advice {
+        Advice::ReadMostly(so) => said.read_mostly = so,
+        Advice::Preferred(location) => said.preferred = location,
+        Advice::AccessedBy(location, true) => {
+            said.accessed_by.insert(location.ordinal());
+        }
+        Advice::AccessedBy(location, false) => {
+            said.accessed_by.remove(&location.ordinal());
+        }
+    });
+    Ok(())
+}
+
+/// `cuMemPrefetchAsync`: nothing is moved, as nothing is elsewhere.
+pub(crate) fn prefetch(address: u64, bytes: u64, location: Location) -> Result<()> {
+    let (allocation, range) = pages(address, bytes)?;
+    let mut all = all();
+    let pages = all.entry(allocation.id).or_insert_with(Pages::new);
+    pages.change(range, |said| said.prefetched = Some(location));
+    Ok(())
+}
+
+/// What all pages of a range have in common: the answers of `cuMemRangeGetAttribute`.
+pub(crate) struct Common {
+    read_mostly: bool,
+    preferred: Option<Location>,
+    accessed_by: BTreeSet<i32>,
+    prefetched: Option<Location>,
+}
+
+pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
+    let (allocation, range) = pages(address, bytes)?;
+    let all = all();
+    let unsaid = Pages::new();
+    let said: Vec<&Said> = all
+        .get(&allocation.id)
+        .unwrap_or(&unsaid)
+        .of(&range)
+        .collect();
+    let same = |what: fn(&Said) -> Option<Location>| {
+        let first = said.first().and_then(|s| what(s));
+        first.filter(|_| said.iter().all(|s| what(s) == first))
+    };
+    let by_all = |ordinal: &i32| said.iter().all(|s| s.accessed_by.contains(ordinal));
+    let accessed_by = said.first().map(|s| s.accessed_by.clone());
+    Ok(Common {
+        read_mostly: said.iter().all(|s| s.read_mostly),
+        preferred: same(|s| s.preferred),
+        prefetched: same(|s| s.prefetched),
+        accessed_by: accessed_by
+            .unwrap_or_default()
+            .into_iter()
+            .filter(by_all)
+            .collect(),
+    })
+}
+
+impl Common {
+    /// The value of an attribute, as the integers that fill `bytes` bytes.
+    pub(crate) fn attribute(
+        &self,
+        attribute: u32,
+        bytes: usize,
+    ) -> Result<impl Iterator<Item = i32>> {
+        // The list may be as long as the caller says: what stands for nobody is not kept.
+        let fill = |known: Vec<i32>| {
+            let filled = known.into_iter().chain(std::iter::repeat(NOWHERE));
+            filled.take(bytes / 4)
+        };
+        let ordinal = |l: Option<Location>| l.map_or(NOWHERE, Location::ordinal);
+        // CU_MEM_LOCATION_TYPE_INVALID
+        let kind = |l: Option<Location>| l.map_or(0, Location::kind);
+        let id = |l: Option<Location>| l.map_or(NOWHERE, Location::id);
+        let value = match attribute {
+            1 => self.read_mostly.into(),
+            2 => ordinal(self.preferred),
+            3 => {
+                if bytes == 0 || !bytes.is_multiple_of(4) {
+                    return Err(Error::CUDA_ERROR_INVALID_VALUE);
+                }
+                return Ok(fill(self.accessed_by.iter().copied().collect()));
+            }
+            4 => ordinal(self.prefetched),
+            5 => kind(self.preferred),
+            6 => id(self.preferred),
+            7 => kind(self.prefetched),
+            8 => id(self.prefetched),
+            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+        };
+        if bytes == 4 {
+            Ok(fill(vec![value]))
+        } else {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Memory: who owns it, how much a device has, and what is noted of an allocation.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::object::context::{self, Context};
+use crate::object::device::{self, Device};
+use crate::object::leaving;
+use crate::state::error::{Error, Result};
+use engine::memory::{Allocation, Kind, Quota, space};
+
+/// Flags of page-locked memory, by the allocation's number.
+pub(crate) fn host_flags() -> MutexGuard<'static, HashMap<u64, u32>> {
+    static FLAGS: OnceLock<Mutex<HashMap<u64, u32>>> = OnceLock::new();
+    FLAGS
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Numbers of the allocations whose synchronous operations are to be synchronous: kept to be asked for.
+fn synchronous() -> MutexGuard<'static, HashSet<u64>> {
+    static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
+    SYNCHRONOUS
+        .get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`
+pub(crate) fn is_synchronous(allocation: &Allocation) -> bool {
+    synchronous().contains(&allocation.id)
+}
+
+/// Sets `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
+pub(crate) fn set_synchronous(allocation: &Allocation, is_so: bool) {
+    let mut all = synchronous();
+    if is_so {
+        all.insert(allocation.id);
+    } else {
+        all.remove(&allocation.id);
+    }
+}
+
+/// The allocation that an address lies in, for calls of the host.
+pub(crate) fn find(address: u64) -> Option<Allocation> {
+    space().find(address).filter(is_for_calls)
+}
+
+/// What kernels allocate is theirs, and arrays have handles: the host has no access to either by an address. And what a
+/// stream is to free is gone for every call from then on, though work that was queued before still finds it.
+pub(crate) fn is_for_calls(allocation: &Allocation) -> bool {
+    !matches!(allocation.kind, Kind::Heap | Kind::Array) && !leaving::contains(allocation)
+}
+
+/// Who owns memory of a device that is no context's. No context has this number.
+pub(crate) fn owner_of(device: &Device) -> u64 {
+    u64::MAX - device.ordinal as u64
+}
+
+/// The contexts of a device, and the device itself: those whose memory is the device's.
+pub(crate) fn owners_on(device: &Device) -> Vec<u64> {
+    let contexts = context::table().all();
+    let on_device = contexts
+        .iter()
+        .filter(|c| c.device.ordinal == device.ordinal);
+    let contexts = on_device.map(|c| c.id());
+    contexts.chain([owner_of(device)]).collect()
+}
+
+/// The device that memory is of.
+pub(crate) fn device_of(allocation: &Allocation) -> Result<i32> {
+    if let Ok(context) = context::table().get(allocation.owner as usize) {
+        return Ok(context.device.ordinal);
+    }
+    let own = device::all().iter();
+    let found = own
+        .map(|d| d.ordinal)
+        .find(|&n| u64::MAX - n as u64 == allocation.owner);
+    found.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// What these contexts of a device may have together.
+pub(crate) fn quota<'a>(device: &Device, owners: &'a [u64]) -> Quota<'a> {
+    Quota {
+        owners,
+        most: device.total_memory(),
+    }
+}
+
+pub(crate) fn allocate(context: &Context, kind: Kind, bytes: u64) -> Result<u64> {
+    allocate_beside(context, kind, bytes, 0)
+}
+
+/// Allocates where so many bytes of what is in use do not count.
+pub(crate) fn allocate_beside(
+    context: &Context,
+    kind: Kind,
+    bytes: u64,
+    uncounted: u64,
+) -> Result<u64> {
+    let owners = owners_on(context.device);
+    let mut quota = quota(context.device, &owners);
+    quota.most = quota.most.saturating_add(uncounted);
+    let allocated = space().alloc_within(kind, context.id(), bytes, quota);
+    allocated.map_err(|error| {
+        host::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
+        Error::CUDA_ERROR_OUT_OF_MEMORY
+    })
+}
+
+/// Notes the flags of page-locked memory that was made just now.
+pub(crate) fn note_flags(address: u64, flags: u32) {
+    if let Some(allocation) = space().find(address) {
+        host_flags().insert(allocation.id, flags);
+    }
+}
+
+/// Forgets what was noted of memory that is freed.
+pub(crate) fn forget_notes(freed: &Allocation) {
+    if freed.kind.is_host_accessible() {
+        host_flags().remove(&freed.id);
+    }
+    synchronous().remove(&freed.id);
+}
+
+/// Waits for all work of the context that owns memory, if it lives.
+pub(crate) fn drain_owner(allocation: &Allocation) {
+    if let Ok(context) = context::table().get(allocation.owner as usize) {
+        context.drain();
+    }
+}

@@ -1,0 +1,33 @@
+//! Objects: contexts, streams, events, memory, modules and the others of the manual. Each type has a table of its living objects
+//! in its own file. An object does not know what is made of it: the end of a context is `call`'s.
+#![deny(unsafe_code)] // one exception, in `ipc`: a counter in memory that processes share
+
+pub(crate) mod array;
+pub(crate) mod cluster;
+pub(crate) mod context;
+pub(crate) mod device;
+pub(crate) mod event;
+pub(crate) mod freed;
+pub(crate) mod function;
+pub(crate) mod graph_memory;
+pub(crate) mod ipc;
+pub(crate) mod jit;
+pub(crate) mod kernel_attribute;
+pub(crate) mod leaving;
+pub(crate) mod library;
+mod limits;
+pub(crate) mod linker;
+pub(crate) mod managed;
+pub(crate) mod memory;
+pub(crate) mod module;
+pub(crate) mod occupancy;
+pub(crate) mod place;
+pub(crate) mod pool;
+pub(crate) mod primary;
+pub(crate) mod reference;
+pub(crate) mod stream;
+pub(crate) mod stream_attribute;
+pub(crate) mod tensor_map;
+pub(crate) mod texture;
+pub(crate) mod user_object;
+pub(crate) mod virtual_memory;

@@ -1,0 +1,173 @@
+//! Modules: images loaded into a context.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::object::context::{self, Context};
+use crate::object::function;
+use crate::object::memory;
+use crate::object::reference;
+use crate::queue::scheduler::observe_fault;
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Table};
+use engine::Program;
+use ptx::ir;
+
+static TABLE: Table<Module> = Table::new(HandleKind::Module);
+
+/// The modules that are loaded.
+pub(crate) fn table() -> &'static Table<Module> {
+    &TABLE
+}
+
+/// A module.
+pub(crate) struct Module {
+    pub(crate) handle: usize,
+    pub(crate) context: Weak<Context>,
+    pub(crate) context_id: u64,
+    /// It is what a library is in the context: only with the library it is unloaded.
+    pub(crate) of_library: bool,
+    pub(crate) program: Arc<Program>,
+    /// Handles of the functions that were asked for.
+    functions: Mutex<BTreeMap<String, usize>>,
+    /// Handles of the texture and surface references that were asked for.
+    references: Mutex<BTreeMap<String, usize>>,
+}
+
+/// The living module of this handle.
+pub(crate) fn get(handle: usize) -> Result<Arc<Module>> {
+    TABLE.get(handle).map_err(|why| {
+        host::log!("module {handle:#x} is {why:?}");
+        Error::CUDA_ERROR_INVALID_HANDLE
+    })
+}
+
+/// Loads a compiled module into a context. The work of the context is waited for: its variables are written.
+pub(crate) fn instantiate(
+    context: &Arc<Context>,
+    module: Arc<ir::Module>,
+    of_library: bool,
+) -> Result<Arc<Module>> {
+    if module
+        .variables
+        .iter()
+        .any(|v| v.space == ir::Space::Global)
+    {
+        context.drain();
+        observe_fault()?;
+    }
+    let owners = memory::owners_on(context.device);
+    let quota = memory::quota(context.device, &owners);
+    let program = Program::load_within(module, context.id(), Some(quota)).map_err(|error| {
+        host::log!("{error}");
+        match error {
+            engine::LoadError::OutOfMemory { .. } => Error::CUDA_ERROR_OUT_OF_MEMORY,
+            engine::LoadError::BadInitializer { .. } => Error::CUDA_ERROR_INVALID_PTX,
+        }
+    })?;
+    let module = TABLE.insert_with(|handle| Module {
+        handle,
+        context: Arc::downgrade(context),
+        context_id: context.id(),
+        of_library,
+        program,
+        functions: Mutex::default(),
+        references: Mutex::default(),
+    });
+    reference::begin(&module.program);
+    Ok(module)
+}
+
+/// Takes out a module that is unloaded, with its functions and references.
+pub(crate) fn remove(module: &Module) -> Result<()> {
+    for function in module.functions().values() {
+        function::remove(*function);
+    }
+    let references = module
+        .references
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for reference in references.values() {
+        reference::remove(*reference);
+    }
+    reference::end(&module.program);
+    TABLE
+        .remove(module.handle)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)?;
+    Ok(())
+}
+
+impl Module {
+    fn functions(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.functions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `cuModuleGetFunction`: the same handle each time.
+    pub(crate) fn function(&self, name: &str) -> Result<usize> {
+        if name.is_empty() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let mut functions = self.functions();
+        if let Some(handle) = functions.get(name) {
+            return Ok(*handle);
+        }
+        let kernel = self.program.kernel(name).ok_or_else(|| {
+            host::log!("the module has no kernel `{name}`");
+            Error::CUDA_ERROR_NOT_FOUND
+        })?;
+        let function = function::create(self.handle, self.context_id, kernel);
+        functions.insert(name.into(), function);
+        Ok(function)
+    }
+
+    /// `cuModuleGetTexRef`, `cuModuleGetSurfRef`: the same handle each time.
+    pub(crate) fn reference(&self, name: &str, surface: bool) -> Result<usize> {
+        let mut references = self
+            .references
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = references.get(name)
+            && context::current().is_ok()
+            && reference::get(*handle, surface).is_ok()
+        {
+            return Ok(*handle);
+        }
+        let handle = reference::of_variable(&self.program, name, surface)?;
+        references.insert(name.into(), handle);
+        Ok(handle)
+    }
+
+    /// `cuModuleGetGlobal`: address and size in bytes.
+    pub(crate) fn global(&self, name: &str) -> Result<(u64, u64)> {
+        if name.is_empty() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let variables = &self.program.module().variables;
+        let opaque = variables
+            .iter()
+            .any(|v| v.name == name && v.opaque.is_some());
+        if opaque || self.program.kernel(name).is_some() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        self.program.global(name).ok_or_else(|| {
+            host::log!("the module has no variable `{name}`");
+            Error::CUDA_ERROR_NOT_FOUND
+        })
+    }
+
+    /// Number of kernels.
+    pub(crate) fn function_count(&self) -> usize {
+        self.program.kernels().count()
+    }
+
+    /// Handles of the first kernels, at most `most`.
+    pub(crate) fn enumerate(&self, most: usize) -> Result<Vec<usize>> {
+        self.program
+            .kernels()
+            .take(most)
+            .map(|k| self.function(k.name()))
+            .collect()
+    }
+}

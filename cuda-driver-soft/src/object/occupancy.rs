@@ -1,0 +1,145 @@
+//! How many blocks of a kernel a multiprocessor holds.
+//!
+//! The formula is that of the hardware; the number of registers of a kernel is an estimate here, so the results are too.
+
+use crate::object::device::Device;
+use crate::object::function::Function;
+use crate::object::kernel_attribute as attribute;
+use crate::state::error::{Error, Result};
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
+/// Registers are given to a warp in units of this many.
+const REGISTER_UNIT: u32 = 256;
+/// Shared memory is given to a block in units of this many bytes.
+const SHARED_UNIT: u64 = 128;
+const WARP: u32 = 32;
+
+/// Shared memory of a multiprocessor in bytes, of which the rest is cache: as much as the function prefers, but enough for
+/// one block.
+fn shared_capacity(function: &Function, device: &Device, block: u64) -> u64 {
+    const STEPS_KIB: [u64; 9] = [8, 16, 32, 64, 100, 132, 164, 196, 228];
+    let most = u64::from(
+        device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+    );
+    let preferred = function.attribute(attribute::PREFERRED_SHARED_MEMORY_CARVEOUT);
+    let Ok(percent @ 0..) = preferred.map(i64::from) else {
+        return most;
+    };
+    let wanted = (most * percent.unsigned_abs() / 100).max(block);
+    let steps = STEPS_KIB.iter().map(|kib| kib << 10);
+    steps
+        .filter(|&bytes| bytes < most)
+        .find(|&bytes| bytes >= wanted)
+        .unwrap_or(most)
+}
+
+/// Blocks of `threads` threads and `dynamic` bytes of dynamic shared memory that fit; 0 if none does.
+pub(crate) fn blocks_per_multiprocessor(
+    function: &Function,
+    device: &Device,
+    threads: u32,
+    dynamic: u64,
+) -> u32 {
+    if threads == 0 || threads > device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+    {
+        return 0;
+    }
+    let warps = threads.div_ceil(WARP);
+    let by_threads = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+        / (warps * WARP);
+    let by_blocks = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+    let per_warp = (function.kernel.num_regs() * WARP).next_multiple_of(REGISTER_UNIT);
+    let by_registers = device
+        .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)
+        / (per_warp * warps).max(1);
+    let reserved =
+        u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
+    let used = u64::from(function.kernel.shared_bytes()).saturating_add(dynamic);
+    if dynamic > u64::from(function.max_dynamic_shared()) {
+        return 0;
+    }
+    let per_block = (used + reserved).next_multiple_of(SHARED_UNIT);
+    let by_shared = match per_block {
+        0 => u64::from(u32::MAX),
+        bytes => shared_capacity(function, device, bytes) / bytes,
+    };
+    by_threads
+        .min(by_blocks)
+        .min(by_registers)
+        .min(u32::try_from(by_shared).unwrap_or(u32::MAX))
+}
+
+/// `cuOccupancyMaxActiveBlocksPerMultiprocessor`
+pub(crate) fn max_active_blocks(
+    function: &Function,
+    device: &Device,
+    threads: i32,
+    dynamic: u64,
+) -> Result<u32> {
+    let threads = u32::try_from(threads)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    Ok(blocks_per_multiprocessor(
+        function, device, threads, dynamic,
+    ))
+}
+
+/// `cuOccupancyMaxPotentialBlockSize`: the smallest grid that fills the device, and the block size for it. `dynamic` says
+/// how much dynamic shared memory a block of so many threads takes.
+pub(crate) fn best_block(
+    function: &Function,
+    device: &Device,
+    limit: i32,
+    dynamic: impl Fn(i32) -> usize,
+) -> Result<(i32, i32)> {
+    let most = match u32::try_from(limit) {
+        Ok(0) => function.max_threads(),
+        Ok(limit) => limit.min(function.max_threads()),
+        Err(_) => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+    };
+    let (mut best, mut best_threads, mut best_blocks) = (0, 0, 0);
+    let mut threads = most;
+    while threads > 0 {
+        let blocks =
+            blocks_per_multiprocessor(function, device, threads, dynamic(threads as i32) as u64);
+        if blocks * threads > best_threads {
+            (best, best_threads, best_blocks) = (threads, blocks * threads, blocks);
+        }
+        // Whole warps, downwards.
+        threads = if threads % WARP == 0 {
+            threads - WARP
+        } else {
+            threads - threads % WARP
+        };
+    }
+    Ok((
+        (best_blocks * device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) as i32,
+        best as i32,
+    ))
+}
+
+/// `cuOccupancyAvailableDynamicSMemPerBlock`: bytes that each of `blocks` blocks can have.
+pub(crate) fn available_dynamic(
+    function: &Function,
+    device: &Device,
+    blocks: i32,
+    threads: i32,
+) -> Result<u64> {
+    let blocks = u64::try_from(blocks)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    if max_active_blocks(function, device, threads, 0)? as u64 <= blocks.saturating_sub(1) {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    // As recorded: what is reserved for each block is not taken off.
+    let share = u64::from(
+        device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+    ) / blocks
+        / SHARED_UNIT
+        * SHARED_UNIT;
+    let own = u64::from(function.kernel.shared_bytes());
+    let most = u64::from(function.max_dynamic_shared());
+    Ok(share.saturating_sub(own).min(most))
+}

@@ -1,0 +1,191 @@
+//! Streams.
+
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+use crate::queue::capture::{self, StreamKey};
+use cuda_driver_sys::CUstream_flags;
+
+use crate::object::context::{self, Context};
+use crate::queue::scheduler::scheduler;
+use crate::queue::streams::QueueId;
+use crate::queue::work::{TaskId, Work};
+use crate::state::error::{Error, Result};
+use crate::state::gate::in_host_function;
+use crate::state::handle::{HandleKind, Table};
+
+/// Least and greatest priority, as `cuCtxGetStreamPriorityRange` gives them.
+pub(crate) const PRIORITIES: (i32, i32) = (0, -5);
+
+/// `CU_STREAM_LEGACY`
+pub(crate) const LEGACY: usize = 1;
+/// `CU_STREAM_PER_THREAD`
+pub(crate) const PER_THREAD: usize = 2;
+pub(crate) const NON_BLOCKING: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
+
+/// What the NULL stream means in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// The plain functions: the legacy stream.
+    Legacy,
+    /// The `_ptds` and `_ptsz` functions: the calling thread's own.
+    PerThread,
+}
+
+static TABLE: Table<Stream> = Table::new(HandleKind::Stream);
+
+/// A created stream.
+pub(crate) struct Stream {
+    handle: usize,
+    pub(crate) context: Weak<Context>,
+    pub(crate) context_handle: usize,
+    flags: u32,
+    priority: AtomicI32,
+}
+
+/// A stream that a call may use: created, legacy or per-thread.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamRef {
+    pub(crate) context: Arc<Context>,
+    pub(crate) queue: QueueId,
+    pub(crate) flags: u32,
+    pub(crate) priority: i32,
+}
+
+/// The stream that a handle names. NULL, legacy and per-thread need a current context; a created stream needs none.
+pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
+    let default = |queue| {
+        if in_host_function() {
+            // There is no current context.
+            return Err(Error::CUDA_ERROR_NOT_PERMITTED);
+        }
+        let context = match context::current_handle() {
+            0 => Err(Error::CUDA_ERROR_INVALID_CONTEXT),
+            handle => context::by_handle(handle),
+        }?;
+        Ok(StreamRef {
+            context,
+            queue,
+            flags: 0,
+            priority: PRIORITIES.0,
+        })
+    };
+    match (handle, mode) {
+        (LEGACY, _) | (0, Mode::Legacy) => default(QueueId::Legacy),
+        (PER_THREAD, _) | (0, Mode::PerThread) => default(QueueId::of_this_thread()),
+        _ => {
+            let stream = created(handle)?;
+            let alive = stream.context.upgrade().filter(|c| c.is_alive());
+            let context = alive.ok_or(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED)?;
+            Ok(StreamRef {
+                context,
+                queue: QueueId::Created(handle),
+                flags: stream.flags,
+                priority: stream.priority.load(Relaxed),
+            })
+        }
+    }
+}
+
+pub(crate) fn created(handle: usize) -> Result<Arc<Stream>> {
+    TABLE.get(handle).map_err(|why| {
+        host::log!("stream {handle:#x} is {why:?}: a real driver may crash here");
+        Error::CUDA_ERROR_INVALID_HANDLE
+    })
+}
+
+/// Makes a stream; the priority is brought into its range.
+pub(crate) fn create(context: &Arc<Context>, flags: u32, priority: i32) -> usize {
+    let stream = TABLE.insert_with(|handle| Stream {
+        handle,
+        context: Arc::downgrade(context),
+        context_handle: context.handle,
+        flags,
+        priority: AtomicI32::new(priority.clamp(PRIORITIES.1, PRIORITIES.0)),
+    });
+    if flags & NON_BLOCKING != 0 {
+        let queue = QueueId::Created(stream.handle);
+        context.queues().add_non_blocking(queue);
+    }
+    stream.handle
+}
+
+/// Takes out a stream that is destroyed; work that is on it goes on.
+pub(crate) fn remove(stream: &Stream) -> Result<()> {
+    if let Some(context) = stream.context.upgrade() {
+        context.queues().remove(QueueId::Created(stream.handle));
+    }
+    let removed = TABLE.remove(stream.handle);
+    removed
+        .map(drop)
+        .map_err(|_| Error::CUDA_ERROR_INVALID_HANDLE)
+}
+
+impl StreamRef {
+    /// Puts work at the end of the stream, also after `after`. `cost` is a guess of its duration in nanoseconds.
+    pub(crate) fn submit(&self, after: &[TaskId], work: Work, cost: u64) -> TaskId {
+        self.context.queues().submit(self.queue, after, work, cost)
+    }
+
+    /// Whether what is put on it is captured.
+    pub(crate) fn is_capturing(&self) -> bool {
+        capture::is_capturing(self.key())
+    }
+
+    /// The stream, as captures know it.
+    pub(crate) fn key(&self) -> StreamKey {
+        StreamKey {
+            context: self.context.id(),
+            queue: self.queue,
+            blocking: self.is_blocking(),
+        }
+    }
+
+    /// Whether it is the legacy stream.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.queue == QueueId::Legacy
+    }
+
+    /// Whether it and the legacy stream wait for each other.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.queue != QueueId::Legacy && self.flags & NON_BLOCKING == 0
+    }
+
+    /// Whether it was made by `cuStreamCreate`.
+    pub(crate) fn is_created(&self) -> bool {
+        matches!(self.queue, QueueId::Created(_))
+    }
+
+    /// Sets the priority of a created stream, brought into its range; others keep theirs.
+    pub(crate) fn set_priority(&self, priority: i32) {
+        if let QueueId::Created(handle) = self.queue
+            && let Ok(stream) = created(handle)
+        {
+            let priority = priority.clamp(PRIORITIES.1, PRIORITIES.0);
+            stream.priority.store(priority, Relaxed);
+        }
+    }
+
+    /// A number that no other stream of the process has.
+    pub(crate) fn id(&self) -> u64 {
+        match self.queue {
+            QueueId::Legacy => self.context.id() << 8 | LEGACY as u64,
+            QueueId::PerThread(thread) => {
+                (self.context.id() << 8 | PER_THREAD as u64).wrapping_add(thread << 48)
+            }
+            QueueId::Created(handle) => handle as u64,
+        }
+    }
+
+    /// Whether all its work is done.
+    pub(crate) fn is_idle(&self) -> bool {
+        let tails = self.context.queues().tails(self.queue);
+        scheduler().are_done(&tails)
+    }
+
+    /// Waits until all its work is done; what failed is not looked at.
+    pub(crate) fn drain(&self) {
+        let tails = self.context.queues().tails(self.queue);
+        scheduler().wait_all(&tails);
+    }
+}

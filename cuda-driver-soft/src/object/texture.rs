@@ -1,0 +1,365 @@
+//! Texture and surface objects: what is checked of them, and what kernels see under their handles.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::object::array::{self, channel};
+use crate::object::context::{self, Context};
+use crate::object::device::Device;
+use crate::state::error::{Error, Result};
+use cuda_driver_sys::{
+    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CU_TRSF_SEAMLESS_CUBEMAP,
+    CU_TRSF_SRGB, CUdevice_attribute as Attribute,
+};
+use engine::semantics::texture::place::Address;
+use engine::semantics::texture::texel::{Channel, Read};
+use engine::texture::{self, Image, Object, Plane, Sampler, Shape};
+
+const READ_AS_INTEGER: u32 = CU_TRSF_READ_AS_INTEGER;
+pub(crate) const NORMALIZED: u32 = CU_TRSF_NORMALIZED_COORDINATES;
+const SRGB: u32 = CU_TRSF_SRGB;
+const SEAMLESS: u32 = CU_TRSF_SEAMLESS_CUBEMAP;
+/// As recorded: what any texture takes. Only one of a cube takes [`SEAMLESS`] besides.
+const FLAGS: u32 = 0x3f;
+
+/// What texels a texture or surface is of, as `CUDA_RESOURCE_DESC` says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resource {
+    Array(usize),
+    Mipmap(usize),
+    Linear {
+        address: u64,
+        format: u32,
+        channels: u32,
+        bytes: u64,
+    },
+    Pitch {
+        address: u64,
+        format: u32,
+        channels: u32,
+        width: u64,
+        height: u64,
+        pitch: u64,
+    },
+}
+
+/// How they are read, as `CUDA_TEXTURE_DESC` says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct TextureSettings {
+    pub(crate) modes: [u32; 3],
+    pub(crate) filter: u32,
+    pub(crate) flags: u32,
+    pub(crate) anisotropy: u32,
+    pub(crate) mip_filter: u32,
+    pub(crate) bias: f32,
+    pub(crate) clamp: [f32; 2],
+    pub(crate) border: [f32; 4],
+}
+
+/// Another way to see an array, as `CUDA_RESOURCE_VIEW_DESC` says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResourceView {
+    pub(crate) format: u32,
+    pub(crate) size: [u64; 3],
+    pub(crate) levels: [u32; 2],
+    pub(crate) layers: [u32; 2],
+}
+
+/// What an object was made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) resource: Resource,
+    /// `None` for a surface.
+    pub(crate) settings: Option<TextureSettings>,
+    pub(crate) view: Option<ResourceView>,
+    /// The context that it was made in.
+    owner: u64,
+}
+
+/// Forgets the objects of a context that ends.
+pub(crate) fn forget_all_of(context: &Context) {
+    made().retain(|handle, made| {
+        let stays = made.owner != context.id();
+        if !stays {
+            texture::unbind(*handle);
+        }
+        stays
+    });
+}
+
+/// Living objects by handle.
+fn made() -> MutexGuard<'static, HashMap<u64, Made>> {
+    static MADE: OnceLock<Mutex<HashMap<u64, Made>>> = OnceLock::new();
+    MADE.get_or_init(Mutex::default)
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Channels of a format that texels in plain memory can have.
+fn texels(format: u32, channels: u32) -> Result<(Channel, u32)> {
+    match (channel(format), channels) {
+        (Some(channel), 1 | 2 | 4) => Ok((channel, channels)),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+    }
+}
+
+/// Most texels of a texture of plain memory: 2^30, and no more than 4 GiB.
+pub(crate) fn most_linear(format: u32, channels: u32) -> Result<u64> {
+    let (channel, channels) = texels(format, channels)?;
+    Ok((1 << 30).min((1 << 32) / u64::from(channel.bytes() * channels)))
+}
+
+/// The image that a resource is.
+pub(crate) fn image(resource: &Resource, device: &Device) -> Result<Image> {
+    let limit = |attribute| u64::from(device.limit(attribute));
+    let aligned = |address: u64| {
+        if address == 0
+            || !address.is_multiple_of(limit(Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT))
+        {
+            host::log!("a texture at {address:#x}: not aligned to the texture alignment");
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok(())
+    };
+    match *resource {
+        Resource::Array(0) | Resource::Mipmap(0) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        Resource::Array(handle) => Ok(array::get(handle)?.image.clone()),
+        Resource::Mipmap(handle) => Ok(array::mipmap(handle)?.image.clone()),
+        Resource::Linear {
+            address,
+            format,
+            channels,
+            bytes,
+        } => {
+            let most = most_linear(format, channels)?;
+            let (channel, channels) = texels(format, channels)?;
+            let width = bytes / u64::from(channel.bytes() * channels);
+            aligned(address)?;
+            if width > most {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            Ok(flat(
+                Shape::Linear,
+                (channel, channels),
+                address,
+                [width, 1],
+                bytes,
+            ))
+        }
+        Resource::Pitch {
+            address,
+            format,
+            channels,
+            width,
+            height,
+            pitch,
+        } => {
+            let (channel, channels) = texels(format, channels)?;
+            let row = width.checked_mul(u64::from(channel.bytes() * channels));
+            aligned(address)?;
+            let fits = width
+                <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH)
+                && height <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT)
+                && pitch <= limit(Attribute::CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH);
+            let tight = pitch.is_multiple_of(limit(
+                Attribute::CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT,
+            )) && (pitch == 0 || row.is_some_and(|row| row <= pitch));
+            if !fits || !tight {
+                host::log!("a texture of {width} x {height} texels with rows {pitch} bytes apart");
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            Ok(flat(
+                Shape::D2,
+                (channel, channels),
+                address,
+                [width, height],
+                pitch,
+            ))
+        }
+    }
+}
+
+/// Texels in plain memory.
+fn flat(
+    shape: Shape,
+    (channel, channels): (Channel, u32),
+    address: u64,
+    [width, height]: [u64; 2],
+    pitch: u64,
+) -> Image {
+    Image {
+        shape,
+        channel,
+        channels,
+        levels: vec![Plane {
+            address,
+            size: [width as u32, height as u32, 1],
+            pitch,
+            slice: 0,
+        }],
+    }
+}
+
+fn address_mode(mode: u32) -> Address {
+    match mode {
+        0 => Address::Wrap,
+        2 => Address::Mirror,
+        3 => Address::Border,
+        _ => Address::Clamp,
+    }
+}
+
+/// What kernels do with these settings. What is out of range is taken as the manual's first choice.
+pub(crate) fn sampler(settings: &TextureSettings) -> Sampler {
+    let has = |flag| settings.flags & flag != 0;
+    Sampler {
+        modes: settings.modes.map(address_mode),
+        linear: settings.filter == 1,
+        normalized: has(NORMALIZED),
+        read: match (has(READ_AS_INTEGER), has(SRGB)) {
+            (true, _) => Read::Element,
+            (_, true) => Read::Srgb,
+            _ => Read::Normalized,
+        },
+        border: settings.border,
+        mip_linear: settings.mip_filter == 1,
+        bias: settings.bias,
+        clamp: settings.clamp,
+        seamless: has(SEAMLESS),
+    }
+}
+
+/// The channels of a `CUresourceViewFormat`, in threes: of one, two, four.
+fn view_format(format: u32) -> Option<(Channel, u32)> {
+    const KINDS: [Channel; 8] = [
+        Channel::U8,
+        Channel::S8,
+        Channel::U16,
+        Channel::S16,
+        Channel::U32,
+        Channel::S32,
+        Channel::Half,
+        Channel::Float,
+    ];
+    let index = format.checked_sub(1)?;
+    let kind = KINDS.get(index as usize / 3)?;
+    Some((*kind, 1 << (index % 3)))
+}
+
+/// An image as a view shows it.
+fn viewed(mut image: Image, view: &ResourceView) -> Result<Image> {
+    let [width, height, depth] = image.levels[0].size.map(u64::from);
+    let given = |n: u64| n.max(1);
+    let size = view.size.map(given);
+    let last_level = view.levels[1] as usize;
+    let layers = matches!(
+        image.shape,
+        Shape::A1 | Shape::A2 | Shape::Cube | Shape::ACube
+    );
+    let same_depth = layers || size[2] == depth;
+    if [size[0], size[1]] != [width, height]
+        || !same_depth
+        || view.levels[0] > view.levels[1]
+        || last_level >= image.levels.len()
+        || view.layers[0] > view.layers[1]
+        || (layers && u64::from(view.layers[1]) >= depth)
+    {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    if view.format != 0 {
+        let (channel, channels) =
+            view_format(view.format).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        if channel.bytes() * channels != image.texel_bytes() {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        (image.channel, image.channels) = (channel, channels);
+    }
+    image.levels = image.levels[view.levels[0] as usize..=last_level].to_vec();
+    if layers && view.layers != [0, 0] {
+        for plane in &mut image.levels {
+            plane.address += u64::from(view.layers[0]) * plane.slice;
+            plane.size[2] = view.layers[1] - view.layers[0] + 1;
+        }
+    }
+    Ok(image)
+}
+
+/// `cuTexObjectCreate`
+pub(crate) fn create(
+    context: &Context,
+    resource: Resource,
+    settings: TextureSettings,
+    view: Option<ResourceView>,
+) -> Result<u64> {
+    let in_range = settings.modes.iter().all(|mode| *mode <= 3)
+        && settings.filter <= 1
+        && settings.mip_filter <= 1
+        && settings.flags & !(FLAGS | SEAMLESS) == 0;
+    if !in_range {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let mut image = image(&resource, context.device)?;
+    let is_cube = matches!(image.shape, Shape::Cube | Shape::ACube);
+    if settings.flags & SEAMLESS != 0 && !is_cube {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    if let Some(view) = &view {
+        image = viewed(image, view)?;
+    }
+    let handle = texture::new_handle();
+    texture::bind(handle, Object::Texture(image, sampler(&settings)));
+    made().insert(
+        handle,
+        Made {
+            resource,
+            settings: Some(settings),
+            view,
+            owner: context.id(),
+        },
+    );
+    Ok(handle)
+}
+
+/// `cuSurfObjectCreate`: of an array alone. As recorded, of one without `CUDA_ARRAY3D_SURFACE_LDST` too.
+pub(crate) fn create_surface(context: &Context, resource: Resource) -> Result<u64> {
+    let Resource::Array(_) = resource else {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    };
+    let image = image(&resource, context.device)?;
+    let handle = texture::new_handle();
+    texture::bind(handle, Object::Surface(image));
+    made().insert(
+        handle,
+        Made {
+            resource,
+            settings: None,
+            view: None,
+            owner: context.id(),
+        },
+    );
+    Ok(handle)
+}
+
+/// `cuTexObjectDestroy`, `cuSurfObjectDestroy`. As recorded: of what there is not, nothing is said. Work that was queued
+/// before still finds it.
+pub(crate) fn destroy(handle: u64, surface: bool) -> Result<()> {
+    let context = context::current()?;
+    let is = |made: &Made| made.settings.is_none() == surface;
+    if made().get(&handle).is_some_and(is) {
+        context.drain();
+        texture::unbind(handle);
+        made().remove(&handle);
+    }
+    Ok(())
+}
+
+/// What an object was made of.
+pub(crate) fn get(handle: u64, surface: bool) -> Result<Made> {
+    context::current()?;
+    let is = |made: &Made| made.settings.is_none() == surface;
+    made()
+        .get(&handle)
+        .copied()
+        .filter(is)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+}

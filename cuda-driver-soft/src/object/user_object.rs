@@ -1,0 +1,73 @@
+//! User objects: things of the program's that live as long as something refers to them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::queue::scheduler::scheduler;
+use crate::queue::work::{TaskId, Work};
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Table};
+
+static TABLE: Table<UserObject> = Table::new(HandleKind::UserObject);
+
+/// An object with its destructor, and how many references there are.
+pub(crate) struct UserObject {
+    pub(crate) handle: usize,
+    destroy: Arc<dyn Fn() + Send + Sync>,
+    count: Mutex<u32>,
+}
+
+/// `cuUserObjectCreate`
+pub(crate) fn create(destroy: Arc<dyn Fn() + Send + Sync>, count: u32) -> Result<usize> {
+    if count == 0 || count > i32::MAX as u32 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let made = TABLE.insert_with(|handle| UserObject {
+        handle,
+        destroy,
+        count: Mutex::new(count),
+    });
+    Ok(made.handle)
+}
+
+fn get(handle: usize) -> Result<Arc<UserObject>> {
+    let found = TABLE.get(handle);
+    found.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)
+}
+
+/// `cuUserObjectRetain`
+pub(crate) fn retain(handle: usize, count: u32) -> Result<()> {
+    let object = get(handle)?;
+    if count == 0 || count > i32::MAX as u32 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
+    *now = now
+        .checked_add(count)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    Ok(())
+}
+
+/// `cuUserObjectRelease`: the last reference ends the object, once the work before is done. Its destructor runs where host
+/// functions do.
+pub(crate) fn release(handle: usize, count: u32, after: &[TaskId]) -> Result<()> {
+    let object = get(handle)?;
+    if count == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    let mut now = object.count.lock().unwrap_or_else(PoisonError::into_inner);
+    *now = now
+        .checked_sub(count)
+        .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+    if *now == 0 {
+        drop(now);
+        let _ = TABLE.remove(handle);
+        let destroy = object.destroy.clone();
+        scheduler().submit(after, Work::Host(Box::new(move |_| destroy())), 0);
+    }
+    Ok(())
+}
+
+/// Whether there is such an object.
+pub(crate) fn check(handle: usize) -> Result<()> {
+    get(handle).map(drop)
+}

@@ -1,0 +1,355 @@
+//! Virtual memory: reserved addresses, memory without addresses, and mappings of the one to the other.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::object::device;
+use crate::object::memory;
+use crate::state::error::{Error, Result};
+use crate::state::handle::{HandleKind, Table};
+use engine::memory::shared::{Label, Purpose, SharedFile};
+use engine::memory::{Access, Physical, Quota, space};
+
+/// What sizes and addresses are multiples of, in bytes.
+pub(crate) const GRANULE: u64 = 2 << 20;
+
+static TABLE: Table<Generic> = Table::new(HandleKind::Generic);
+
+/// What `cuMemCreate` made, or another process's handle stood for.
+#[derive(Debug)]
+pub(crate) struct Generic {
+    handle: usize,
+    pub(crate) ordinal: i32,
+    /// Another process can have it from this one.
+    pub(crate) is_shareable: bool,
+    memory: Arc<Physical>,
+    uses: Mutex<Uses>,
+}
+
+/// Who needs it.
+#[derive(Debug)]
+struct Uses {
+    /// Calls that gave the handle and have not been answered by a release.
+    handles: u64,
+    mappings: u64,
+}
+
+impl Generic {
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets it if nobody needs it.
+    fn drop_unused(&self, uses: &Uses) -> Result<()> {
+        if uses.handles == 0 && uses.mappings == 0 {
+            let removed = TABLE.remove(self.handle);
+            removed.map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
+        }
+        Ok(())
+    }
+}
+
+/// One mapping.
+struct Mapping {
+    bytes: u64,
+    memory: Arc<Generic>,
+    /// What devices may do with it, as `CUmemAccess_flags`.
+    access: HashMap<i32, u32>,
+}
+
+/// The process's address reservations and what is mapped there, by first address.
+struct Map {
+    reservations: BTreeMap<u64, u64>,
+    mappings: BTreeMap<u64, Mapping>,
+}
+
+fn map() -> MutexGuard<'static, Map> {
+    static MAP: Mutex<Map> = Mutex::new(Map {
+        reservations: BTreeMap::new(),
+        mappings: BTreeMap::new(),
+    });
+    MAP.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Map {
+    /// Whether a range lies in one reservation.
+    fn is_reserved(&self, address: u64, bytes: u64) -> bool {
+        let around = self.reservations.range(..=address).next_back();
+        around.is_some_and(|(&base, &length)| bytes <= length && address - base <= length - bytes)
+    }
+
+    /// The first addresses of the mappings that have a byte of a range.
+    fn in_range(&self, address: u64, bytes: u64) -> Vec<u64> {
+        let below = self.mappings.range(..address.saturating_add(bytes)).rev();
+        let inside = below.take_while(|(base, mapping)| **base + mapping.bytes > address);
+        let mut bases: Vec<u64> = inside.map(|(base, _)| *base).collect();
+        bases.reverse();
+        bases
+    }
+
+    /// The mappings that a range consists of: whole ones, without a gap.
+    fn exactly(&self, address: u64, bytes: u64) -> Result<Vec<u64>> {
+        let bases = self.in_range(address, bytes);
+        let mut at = address;
+        for base in &bases {
+            if *base != at {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            at += self.mappings.get(base).map_or(0, |mapping| mapping.bytes);
+        }
+        let all = bytes > 0 && address.checked_add(bytes) == Some(at);
+        all.then_some(bases).ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    fn at(&self, address: u64) -> Result<&Mapping> {
+        let below = self.mappings.range(..=address).next_back();
+        let found = below.filter(|(base, mapping)| address - **base < mapping.bytes);
+        found
+            .map(|(_, mapping)| mapping)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+}
+
+/// Says why a call is refused.
+fn refuse<T>(why: &str) -> Result<T> {
+    host::log!("virtual memory: {why}");
+    Err(Error::CUDA_ERROR_INVALID_VALUE)
+}
+
+fn is_granular(number: u64) -> bool {
+    number.is_multiple_of(GRANULE)
+}
+
+/// `cuMemAddressReserve`
+pub(crate) fn reserve(bytes: u64, align: u64, wish: u64) -> Result<u64> {
+    if bytes == 0 || !is_granular(bytes) || !is_granular(wish) {
+        return refuse("size and wished address of a reservation are multiples of 2 MiB");
+    }
+    if align != 0 && !align.is_power_of_two() {
+        return refuse("the alignment of a reservation is a power of two");
+    }
+    let mut map = map();
+    let taken = space().reserve_addresses(bytes, align.max(GRANULE), wish);
+    let base = taken.ok_or_else(|| {
+        host::log!("no {bytes} bytes of addresses left");
+        Error::CUDA_ERROR_OUT_OF_MEMORY
+    })?;
+    map.reservations.insert(base, bytes);
+    Ok(base)
+}
+
+/// `cuMemAddressFree`
+pub(crate) fn free_addresses(base: u64, bytes: u64) -> Result<()> {
+    let mut map = map();
+    if map.reservations.get(&base) != Some(&bytes) {
+        return refuse("no reservation of this size begins here");
+    }
+    if !map.in_range(base, bytes).is_empty() {
+        return refuse("something is mapped in the reservation");
+    }
+    map.reservations.remove(&base);
+    space().release_addresses(base, bytes);
+    Ok(())
+}
+
+/// `cuMemCreate`: the handle. With `shareable`, other processes can have the memory.
+pub(crate) fn create(ordinal: i32, bytes: u64, shareable: bool) -> Result<usize> {
+    if bytes == 0 || !is_granular(bytes) {
+        return refuse("memory is made in multiples of 2 MiB");
+    }
+    let device = device::get(ordinal)?;
+    let owners = memory::owners_on(device);
+    let quota = Quota {
+        owners: &owners,
+        most: device.total_memory(),
+    };
+    let label = shareable.then_some(Label {
+        purpose: Purpose::Physical,
+        number: ordinal as u32,
+    });
+    let made = space().create(bytes, memory::owner_of(device), quota, label);
+    let memory = made.map_err(|error| {
+        host::log!("{error} (CUDA_SOFT_MEMORY sets how much a device has)");
+        Error::CUDA_ERROR_OUT_OF_MEMORY
+    })?;
+    Ok(keep(ordinal, memory, shareable))
+}
+
+/// A handle of memory.
+fn keep(ordinal: i32, memory: Arc<Physical>, is_shareable: bool) -> usize {
+    let made = TABLE.insert_with(|handle| Generic {
+        handle,
+        ordinal,
+        is_shareable,
+        memory,
+        uses: Mutex::new(Uses {
+            handles: 1,
+            mappings: 0,
+        }),
+    });
+    made.handle
+}
+
+/// The memory that a handle names. As recorded: as long as the memory is mapped, released handles name it too, for calls
+/// that only ask.
+pub(crate) fn get(handle: usize) -> Result<Arc<Generic>> {
+    let found = TABLE.get(handle).ok();
+    found.ok_or_else(|| {
+        host::log!("{handle:#x} names no memory: a real driver may crash here");
+        Error::CUDA_ERROR_INVALID_VALUE
+    })
+}
+
+/// The memory that a handle names which is not released.
+fn held(handle: usize) -> Result<Arc<Generic>> {
+    let memory = get(handle)?;
+    if memory.uses().handles == 0 {
+        return refuse("the handle is released");
+    }
+    Ok(memory)
+}
+
+/// `cuMemRelease`
+pub(crate) fn release(handle: usize) -> Result<()> {
+    let memory = held(handle)?;
+    let mut uses = memory.uses();
+    uses.handles = uses.handles.saturating_sub(1);
+    memory.drop_unused(&uses)
+}
+
+/// `cuMemMap`
+pub(crate) fn map_memory(base: u64, bytes: u64, offset: u64, handle: usize) -> Result<()> {
+    let memory = held(handle)?;
+    let mut map = map();
+    if bytes == 0 || !is_granular(base) || !is_granular(bytes) || !is_granular(offset) {
+        return refuse("address, size and offset of a mapping are multiples of 2 MiB");
+    }
+    // As recorded: memory is mapped as a whole.
+    if offset != 0 || bytes != memory.memory.bytes() {
+        host::log!("virtual memory: a mapping of a part of memory is not supported");
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    if !map.is_reserved(base, bytes) {
+        return refuse("the range of a mapping lies in no reservation");
+    }
+    if !map.in_range(base, bytes).is_empty() {
+        return refuse("something is mapped there already");
+    }
+    let owner = memory::owner_of(device::get(memory.ordinal)?);
+    if !space().map(base, bytes, &memory.memory, owner, Access::None) {
+        return refuse("the range is not one of device memory");
+    }
+    memory.uses().mappings += 1;
+    let mapping = Mapping {
+        bytes,
+        memory,
+        access: HashMap::new(),
+    };
+    map.mappings.insert(base, mapping);
+    Ok(())
+}
+
+/// `cuMemUnmap`: of whole mappings. As recorded, nothing is waited for.
+pub(crate) fn unmap(address: u64, bytes: u64) -> Result<()> {
+    let mut map = map();
+    let Ok(bases) = map.exactly(address, bytes) else {
+        return refuse("a range that is unmapped consists of whole mappings");
+    };
+    for base in bases {
+        let Some(gone) = map.mappings.remove(&base) else {
+            continue;
+        };
+        let freed = space().free_if(base, |a| a.kind == engine::memory::Kind::Mapped);
+        freed.map_err(|_| Error::CUDA_ERROR_UNKNOWN)?;
+        let mut uses = gone.memory.uses();
+        uses.mappings -= 1;
+        gone.memory.drop_unused(&uses)?;
+    }
+    Ok(())
+}
+
+/// `cuMemSetAccess`: by device, as `CUmemAccess_flags`. All or none.
+pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Result<()> {
+    let mut map = map();
+    let Ok(bases) = map.exactly(address, bytes) else {
+        return refuse("a range that gets access consists of whole mappings");
+    };
+    for base in bases {
+        let Some(mapping) = map.mappings.get_mut(&base) else {
+            continue;
+        };
+        mapping.access.extend(wishes.iter().copied());
+        // Kernels of all devices find the same memory here.
+        let most = mapping.access.values().fold(0, |most, &flags| most | flags);
+        let access = match most {
+            0 => Access::None,
+            1 => Access::Read,
+            _ => Access::ReadWrite,
+        };
+        space().set_access(base, access);
+    }
+    Ok(())
+}
+
+/// `cuMemGetAccess`
+pub(crate) fn access(address: u64, ordinal: i32) -> Result<u32> {
+    let map = map();
+    let mapping = map.at(address)?;
+    Ok(mapping.access.get(&ordinal).copied().unwrap_or(0))
+}
+
+/// `cuMemRetainAllocationHandle`: one more handle of what is mapped at an address, the same as before.
+pub(crate) fn retain(address: u64) -> Result<usize> {
+    let map = map();
+    let memory = &map.at(address)?.memory;
+    memory.uses().handles += 1;
+    Ok(memory.handle)
+}
+
+/// The reservation that an address lies in: its first address and its length.
+pub(crate) fn reservation(address: u64) -> Option<(u64, u64)> {
+    let map = map();
+    let (&base, &bytes) = map.reservations.range(..=address).next_back()?;
+    (address - base < bytes).then_some((base, bytes))
+}
+
+/// The memory that is mapped at an address.
+pub(crate) fn mapped_at(address: u64) -> Option<Arc<Generic>> {
+    map().at(address).ok().map(|m| Arc::clone(&m.memory))
+}
+
+/// `cuMemExportToShareableHandle`: a file descriptor, which is the caller's.
+pub(crate) fn export(handle: usize) -> Result<i32> {
+    let memory = held(handle)?;
+    let Some(file) = memory.memory.file().filter(|_| memory.is_shareable) else {
+        return refuse("this memory was not made to be exported");
+    };
+    file.export().ok_or(Error::CUDA_ERROR_OPERATING_SYSTEM)
+}
+
+/// `cuMemImportFromShareableHandle`
+pub(crate) fn import(descriptor: i32) -> Result<usize> {
+    let Some(file) = SharedFile::open(descriptor, Purpose::Physical) else {
+        return refuse("this is no descriptor of memory");
+    };
+    // One that this process knows already is the same memory, which counts once.
+    let identity = file.identity();
+    let same = |known: &Arc<Generic>| {
+        known
+            .memory
+            .file()
+            .is_some_and(|f| f.identity() == identity)
+    };
+    let known = TABLE.all().into_iter().find(same);
+    let ordinal = i32::try_from(file.label().number).unwrap_or(0);
+    let (ordinal, memory) = match known {
+        Some(known) => (known.ordinal, Arc::clone(&known.memory)),
+        // The exporter may see more devices than this process.
+        None => (
+            device::get(ordinal).map_or(0, |device| device.ordinal),
+            space().open(file),
+        ),
+    };
+    // As recorded: what was imported is exported by whoever made it.
+    Ok(keep(ordinal, memory, false))
+}

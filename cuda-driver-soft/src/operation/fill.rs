@@ -1,0 +1,93 @@
+//! Fills: rows of memory that are set to one value.
+
+use crate::object::graph_memory;
+use crate::object::place::MemoryPlace;
+use crate::operation::outcome::{Done, missing};
+use crate::state::error::{Error, Result};
+use engine::memory::space;
+
+/// The value of a fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FillValue {
+    U8(u8),
+    U16(u16),
+    U32(u32),
+}
+
+impl FillValue {
+    pub(crate) fn bytes(self) -> u64 {
+        match self {
+            FillValue::U8(_) => 1,
+            FillValue::U16(_) => 2,
+            FillValue::U32(_) => 4,
+        }
+    }
+}
+
+/// Rows of `width` values, `pitch` bytes apart. One row is a plain fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fill {
+    pub(crate) address: u64,
+    pub(crate) pitch: u64,
+    pub(crate) value: FillValue,
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+}
+
+impl Fill {
+    /// Bytes from the first that is set to the last.
+    pub(crate) fn reach(&self) -> Result<u64> {
+        let size = self.value.bytes();
+        let row = self
+            .width
+            .checked_mul(size)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        if !self.address.is_multiple_of(size)
+            || (self.height > 1 && (self.pitch < row || !self.pitch.is_multiple_of(size)))
+        {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let before_last = self.pitch.checked_mul(self.height - 1);
+        let all = before_last.and_then(|before| before.checked_add(row));
+        all.ok_or(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    /// The memory; page-locked memory of the host is filled as well.
+    pub(crate) fn place(&self) -> Result<MemoryPlace> {
+        let place = MemoryPlace::device(self.address, self.reach()?)?;
+        place.check_writable()?;
+        Ok(place)
+    }
+
+    /// Finds the memory and sets the values.
+    pub(crate) fn find_and_run(&self) -> Done {
+        let reach = self.reach().unwrap_or(0);
+        let place = self.place().map_err(|_| missing(self.address, reach))?;
+        self.run(&place)
+    }
+
+    /// Sets the values.
+    pub(crate) fn run(&self, place: &MemoryPlace) -> Done {
+        place.check_still_there()?;
+        for y in 0..self.height {
+            let at = self.address + y * self.pitch;
+            match self.value {
+                FillValue::U8(v) => space().fill8(at, v, self.width),
+                FillValue::U16(v) => space().fill16(at, v, self.width),
+                FillValue::U32(v) => space().fill32(at, v, self.width),
+            }?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the memory of a fill is there, or will be when a graph has allocated it.
+pub(crate) fn check(fill: &Fill) -> Result<()> {
+    if fill.width == 0 || fill.height == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    }
+    if graph_memory::contain(fill.address, fill.reach()?) {
+        return Ok(());
+    }
+    fill.place().map(drop)
+}

@@ -1,0 +1,139 @@
+//! Launches of kernels as nodes of graphs have them: with their attributes, and with arguments that a program can read.
+
+use crate::operation::launch::Ready;
+use cuda_driver_sys::{
+    CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT,
+    CUlaunchAttributeID as Id,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Values of `CUlaunchAttributeValue`, by `CUlaunchAttributeID`.
+pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;
+
+pub(crate) const PRIORITY: u32 = Id::CU_LAUNCH_ATTRIBUTE_PRIORITY.0;
+
+pub(crate) const COOPERATIVE: u32 = Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE.0;
+
+const CLUSTER: u32 = Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION.0;
+
+/// A launch of a kernel.
+pub(crate) struct KernelLaunch {
+    pub(crate) ready: Ready,
+    pub(crate) attributes: Attributes,
+    /// The `CUkernel` that the function was made of for the node; 0 for none.
+    pub(crate) library_kernel: usize,
+    arguments: Arc<Arguments>,
+}
+
+/// The parameters where a program can read them: it is given pointers to each. They stay where they are when a node gets
+/// other ones, for the program may still have the pointers.
+struct Arguments {
+    values: Box<[Word]>,
+    addresses: Box<[usize]>,
+    /// The bytes of all of them, and the list by which they are handed over as one buffer, if they were.
+    size: Box<usize>,
+    extra: Option<Box<[usize]>>,
+}
+
+/// Room for a part of the parameters, as aligned as any of them can be.
+#[repr(align(16))]
+#[derive(Default)]
+struct Word([AtomicU64; 2]);
+
+impl Arguments {
+    fn of(ready: &Ready, packed: bool) -> Self {
+        let bytes = ready.params.len();
+        let values: Box<[Word]> = (0..bytes.div_ceil(16)).map(|_| Word::default()).collect();
+        let base = values.as_ptr().addr();
+        let params = ready.function.kernel.params();
+        let addresses = params.map(|(offset, _)| base + offset as usize).collect();
+        let size = Box::new(bytes);
+        let list = || {
+            [
+                CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT as usize,
+                base,
+                CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT as usize,
+                std::ptr::from_ref(&*size).addr(),
+                0,
+            ]
+            .into()
+        };
+        let arguments = Arguments {
+            extra: packed.then(list),
+            size,
+            values,
+            addresses,
+        };
+        arguments.write(&ready.params);
+        arguments
+    }
+
+    fn write(&self, params: &[u8]) {
+        let places = self.values.iter().flat_map(|word| &word.0);
+        for (place, bytes) in places.zip(params.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            place.store(u64::from_ne_bytes(whole), Relaxed);
+        }
+    }
+
+    /// Whether a program would be told of the same parameters, in the same form.
+    fn is_alike(&self, other: &Arguments) -> bool {
+        let offsets = |of: &Arguments| -> Vec<usize> {
+            let base = of.values.as_ptr().addr();
+            of.addresses.iter().map(|at| at - base).collect()
+        };
+        self.size == other.size
+            && self.extra.is_some() == other.extra.is_some()
+            && offsets(self) == offsets(other)
+    }
+}
+
+impl KernelLaunch {
+    /// `packed`: a program is told of the arguments as one buffer.
+    pub(crate) fn new(mut ready: Ready, attributes: Attributes, packed: bool) -> Self {
+        if let Some(value) = attributes.get(&COOPERATIVE) {
+            ready.shape.cooperative = value[0] as u32 != 0;
+        }
+        if let Some(&[xy, z, ..]) = attributes.get(&CLUSTER) {
+            let cluster = [xy as u32, (xy >> 32) as u32, z as u32];
+            if cluster != [0; 3] {
+                ready.shape.cluster = Some(cluster);
+            }
+        }
+        KernelLaunch {
+            arguments: Arc::new(Arguments::of(&ready, packed)),
+            ready,
+            attributes,
+            library_kernel: 0,
+        }
+    }
+
+    /// Addresses of what a program reads the arguments from, as long as the node is as it is: `kernelParams`, `extra`.
+    pub(crate) fn arguments(&self) -> (usize, usize) {
+        match &self.arguments.extra {
+            Some(extra) => (0, extra.as_ptr().addr()),
+            None if self.arguments.addresses.is_empty() => (0, 0),
+            None => (self.arguments.addresses.as_ptr().addr(), 0),
+        }
+    }
+
+    /// Takes the place of another launch: what that said lies where, stays true as far as it can.
+    pub(crate) fn replace(mut self, old: &KernelLaunch) -> Self {
+        if self.arguments.is_alike(&old.arguments) {
+            old.arguments.write(&self.ready.params);
+            self.arguments = old.arguments.clone();
+        }
+        self
+    }
+
+    /// The same launch with other attributes.
+    pub(crate) fn with_attributes(&self, attributes: Attributes) -> Self {
+        let packed = self.arguments.extra.is_some();
+        let mut node = KernelLaunch::new(self.ready.clone(), attributes, packed);
+        node.library_kernel = self.library_kernel;
+        node
+    }
+}

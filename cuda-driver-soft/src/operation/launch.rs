@@ -1,0 +1,272 @@
+//! Launches of kernels: what is checked of them, and the work that they are.
+
+use std::sync::Arc;
+
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
+use crate::object::cluster;
+use crate::object::context::Context;
+use crate::object::device::Device;
+use crate::object::function::Function;
+use crate::object::library;
+use crate::object::occupancy;
+use crate::queue::work::{Divisible, Fault, Work};
+use crate::state::error::{Error, Result};
+use engine::{Execution, GridWorkspace, Launch, Options, Progress};
+
+/// Instructions of a warp that a thread runs before it looks for other work.
+const SLICE: u64 = 1 << 16;
+
+/// What a launch asks for, but for its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaunchShape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    /// Dynamic shared memory in bytes.
+    pub(crate) shared: u32,
+    /// All blocks must be resident at once.
+    pub(crate) cooperative: bool,
+    /// Blocks of a cluster, if the launch says that. A checked shape has what the kernel requires, too.
+    pub(crate) cluster: Option<[u32; 3]>,
+}
+
+/// A launch whose function and shape are checked, waiting for its arguments.
+pub(crate) struct Checked {
+    function: Arc<Function>,
+    context: Arc<Context>,
+    shape: LaunchShape,
+}
+
+/// A launch that has all it needs, and can be done any number of times.
+#[derive(Clone)]
+pub(crate) struct Ready {
+    pub(crate) function: Arc<Function>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) shape: LaunchShape,
+    /// The parameters as the kernel sees them.
+    pub(crate) params: Box<[u8]>,
+}
+
+impl Ready {
+    /// Checks clusters that the launch is to have.
+    pub(crate) fn check_cluster(&self, cluster: Option<[u32; 3]>) -> Result<()> {
+        let device = self.context.device;
+        cluster::of_launch(&self.function, device, cluster, self.shape.grid).map(drop)
+    }
+}
+
+impl Divisible for Execution {
+    fn piece(&self) -> bool {
+        self.work(SLICE) != Progress::NothingToTake
+    }
+
+    fn finished(&self) -> bool {
+        self.is_finished()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        let fault = Execution::fault(self)?;
+        Some(Fault {
+            code: Error(fault.code()),
+            message: fault.to_string(),
+            stderr: fault.assertion(),
+        })
+    }
+
+    fn take_text(&self, at_least: usize) -> Vec<u8> {
+        self.take_output(at_least)
+    }
+}
+
+/// Whether dimensions are neither 0 nor above the limits that these attributes name.
+fn within(dims: [u32; 3], limits: [Attribute; 3], device: &Device) -> bool {
+    dims.iter()
+        .zip(limits)
+        .all(|(&n, limit)| (1..=device.limit(limit)).contains(&n))
+}
+
+/// Checks a block against the function and its device.
+pub(crate) fn check_block(block: [u32; 3], function: &Function, device: &Device) -> Result<()> {
+    const BLOCK: [Attribute; 3] = [
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+    ];
+    let threads: u64 = block.iter().map(|&n| u64::from(n)).product();
+    if within(block, BLOCK, device) && threads <= u64::from(function.max_threads()) {
+        Ok(())
+    } else {
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    }
+}
+
+/// Checks a launch in a context against the function and its device.
+pub(crate) fn check(
+    function: usize,
+    shape: LaunchShape,
+    context: &Arc<Context>,
+) -> Result<Checked> {
+    if function == 0 {
+        return Err(Error::CUDA_ERROR_INVALID_HANDLE);
+    }
+    let function = library::function_for_launch(function, context)?;
+    let device = context.device;
+    let invalid = |what: &str| {
+        host::log!(
+            "launch of `{}` with grid {:?}, block {:?}, {} bytes of shared memory: {what}",
+            function.kernel.name(),
+            shape.grid,
+            shape.block,
+            shape.shared
+        );
+        Err(Error::CUDA_ERROR_INVALID_VALUE)
+    };
+    const GRID: [Attribute; 3] = [
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+    ];
+    if !within(shape.grid, GRID, device) {
+        return invalid("a dimension of the grid is 0 or above the device's limit");
+    }
+    if check_block(shape.block, &function, device).is_err() {
+        return invalid("a dimension of the block is 0, or it has too many threads");
+    }
+    let threads: u64 = shape.block.iter().map(|&n| u64::from(n)).product();
+    if function
+        .kernel
+        .directives()
+        .reqntid
+        .is_some_and(|required| required.map(|n| n.max(1)) != shape.block)
+    {
+        return invalid("the kernel requires another block (.reqntid)");
+    }
+    if shape.shared > function.max_dynamic_shared() {
+        return invalid(
+            "more dynamic shared memory than CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+        );
+    }
+    let shared = u64::from(function.kernel.shared_bytes()) + u64::from(shape.shared);
+    if shared
+        > u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
+    {
+        return invalid("more static and dynamic shared memory than a block can have");
+    }
+    if !function.kernel.fits_local_memory() {
+        return invalid("more local memory than a thread can have");
+    }
+    if let Some(opcode) = function.kernel.unsupported() {
+        host::log!(
+            "`{}` cannot be run: {opcode} is not supported",
+            function.kernel.name()
+        );
+        return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
+    }
+    let shape = LaunchShape {
+        cluster: cluster::of_launch(&function, device, shape.cluster, shape.grid)?,
+        ..shape
+    };
+    if shape.cooperative {
+        let resident = occupancy::blocks_per_multiprocessor(
+            &function,
+            device,
+            threads as u32,
+            shape.shared.into(),
+        );
+        let most = u64::from(resident)
+            * u64::from(device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+        if shape.grid.iter().map(|&n| u64::from(n)).product::<u64>() > most {
+            return Err(Error::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+        }
+    }
+    Ok(Checked {
+        function,
+        context: context.clone(),
+        shape,
+    })
+}
+
+impl Checked {
+    /// Offset and size in bytes of each parameter.
+    pub(crate) fn params(&self) -> Vec<(usize, usize)> {
+        self.function
+            .kernel
+            .params()
+            .map(|(offset, size)| (offset as usize, size as usize))
+            .collect()
+    }
+
+    /// Bytes of all parameters.
+    pub(crate) fn param_bytes(&self) -> usize {
+        self.function.kernel.param_bytes() as usize
+    }
+
+    /// Takes the arguments. What `params` lacks at its end is zero; more than the kernel takes is refused.
+    pub(crate) fn with(self, mut params: Vec<u8>) -> Result<Ready> {
+        let bytes = self.param_bytes();
+        if params.len() > bytes {
+            host::log!(
+                "launch of `{}` with {} bytes of arguments, it takes {bytes}",
+                self.function.kernel.name(),
+                params.len()
+            );
+            return Err(Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        }
+        params.resize(bytes, 0);
+        Ok(Ready {
+            function: self.function,
+            context: self.context,
+            shape: self.shape,
+            params: params.into_boxed_slice(),
+        })
+    }
+}
+
+impl Ready {
+    /// The work of one launch, and a guess of its duration in nanoseconds.
+    pub(crate) fn work(&self) -> Result<(Work, u64)> {
+        if !self.context.is_alive() {
+            return Err(Error::CUDA_ERROR_CONTEXT_IS_DESTROYED);
+        }
+        self.context.note_launch(&self.function.kernel);
+        let device = self.context.device;
+        let limit = |attribute| u64::from(device.limit(attribute));
+        let threads: u32 = self.shape.block.iter().product();
+        let per_multiprocessor =
+            limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR).min(
+                limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+                    / u64::from(threads.max(1)),
+            );
+        let workspace = if self.shape.cooperative {
+            let made = GridWorkspace::new(self.context.id());
+            Some(Arc::new(made.map_err(|_| Error::CUDA_ERROR_OUT_OF_MEMORY)?))
+        } else {
+            None
+        };
+        let options = Options {
+            // By threads alone, so never fewer than on a GPU: registers are only estimated here.
+            resident: per_multiprocessor.max(1)
+                * limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+            cooperative: self.shape.cooperative,
+            cluster: self.shape.cluster,
+            workspace,
+            ..self.context.launch_options()
+        };
+        let launch = Launch {
+            kernel: self.function.kernel.clone(),
+            grid: self.shape.grid,
+            block: self.shape.block,
+            dynamic_shared: self.shape.shared,
+            params: self.params.clone(),
+            options,
+        };
+        let threads: u64 = self
+            .shape
+            .grid
+            .iter()
+            .chain(&self.shape.block)
+            .fold(1u64, |all, &n| all.saturating_mul(n.into()));
+        let start = move || -> Arc<dyn Divisible> { launch.start() };
+        Ok((Work::Kernel(Box::new(start)), threads.saturating_mul(5)))
+    }
+}

@@ -1,0 +1,235 @@
+//! Rectangles and boxes in memory: rows of bytes, a pitch apart, in slices.
+
+use crate::object::array;
+use crate::object::place::MemoryPlace;
+use crate::operation::outcome::Done;
+use crate::state::error::{Error, Result};
+use engine::memory::host::HostRange;
+use engine::memory::{Allocation, space};
+
+/// How much is copied: bytes of a row, rows of a slice, slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+    pub(crate) depth: u64,
+}
+
+/// One side of a copy, as the caller describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Side {
+    pub(crate) base: Base,
+    /// Where the copy begins: bytes into a row, rows, slices.
+    pub(crate) offset: [u64; 3],
+    /// Bytes from a row to the next.
+    pub(crate) pitch: u64,
+    /// Rows from a slice to the next.
+    pub(crate) rows: u64,
+}
+
+/// Where a side's memory begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    Device(u64),
+    Host(u64),
+    /// Whatever lies at this address.
+    Unified(u64),
+    /// The array of this handle; with a level that is not 0 none.
+    Array(usize, u32),
+    /// No kind of memory that there is.
+    Nothing,
+}
+
+/// The memory that a side reaches: as long as nobody has looked, it may not be there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    /// First address, in memory of the kind that the side names.
+    base: Base,
+    bytes: u64,
+    /// Memory of the program, as who made the call vouched for it.
+    host: Option<HostRange>,
+    /// Memory of an array.
+    texels: Option<Allocation>,
+    pitch: u64,
+    slice: u64,
+}
+
+/// A side whose memory is known to hold all that is copied.
+#[derive(Clone, Copy)]
+pub(crate) struct Located {
+    pub(crate) place: MemoryPlace,
+    pitch: u64,
+    slice: u64,
+}
+
+impl Side {
+    /// One row of bytes.
+    pub(crate) fn row(base: Base) -> Side {
+        Side {
+            base,
+            offset: [0; 3],
+            pitch: 0,
+            rows: 0,
+        }
+    }
+
+    /// What it reaches. `host` vouches for so many bytes of the program's memory.
+    pub(crate) fn region(
+        &self,
+        extent: Extent,
+        host: &impl Fn(u64, u64) -> HostRange,
+    ) -> Result<Region> {
+        if let Base::Array(handle, level) = self.base {
+            return self.in_array(extent, handle, level);
+        }
+        let [x, y, z] = self.offset;
+        let overflow = Error::CUDA_ERROR_INVALID_VALUE;
+        let row = x.checked_add(extent.width).ok_or(overflow)?;
+        let rows = y.checked_add(extent.height).ok_or(overflow)?;
+        // As recorded: 0 says that rows, or slices, follow one another without a gap; else all must fit, even a single one.
+        let or_tight = |given: u64, tight: u64| if given == 0 { tight } else { given };
+        let pitch = or_tight(self.pitch, row);
+        let slice_rows = or_tight(self.rows, rows);
+        let slice = pitch.checked_mul(slice_rows).ok_or(overflow)?;
+        if pitch < row || slice_rows < rows {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let at = |y: u64, z: u64| {
+            z.checked_mul(slice)?
+                .checked_add(y.checked_mul(pitch)?)?
+                .checked_add(x)
+        };
+        let start = at(y, z).ok_or(overflow)?;
+        let last_row = y.checked_add(extent.height - 1).ok_or(overflow)?;
+        let last_slice = z.checked_add(extent.depth - 1).ok_or(overflow)?;
+        let last = at(last_row, last_slice).ok_or(overflow)?;
+        let bytes = (last - start).checked_add(extent.width).ok_or(overflow)?;
+        let address = |base: u64| base.checked_add(start).ok_or(overflow);
+        let (base, host) = match self.base {
+            Base::Device(base) => (Base::Device(address(base)?), None),
+            Base::Host(base) => (
+                Base::Host(address(base)?),
+                Some(host(address(base)?, bytes)),
+            ),
+            Base::Unified(base) => (
+                Base::Unified(address(base)?),
+                Some(host(address(base)?, bytes)),
+            ),
+            Base::Array(..) | Base::Nothing => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+        };
+        Ok(Region {
+            base,
+            bytes,
+            host,
+            texels: None,
+            pitch,
+            slice,
+        })
+    }
+}
+
+impl Side {
+    /// Finds the part of an array, whose pitch and rows are its own. As recorded, it may begin and end inside of texels.
+    fn in_array(&self, extent: Extent, handle: usize, level: u32) -> Result<Region> {
+        if handle == 0 || level != 0 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        let array = array::get(handle)?;
+        let plane = array.image.levels[0];
+        let [_, rows, slices] = plane.size;
+        let ends = [plane.pitch, rows.into(), slices.into()];
+        let parts = [extent.width, extent.height, extent.depth];
+        for ((begin, part), end) in self.offset.iter().zip(parts).zip(ends) {
+            if begin.checked_add(part).is_none_or(|last| last > end) {
+                host::log!(
+                    "a copy of {parts:?} at {:?} of an array of {ends:?}",
+                    self.offset
+                );
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+        }
+        let [x, y, z] = self.offset;
+        let last = (extent.depth - 1) * plane.slice + (extent.height - 1) * plane.pitch;
+        Ok(Region {
+            base: Base::Device(plane.address + z * plane.slice + y * plane.pitch + x),
+            bytes: last + extent.width,
+            host: None,
+            texels: Some(array.memory),
+            pitch: plane.pitch,
+            slice: plane.slice,
+        })
+    }
+}
+
+impl Region {
+    /// The first address, and how many bytes there are from it on.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        match self.base {
+            Base::Device(address) | Base::Host(address) | Base::Unified(address) => {
+                (address, self.bytes)
+            }
+            Base::Array(..) | Base::Nothing => (0, 0),
+        }
+    }
+
+    /// Finds the memory.
+    pub(crate) fn locate(&self) -> Result<Located> {
+        let place = match (self.base, self.host) {
+            (Base::Device(address), _) => match self.texels {
+                Some(memory) => MemoryPlace::Device(memory, address),
+                None => MemoryPlace::device(address, self.bytes)?,
+            },
+            (_, Some(host)) => MemoryPlace::of(host, self.bytes)?,
+            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+        };
+        Ok(Located {
+            place,
+            pitch: self.pitch,
+            slice: self.slice,
+        })
+    }
+}
+
+impl Extent {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.width == 0 || self.height == 0 || self.depth == 0
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let slice = self.width.saturating_mul(self.height);
+        slice.saturating_mul(self.depth)
+    }
+}
+
+/// Copies a box, row by row.
+pub(crate) fn copy_rows(to: &Located, from: &Located, extent: Extent) -> Done {
+    to.place.check_still_there()?;
+    from.place.check_still_there()?;
+    for z in 0..extent.depth {
+        for y in 0..extent.height {
+            let at = |side: &Located| z * side.slice + y * side.pitch;
+            row(to, at(to), from, at(from), extent.width)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies one row; the offsets are from the start of each side.
+fn row(to: &Located, to_offset: u64, from: &Located, from_offset: u64, width: u64) -> Done {
+    let part = |host: &HostRange, offset: u64| host.part(offset as usize, width as usize);
+    match (&to.place, &from.place) {
+        (MemoryPlace::Device(_, to), MemoryPlace::Device(_, from)) => {
+            space().copy(to + to_offset, from + from_offset, width)
+        }
+        (MemoryPlace::Device(_, to), MemoryPlace::Host(from)) => {
+            part(from, from_offset).write_to(to + to_offset)
+        }
+        (MemoryPlace::Host(to), MemoryPlace::Device(_, from)) => {
+            part(to, to_offset).read_from(from + from_offset)
+        }
+        (MemoryPlace::Host(to), MemoryPlace::Host(from)) => {
+            part(to, to_offset).copy_from(part(from, from_offset));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! Stream capture, as far as streams are concerned: which of them capture, and what the next node of each will depend on.
+//!
+//! An event that is recorded in a capture carries these dependencies; a stream that waits for the event joins the capture. The
+//! nodes themselves are in the graphs: whoever holds both locks takes the one of the captures first.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::queue::edge::Edge;
+use crate::queue::streams::QueueId;
+use crate::state::error::{Error, Result};
+
+/// What a capture forbids elsewhere: `CUstreamCaptureMode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CaptureMode {
+    /// Calls that may wait for the device, in every thread.
+    Global = 0,
+    /// In the thread that began the capture.
+    ThreadLocal = 1,
+    /// Nothing.
+    Relaxed = 2,
+}
+
+impl CaptureMode {
+    pub(crate) fn of(number: u32) -> Result<Self> {
+        match number {
+            0 => Ok(CaptureMode::Global),
+            1 => Ok(CaptureMode::ThreadLocal),
+            2 => Ok(CaptureMode::Relaxed),
+            _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        }
+    }
+}
+
+thread_local! {
+    static MODE: Cell<u32> = const { Cell::new(CaptureMode::Global as u32) };
+}
+
+/// `cuThreadExchangeStreamCaptureMode`: as recorded, any number is taken.
+pub(crate) fn exchange_mode(mode: u32) -> u32 {
+    MODE.replace(mode)
+}
+
+/// A stream, as captures know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamKey {
+    /// The number of its context.
+    pub(crate) context: u64,
+    pub(crate) queue: QueueId,
+    /// It and the legacy stream wait for each other.
+    pub(crate) blocking: bool,
+}
+
+impl StreamKey {
+    fn key(self) -> Key {
+        (self.context, self.queue)
+    }
+}
+
+/// A queue in a context.
+type Key = (u64, QueueId);
+
+/// A stream's part of a capture.
+#[derive(Default)]
+struct Branch {
+    /// What its next node depends on.
+    after: Vec<Edge>,
+    /// It and the legacy stream wait for each other.
+    blocking: bool,
+    told: Told,
+}
+
+/// What a program was given pointers to: kept until it asks again.
+#[derive(Default)]
+struct Told {
+    nodes: Box<[usize]>,
+    data: Box<[[u8; 8]]>,
+}
+
+/// A capture that goes on.
+pub(crate) struct Capture {
+    pub(crate) graph: usize,
+    mode: CaptureMode,
+    /// The thread that began it.
+    thread: QueueId,
+    origin: Key,
+    invalid: bool,
+    branches: HashMap<Key, Branch>,
+}
+
+/// The captures that go on, by their numbers, and the streams in them.
+#[derive(Default)]
+pub(crate) struct Captures {
+    all: HashMap<u64, Capture>,
+    by_stream: HashMap<Key, u64>,
+    last: u64,
+}
+
+/// How many captures go on: mostly none, and then nobody has to look.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// The captures of the process.
+pub(crate) fn captures() -> MutexGuard<'static, Captures> {
+    static CAPTURES: LazyLock<Mutex<Captures>> = LazyLock::new(Mutex::default);
+    CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns true if no capture goes on.
+pub(crate) fn none() -> bool {
+    ACTIVE.load(Relaxed) == 0
+}
+
+/// What a capture has come to on a stream.
+pub(crate) struct Info {
+    pub(crate) id: u64,
+    /// It goes on, but can only end in an error.
+    pub(crate) invalid: bool,
+    pub(crate) graph: usize,
+    /// Addresses of the nodes, and of `CUgraphEdgeData`, 0 if there are none; valid until the next call about the stream.
+    pub(crate) nodes: usize,
+    pub(crate) data: usize,
+    pub(crate) count: usize,
+    /// Some of the data is not that of plain dependencies.
+    pub(crate) lossy: bool,
+}
+
+/// What an event carries that was recorded in a capture.
+#[derive(Clone, Debug)]
+pub(crate) struct Captured {
+    capture: u64,
+    after: Vec<Edge>,
+}
+
+impl Capture {
+    /// Checks that this thread may end it, and that nothing has spoiled it.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.mode != CaptureMode::Relaxed && self.thread != QueueId::of_this_thread() {
+            return Err(Error::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+        }
+        if self.invalid {
+            return Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        }
+        Ok(())
+    }
+
+    /// Checks that all streams are joined with the one that began it: `reaches` says whether nodes depend on others.
+    pub(crate) fn check_joined(&self, reaches: impl Fn(&[Edge], &[Edge]) -> bool) -> Result<()> {
+        let origin = self.branches.get(&self.origin);
+        let origin = origin.map_or(&[][..], |branch| &branch.after);
+        let joined = |branch: &Branch| reaches(origin, &branch.after);
+        if self.branches.values().all(joined) {
+            return Ok(());
+        }
+        host::log!(
+            "a stream that took part in the capture was not joined with the one that began it"
+        );
+        Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+    }
+}
+
+impl Captures {
+    /// Whether a capture adds to this graph.
+    pub(crate) fn captures_to(&self, graph: usize) -> bool {
+        self.all.values().any(|c| c.graph == graph)
+    }
+
+    fn of(&mut self, stream: StreamKey) -> Option<(u64, &mut Capture)> {
+        let id = *self.by_stream.get(&stream.key())?;
+        Some((id, self.all.get_mut(&id)?))
+    }
+
+    /// Notes that a stream begins to capture into a graph, after some of its nodes.
+    pub(crate) fn begin(
+        &mut self,
+        stream: StreamKey,
+        mode: CaptureMode,
+        graph: usize,
+        after: Vec<Edge>,
+    ) {
+        self.last += 1;
+        let origin = stream.key();
+        let branch = Branch {
+            after,
+            ..Branch::of(stream)
+        };
+        let capture = Capture {
+            graph,
+            mode,
+            thread: QueueId::of_this_thread(),
+            origin,
+            invalid: false,
+            branches: HashMap::from([(origin, branch)]),
+        };
+        self.by_stream.insert(origin, self.last);
+        self.all.insert(self.last, capture);
+        ACTIVE.store(self.all.len(), Relaxed);
+    }
+
+    /// Takes out the capture that this stream began.
+    pub(crate) fn end(&mut self, stream: StreamKey) -> Result<Capture> {
+        let (id, capture) = self.of(stream).ok_or(Error::CUDA_ERROR_ILLEGAL_STATE)?;
+        if capture.origin != stream.key() {
+            capture.invalid = true;
+            return Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+        }
+        self.take(id).ok_or(Error::CUDA_ERROR_UNKNOWN)
+    }
+
+    /// Takes out the captures that these streams began; gives their graphs.
+    pub(crate) fn forget(&mut self, gone: impl Fn(u64, QueueId) -> bool) -> Vec<usize> {
+        // What they joined keeps their part, with which nobody can join it any more.
+        self.by_stream
+            .retain(|(context, queue), _| !gone(*context, *queue));
+        let over = self.all.iter();
+        let over = over.filter(|(_, capture)| gone(capture.origin.0, capture.origin.1));
+        let over: Vec<u64> = over.map(|(id, _)| *id).collect();
+        let over = over.into_iter().filter_map(|id| self.take(id));
+        over.map(|capture| capture.graph).collect()
+    }
+
+    /// Returns true if the stream captures.
+    pub(crate) fn has(&self, stream: StreamKey) -> bool {
+        self.by_stream.contains_key(&stream.key())
+    }
+
+    /// The graph that a valid capture adds to, and what its next node on this stream depends on.
+    pub(crate) fn next(&mut self, stream: StreamKey) -> Result<(usize, Vec<Edge>)> {
+        let (_, capture) = self.valid(stream)?;
+        let branch = capture.branches.get(&stream.key());
+        let after = branch.map(|b| b.after.clone()).unwrap_or_default();
+        Ok((capture.graph, after))
+    }
+
+    /// Sets what the next node on a stream depends on, or adds to it.
+    pub(crate) fn set_next(
+        &mut self,
+        stream: StreamKey,
+        after: Vec<Edge>,
+        replace: bool,
+    ) -> Result<()> {
+        let (_, capture) = self.valid(stream)?;
+        let branch = capture.branches.entry(stream.key()).or_default();
+        if replace {
+            branch.after = after;
+        } else {
+            branch.join(&after);
+        }
+        Ok(())
+    }
+
+    /// The capture of a stream that must be valid.
+    fn valid(&mut self, stream: StreamKey) -> Result<(u64, &mut Capture)> {
+        let (id, capture) = self.of(stream).ok_or(Error::CUDA_ERROR_ILLEGAL_STATE)?;
+        if capture.invalid {
+            return Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        }
+        Ok((id, capture))
+    }
+
+    fn take(&mut self, id: u64) -> Option<Capture> {
+        let capture = self.all.remove(&id)?;
+        self.by_stream.retain(|_, of| *of != id);
+        ACTIVE.store(self.all.len(), Relaxed);
+        Some(capture)
+    }
+
+    /// Invalidates a capture, and gives the error.
+    fn refuse(&mut self, id: u64, error: Error) -> Result<()> {
+        if let Some(capture) = self.all.get_mut(&id) {
+            capture.invalid = true;
+        }
+        Err(error)
+    }
+
+    /// Invalidates the captures that `concerned` says yes to; false if there are none.
+    fn invalidate(&mut self, concerned: impl Fn(&Capture) -> bool) -> bool {
+        let mut any = false;
+        for capture in self.all.values_mut().filter(|c| concerned(c)) {
+            capture.invalid = true;
+            any = true;
+        }
+        any
+    }
+}
+
+/// What a capture has come to on a stream; `None` if none goes on. As documented, the legacy stream cannot be asked about
+/// while a blocking stream captures.
+pub(crate) fn info(stream: StreamKey) -> Result<Option<Info>> {
+    if none() {
+        return Ok(None);
+    }
+    let mut captures = captures();
+    if stream.queue == QueueId::Legacy && captures.all.values().any(blocks(stream)) {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    let Some((id, capture)) = captures.of(stream) else {
+        return Ok(None);
+    };
+    let (invalid, graph) = (capture.invalid, capture.graph);
+    let branch = capture.branches.entry(stream.key()).or_default();
+    let data = branch.after.iter().map(|edge| {
+        let data = edge.data;
+        [data.from_port, data.to_port, data.kind, 0, 0, 0, 0, 0]
+    });
+    branch.told = Told {
+        nodes: branch.after.iter().map(|edge| edge.node).collect(),
+        data: data.collect(),
+    };
+    let count = branch.after.len();
+    let address = |place: usize| if count == 0 { 0 } else { place };
+    Ok(Some(Info {
+        id,
+        invalid,
+        graph,
+        nodes: address(branch.told.nodes.as_ptr().addr()),
+        data: address(branch.told.data.as_ptr().addr()),
+        count,
+        lossy: branch.told.data.iter().any(|data| *data != [0; 8]),
+    }))
+}
+
+impl Branch {
+    fn of(stream: StreamKey) -> Self {
+        Branch {
+            blocking: stream.blocking,
+            ..Branch::default()
+        }
+    }
+
+    /// Makes the next node depend on these, too.
+    fn join(&mut self, after: &[Edge]) {
+        for edge in after {
+            if !self.after.iter().any(|e| e.node == edge.node) {
+                self.after.push(*edge);
+            }
+        }
+    }
+}
+
+/// A wrong call on a stream: as recorded, some spoil the capture that the stream is in, unless a handle was wrong.
+pub(crate) fn spoil<T>(stream: StreamKey, result: Result<T>) -> Result<T> {
+    if let Err(error) = &result
+        && *error != Error::CUDA_ERROR_INVALID_HANDLE
+    {
+        refuse(stream, *error)?;
+    }
+    result
+}
+
+/// What an event carries that is recorded on this stream; `None` if it does not capture.
+pub(crate) fn record(stream: StreamKey) -> Result<Option<Captured>> {
+    if none() {
+        return Ok(None);
+    }
+    let mut captures = captures();
+    if captures.of(stream).is_none() {
+        return Ok(None);
+    }
+    let (capture, ours) = captures.valid(stream)?;
+    let branch = ours.branches.get(&stream.key());
+    let after = branch.map(|b| b.after.clone()).unwrap_or_default();
+    Ok(Some(Captured { capture, after }))
+}
+
+/// `cuStreamWaitEvent` of an event that was recorded in a capture: the stream joins it.
+pub(crate) fn join(stream: StreamKey, event: &Captured) -> Result<()> {
+    check_legacy(stream)?;
+    let mut captures = captures();
+    let captures = &mut *captures;
+    let own = captures
+        .of(stream)
+        .map(|(id, capture)| (id, capture.invalid));
+    if own.is_some_and(|(_, invalid)| invalid) {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+    let Some(capture) = captures.all.get_mut(&event.capture) else {
+        // It is over.
+        return match own {
+            Some((own, _)) => captures.refuse(own, Error::CUDA_ERROR_INVALID_VALUE),
+            None => Err(Error::CUDA_ERROR_INVALID_VALUE),
+        };
+    };
+    if capture.invalid {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+    if own.is_some_and(|(own, _)| own != event.capture) {
+        capture.invalid = true;
+        let own = own.map_or(0, |(own, _)| own);
+        return captures.refuse(own, Error::CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    }
+    if stream.queue == QueueId::Legacy {
+        capture.invalid = true;
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    let branch = capture.branches.entry(stream.key());
+    branch
+        .or_insert_with(|| Branch::of(stream))
+        .join(&event.after);
+    captures.by_stream.insert(stream.key(), event.capture);
+    Ok(())
+}
+
+/// Refuses what cannot be done while a stream captures: the capture ends in an error.
+pub(crate) fn refuse(stream: StreamKey, error: Error) -> Result<()> {
+    if none() {
+        return Ok(());
+    }
+    let mut captures = captures();
+    match captures.of(stream).map(|(id, _)| id) {
+        Some(id) => captures.refuse(id, error),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what is put on a stream whose capture is spoiled.
+pub(crate) fn check_valid(stream: StreamKey) -> Result<()> {
+    if none() || captures().of(stream).is_none_or(|(_, c)| !c.invalid) {
+        return Ok(());
+    }
+    Err(Error::CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+}
+
+/// Returns true if what is put on a stream is captured.
+pub(crate) fn is_capturing(stream: StreamKey) -> bool {
+    !none() && captures().of(stream).is_some()
+}
+
+/// Whether the capture that an event was recorded in is over.
+pub(crate) fn is_over(event: &Captured) -> bool {
+    !captures().all.contains_key(&event.capture)
+}
+
+/// An event that was recorded in a capture was asked about, or waited for, by the host: the capture is spoiled, unless it is
+/// over, or only times were asked for.
+pub(crate) fn refuse_event(event: &Captured, spoils: bool) -> Result<()> {
+    let mut captures = captures();
+    let Some(capture) = captures.all.get_mut(&event.capture) else {
+        return Err(Error::CUDA_ERROR_INVALID_VALUE);
+    };
+    capture.invalid |= spoils;
+    Err(Error::CUDA_ERROR_CAPTURED_EVENT)
+}
+
+/// Whether a stream of a capture is one that the legacy stream of this context waits for.
+fn blocks(legacy: StreamKey) -> impl Fn(&Capture) -> bool {
+    let context = legacy.context;
+    move |capture| {
+        let mut branches = capture.branches.iter();
+        branches.any(|((of, _), branch)| *of == context && branch.blocking)
+    }
+}
+
+/// Refuses work on the legacy stream while a stream captures that it would have to wait for.
+pub(crate) fn check_legacy(stream: StreamKey) -> Result<()> {
+    if none() || stream.queue != QueueId::Legacy {
+        return Ok(());
+    }
+    if captures().invalidate(blocks(stream)) {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    }
+    Ok(())
+}
+
+/// Refuses to wait for a context in which streams capture.
+pub(crate) fn check_context(context: u64) -> Result<()> {
+    if none() {
+        return Ok(());
+    }
+    let in_context = |capture: &Capture| capture.branches.keys().any(|(of, _)| *of == context);
+    if captures().invalidate(in_context) {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    Ok(())
+}
+
+/// Refuses what may wait for the device, where the calling thread's mode and the captures that go on forbid it.
+pub(crate) fn check_unsafe() -> Result<()> {
+    if none() {
+        return Ok(());
+    }
+    let mode = CaptureMode::of(MODE.get()).unwrap_or(CaptureMode::Relaxed);
+    let thread = QueueId::of_this_thread();
+    let forbids = |capture: &Capture| match (mode, capture.mode) {
+        (CaptureMode::Relaxed, _) | (_, CaptureMode::Relaxed) => false,
+        (CaptureMode::Global, CaptureMode::Global) => true,
+        _ => capture.thread == thread,
+    };
+    if captures().invalidate(forbids) {
+        return Err(Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! Work that waits until memory has some value: nobody says when it has, so it is asked for, by whoever waits, asks or has
+//! done other work, and by the worker that watches.
+
+use std::collections::BTreeMap;
+
+use crate::queue::scheduler::Scheduler;
+use crate::queue::scheduler::tasks::Wake;
+
+impl Scheduler {
+    /// Asks what waits for conditions whether they hold. True if one does.
+    pub(super) fn ask_conditions(&self) -> bool {
+        // Not under the lock: a condition may want others.
+        let asked = std::mem::take(&mut self.lock().conditions);
+        let mut not_yet = BTreeMap::new();
+        let mut held = Vec::new();
+        for (id, mut condition) in asked {
+            match condition() {
+                Ok(false) => {
+                    not_yet.insert(id, condition);
+                }
+                Ok(true) => held.push(id),
+                Err(fault) => {
+                    self.report(id, fault);
+                    held.push(id);
+                }
+            }
+        }
+        let mut state = self.lock();
+        state.conditions.append(&mut not_yet);
+        let mut wake = Wake::default();
+        for id in &held {
+            wake.add(state.finish(*id));
+        }
+        wake.add(state.give_up());
+        self.unlock(state, wake);
+        !held.is_empty()
+    }
+}

@@ -1,0 +1,217 @@
+//! The scheduler: what the device has to do, one set of tasks for the whole process.
+//!
+//! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are nothing but
+//! dependencies between tasks. Ready tasks are taken in the order in which they were submitted, by any thread that has time: a
+//! thread that waits for a task runs ready work itself (a hand-over to a sleeping thread and back costs more than most kernels),
+//! and a pool of workers ([`threads`]) takes what is large, and what nobody has waited for. Host functions alone run on one thread
+//! of their own.
+
+use crate::queue::scheduler::tasks::{HostThread, Task, Tasks};
+use crate::queue::work::{TaskId, Work};
+use crate::state::error::{Error, Result};
+use crate::state::gate;
+use host::console;
+use std::collections::HashSet;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+mod conditions;
+mod run;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+/// The tasks, and the threads that sleep until they change.
+#[derive(Default)]
+pub(crate) struct Scheduler {
+    state: Mutex<Tasks>,
+    /// A task was finished.
+    done: Condvar,
+    /// There is work for workers.
+    work: Condvar,
+    /// There is a host function to run.
+    host: Condvar,
+    /// Held by who writes what kernels have printed: the next one's text comes after it.
+    writing: Mutex<()>,
+}
+
+/// The scheduler of the process.
+pub(crate) fn scheduler() -> &'static Scheduler {
+    static SCHEDULER: OnceLock<Scheduler> = OnceLock::new();
+    SCHEDULER.get_or_init(Scheduler::default)
+}
+
+/// Looks whether work has failed, as a query or a synchronisation does: if so, the fault is reported, now and from then on.
+pub(crate) fn observe_fault() -> Result<()> {
+    if let Some(code) = scheduler().fault() {
+        gate::report(code);
+    }
+    gate::healthy()
+}
+
+impl Scheduler {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a task that waits for `after`. `cost` is a guess of its duration in nanoseconds.
+    pub(crate) fn submit(&self, after: &[TaskId], work: Work, cost: u64) -> TaskId {
+        let mut state = self.lock();
+        state.last += 1;
+        let id = state.last;
+        let mut open = 0;
+        for before in after {
+            if let Some(task) = state.tasks.get_mut(before) {
+                task.successors.push(id);
+                open += 1;
+            }
+        }
+        state.tasks.insert(
+            id,
+            Task {
+                failed: false,
+                open,
+                successors: Vec::new(),
+                host: matches!(work, Work::Host(_) | Work::Until(_)),
+                work: Some(work),
+                cost,
+            },
+        );
+        if open == 0 {
+            let wake = state.make_ready(id);
+            self.unlock(state, wake);
+        }
+        id
+    }
+
+    /// Whether a task is done; what it printed may be still to come.
+    pub(crate) fn is_done(&self, id: TaskId) -> bool {
+        id == 0 || !self.lock().tasks.contains_key(&id)
+    }
+
+    /// Whether all of these tasks are done, and what they printed is written.
+    pub(crate) fn are_done(&self, ids: &[TaskId]) -> bool {
+        let mut state = self.lock();
+        if !state.are_done(ids) {
+            if !state.conditions.is_empty() {
+                drop(state);
+                self.ask_conditions();
+                state = self.lock();
+            }
+            state = self.help(state);
+        }
+        let done = state.are_done(ids);
+        if done {
+            self.write_printed(state);
+        }
+        done
+    }
+
+    /// The tasks that wait for a host function, be it through others.
+    pub(crate) fn behind_host_functions(&self) -> HashSet<TaskId> {
+        let state = self.lock();
+        let hosts = state.tasks.iter().filter(|(_, task)| task.host);
+        let mut todo: Vec<TaskId> = hosts.map(|(&id, _)| id).collect();
+        let mut behind = HashSet::new();
+        while let Some(task) = todo.pop().and_then(|id| state.tasks.get(&id)) {
+            let new = task.successors.iter().filter(|&&id| behind.insert(id));
+            todo.extend(new);
+        }
+        behind
+    }
+
+    /// Where the system gave no threads, does a piece of the work: else it would never be done for one who only asks.
+    fn help<'g>(&'g self, mut state: MutexGuard<'g, Tasks>) -> MutexGuard<'g, Tasks> {
+        if state.workers.host == HostThread::Refused
+            && let Some((function, fault)) = state.take_host_function()
+        {
+            drop(state);
+            gate::as_host_function(|| self.run_host_function(function, fault));
+            return self.lock();
+        }
+        if state.workers.refused
+            && let Some(piece) = state.take()
+        {
+            drop(state);
+            self.run(piece);
+            return self.lock();
+        }
+        state
+    }
+
+    /// Writes what kernels that are done have printed: as a real driver does, when somebody asks whether work is done or
+    /// waits for it, in that thread.
+    fn write_printed(&self, state: MutexGuard<'_, Tasks>) {
+        let prints = state.prints;
+        drop(state);
+        if prints {
+            // Also if another thread has taken the text: it may still be writing.
+            let _order = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = std::mem::take(&mut self.lock().printed);
+            if !text.is_empty() {
+                console::write(console::Stream::Output, &text);
+            }
+        }
+    }
+
+    /// The code of the first fault, if work has failed.
+    pub(crate) fn fault(&self) -> Option<Error> {
+        self.lock().fault
+    }
+
+    /// Waits until a task is done, doing ready work meanwhile, and writes what was printed.
+    pub(crate) fn wait(&self, id: TaskId) {
+        self.wait_all(&[id]);
+    }
+
+    /// Waits until all of these tasks are done, and writes what was printed.
+    pub(crate) fn wait_all(&self, ids: &[TaskId]) {
+        for &id in ids {
+            self.wait_until_done(id);
+        }
+        self.write_printed(self.lock());
+    }
+
+    fn wait_until_done(&self, id: TaskId) {
+        let mut state = self.lock();
+        let mut idle_turns = 0;
+        while state.tasks.contains_key(&id) {
+            // First: a kernel that runs may wait for what it does.
+            if state.workers.host == HostThread::Refused
+                && let Some((function, fault)) = state.take_host_function()
+            {
+                drop(state);
+                gate::as_host_function(|| self.run_host_function(function, fault));
+                state = self.lock();
+                continue;
+            }
+            if idle_turns <= state.running.len()
+                && let Some(piece) = state.take()
+            {
+                drop(state);
+                let progress = self.run(piece);
+                state = self.lock();
+                idle_turns = if progress { 0 } else { idle_turns + 1 };
+                continue;
+            }
+            if !state.conditions.is_empty() {
+                drop(state);
+                let held = self.ask_conditions();
+                state = self.lock();
+                if held || !state.tasks.contains_key(&id) {
+                    continue;
+                }
+            }
+            state.waiting += 1;
+            // The limit is for kernels that gave up a slice: their blocks can be taken again, which nobody announces.
+            let (guard, _) = self
+                .done
+                .wait_timeout(state, Duration::from_millis(1))
+                .unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            state.waiting -= 1;
+            idle_turns = 0;
+        }
+    }
+}

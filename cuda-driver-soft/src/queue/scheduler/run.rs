@@ -1,0 +1,281 @@
+//! How threads run what they took, and tell the others of what has changed.
+
+use crate::queue::scheduler::tasks::{HostThread, Piece, Running, Tasks, Wake};
+use crate::queue::scheduler::{Scheduler, scheduler, threads};
+use crate::queue::work::{Divisible, Fault, TaskId, WORTH_WAKING, Work};
+use crate::state::error::Error;
+use host::console;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Bytes of text that wait for somebody who waits; more than this is written at once.
+const MUCH_TEXT: usize = 1 << 20;
+
+impl Scheduler {
+    /// Runs what was taken; false if there was nothing to do in it. A panic inside counts as a fault: the task must end, or
+    /// those who wait for it would wait for ever.
+    pub(super) fn run(&self, piece: Piece) -> bool {
+        let (Piece::Once(id, _) | Piece::Some(id, _)) = &piece;
+        let id = *id;
+        match catch_unwind(AssertUnwindSafe(|| self.run_piece(piece))) {
+            Ok(progress) => progress,
+            Err(_) => {
+                let message = "a panic inside the driver's work, see above".into();
+                let fault = Fault {
+                    code: Error::CUDA_ERROR_UNKNOWN,
+                    message,
+                    stderr: None,
+                };
+                let first = self.report(id, fault);
+                let mut state = self.lock();
+                let mut wake = Wake::default();
+                // Other threads may be inside the same kernel: the last to leave finishes it.
+                if state.leave(id).is_none() && first {
+                    wake = state.finish(id);
+                }
+                wake.add(state.give_up());
+                self.unlock(state, wake);
+                true
+            }
+        }
+    }
+
+    pub(super) fn run_piece(&self, piece: Piece) -> bool {
+        match piece {
+            Piece::Once(id, Work::Run(task)) => {
+                let failed = task().err();
+                self.finish(id, failed);
+                true
+            }
+            Piece::Once(id, Work::Kernel(start)) => {
+                let kernel = start();
+                // Small kernels are done in one piece; large ones go at once where other threads find them.
+                let mut state = self.lock();
+                let shared = state
+                    .tasks
+                    .get(&id)
+                    .is_some_and(|task| task.cost >= WORTH_WAKING);
+                if shared {
+                    state.running.push_back(Running {
+                        id,
+                        kernel: kernel.clone(),
+                        inside: 1,
+                    });
+                }
+                drop(state);
+                let progress = kernel.piece();
+                self.leave(id, kernel, progress) || progress
+            }
+            Piece::Once(id, Work::Join | Work::Stamp(_) | Work::Host(_) | Work::Until(_)) => {
+                self.finish(id, None);
+                true
+            }
+            Piece::Some(id, kernel) => {
+                let progress = kernel.piece();
+                self.leave(id, kernel, progress) || progress
+            }
+        }
+    }
+
+    /// The calling thread leaves a kernel that it did a piece of. The last one to leave finishes it, if it is done: before
+    /// that, another thread may still have something to do for it. True if this thread has finished it.
+    pub(super) fn leave(&self, id: TaskId, kernel: Arc<dyn Divisible>, progress: bool) -> bool {
+        let mut state = self.lock();
+        let inside = state.leave(id);
+        let finished = inside.unwrap_or(0) == 0 && kernel.finished();
+        if !progress && inside.is_some() && !finished && state.fault.is_none() {
+            // There is nothing to tell. Those who wait would come, find as little, and wake one another.
+            return false;
+        }
+        let ends = finished || inside.is_none() && state.fault.is_some();
+        state.keep_text(&*kernel, if ends { 1 } else { MUCH_TEXT });
+        if finished {
+            // Nobody is to enter it any more.
+            state.running.retain(|running| running.id != id);
+            drop(state);
+            self.finish(id, kernel.fault());
+            return true;
+        }
+        let wake = match inside {
+            Some(_) => state.give_up(),
+            None if state.fault.is_some() => state.finish(id),
+            None => {
+                state.running.push_back(Running {
+                    id,
+                    kernel,
+                    inside: 0,
+                });
+                Wake {
+                    large: true,
+                    ..Wake::default()
+                }
+            }
+        };
+        let much_text = state.printed.len() >= MUCH_TEXT;
+        self.unlock(state, wake);
+        if much_text {
+            self.write_printed(self.lock());
+        }
+        false
+    }
+
+    pub(super) fn finish(&self, id: TaskId, fault: Option<Fault>) {
+        let first = fault.is_none_or(|fault| self.report(id, fault));
+        let mut state = self.lock();
+        let mut wake = Wake::default();
+        if first {
+            wake = state.finish(id);
+        }
+        wake.add(state.give_up());
+        let conditions = !state.conditions.is_empty();
+        self.unlock(state, wake);
+        if conditions {
+            // This work may be what they wait for.
+            self.ask_conditions();
+        }
+    }
+
+    /// Makes a fault the process's, and then says what it is: while nobody waits for this, and before anybody who waits
+    /// for the task learns of it. False if another thread that worked on the same task does so.
+    pub(super) fn report(&self, id: TaskId, fault: Fault) -> bool {
+        let mut state = self.lock();
+        match state.tasks.get_mut(&id) {
+            Some(task) if !task.failed => task.failed = true,
+            _ => return false,
+        }
+        state.fault.get_or_insert(fault.code);
+        drop(state);
+        if let Some(line) = &fault.stderr {
+            console::write(console::Stream::Error, format!("{line}\n").as_bytes());
+        }
+        host::log!("{}", fault.message);
+        true
+    }
+
+    pub(super) fn run_host_function(&self, (id, work): (TaskId, Work), fault: u32) {
+        if let Work::Host(function) = work {
+            // What kernels before it printed comes before what it prints.
+            self.write_printed(self.lock());
+            function(fault);
+        }
+        let mut state = self.lock();
+        state.in_host_function = false;
+        if !state.host_ready.is_empty() {
+            self.host.notify_one();
+        }
+        drop(state);
+        self.finish(id, None);
+    }
+
+    /// Wakes those whom a change concerns, and gives the lock back. What may take long comes after that: to start threads,
+    /// to drop what nobody wants any more.
+    pub(super) fn unlock(&self, mut state: MutexGuard<'_, Tasks>, wake: Wake) {
+        if state.waiting > 0 {
+            self.done.notify_all();
+        }
+        if wake.host {
+            self.host.notify_one();
+        }
+        if wake.large && state.workers.sleeping > 0 {
+            self.work.notify_all();
+        } else if wake.small && !state.workers.watching && state.workers.sleeping > 0 {
+            // All: only the watchman takes small work, and which sleeper is the watchman is not known here.
+            self.work.notify_all();
+        }
+        let any = wake.small || wake.large || wake.host;
+        let start = any && !std::mem::replace(&mut state.workers.started, any);
+        let start_host = wake.host && state.workers.host == HostThread::NotStarted;
+        if start_host {
+            state.workers.host = HostThread::Runs;
+        }
+        let unwanted = std::mem::take(&mut state.unwanted);
+        drop(state);
+        drop(unwanted);
+        if start && !threads::start(|watchman| scheduler().work_for_ever(watchman)) {
+            self.lock().workers.refused = true;
+        }
+        if start_host && !threads::start_host(|| scheduler().run_host_functions_for_ever()) {
+            self.lock().workers.host = HostThread::Refused;
+        }
+    }
+
+    /// A worker's life: large work at once, small work when it has lain about for a while.
+    pub(super) fn work_for_ever(&self, watchman: bool) {
+        const NAP: Duration = Duration::from_micros(100);
+        const LONG_NAP: Duration = Duration::from_millis(1);
+        const NAPS: u32 = 20;
+        let mut state = self.lock();
+        let mut naps = 0;
+        let (mut idle_turns, mut neglected) = (0, false);
+        let mut asked = 0_u32;
+        loop {
+            let wanted = neglected || state.has_large_work();
+            if wanted
+                && idle_turns <= state.running.len()
+                && let Some(piece) = state.take()
+            {
+                drop(state);
+                let progress = self.run(piece);
+                state = self.lock();
+                idle_turns = if progress { 0 } else { idle_turns + 1 };
+                continue;
+            }
+            if watchman && !state.conditions.is_empty() {
+                drop(state);
+                let held = self.ask_conditions();
+                state = self.lock();
+                if held {
+                    asked = 0;
+                    continue;
+                }
+                asked += 1;
+            }
+            let conditions = !state.conditions.is_empty();
+            let pending = !state.ready.is_empty() || !state.running.is_empty();
+            idle_turns = 0;
+            state.workers.sleeping += 1;
+            if watchman && (pending || conditions || naps < NAPS) {
+                naps = if pending { 1 } else { naps + 1 };
+                let oldest = state.oldest();
+                state.workers.watching = true;
+                // What has not come for a while is asked for less often.
+                let nap = match conditions && !pending && asked > NAPS {
+                    true => LONG_NAP,
+                    false => NAP,
+                };
+                state = self
+                    .work
+                    .wait_timeout(state, nap)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+                state.workers.watching = false;
+                // Not: nothing was done meanwhile. Who asks in a loop may do much, and never this.
+                neglected = oldest.is_some_and(|id| state.lies_about(id));
+            } else {
+                (naps, neglected) = (0, false);
+                state = self
+                    .work
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            state.workers.sleeping -= 1;
+        }
+    }
+
+    /// The life of the thread that runs host functions.
+    pub(super) fn run_host_functions_for_ever(&self) {
+        let mut state = self.lock();
+        loop {
+            while let Some((function, fault)) = state.take_host_function() {
+                drop(state);
+                self.run_host_function(function, fault);
+                state = self.lock();
+            }
+            state = self
+                .host
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

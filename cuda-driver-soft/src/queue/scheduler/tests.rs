@@ -1,0 +1,450 @@
+//! The scheduler on its own, with kernels that are none.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::*;
+use crate::queue::work::{Divisible, Fault, WORTH_WAKING};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+/// A kernel of so many pieces.
+struct Pieces {
+    left: AtomicU32,
+    taken: AtomicU32,
+    fault: Option<u32>,
+}
+
+impl Pieces {
+    fn new(count: u32, fault: Option<u32>) -> Arc<Self> {
+        Arc::new(Pieces {
+            left: AtomicU32::new(count),
+            taken: AtomicU32::new(count),
+            fault,
+        })
+    }
+}
+
+impl Divisible for Pieces {
+    fn piece(&self) -> bool {
+        let taken = self
+            .taken
+            .fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1));
+        if taken.is_ok() {
+            std::thread::yield_now();
+            self.left.fetch_sub(1, SeqCst);
+        }
+        taken.is_ok()
+    }
+
+    fn finished(&self) -> bool {
+        self.left.load(SeqCst) == 0
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault.map(|code| Fault {
+            code: Error(code),
+            message: String::new(),
+            stderr: None,
+        })
+    }
+}
+
+fn kernel(pieces: &Arc<Pieces>) -> Work {
+    let pieces = pieces.clone();
+    Work::Kernel(Box::new(move || pieces))
+}
+
+fn task(f: impl FnOnce() + Send + 'static) -> Work {
+    Work::Run(Box::new(|| {
+        f();
+        Ok(())
+    }))
+}
+
+/// A small generator of numbers that are the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+#[test]
+fn every_node_runs_after_those_that_it_waits_for() {
+    const TASKS: usize = 2000;
+    let scheduler = Scheduler::default();
+    let clock = Arc::new(AtomicU64::new(1));
+    let times: Arc<Vec<AtomicU64>> = Arc::new((0..TASKS).map(|_| AtomicU64::new(0)).collect());
+    let mut numbers = Numbers(7);
+    let mut edges: Vec<Vec<usize>> = Vec::new();
+    let ids = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for index in 0..TASKS {
+            let count = if index == 0 { 0 } else { numbers.below(4) };
+            let before: Vec<usize> = (0..count)
+                .map(|_| index - 1 - numbers.below(index.min(50) as u64) as usize)
+                .collect();
+            let after: Vec<TaskId> = before.iter().map(|b| ids.lock().unwrap()[*b]).collect();
+            let (clock, times) = (clock.clone(), times.clone());
+            let work = match numbers.below(3) {
+                0 => {
+                    times[index].store(u64::MAX, SeqCst);
+                    Work::Join
+                }
+                _ => task(move || times[index].store(clock.fetch_add(1, SeqCst), SeqCst)),
+            };
+            let id = scheduler.submit(&after, work, numbers.below(2) * WORTH_WAKING);
+            ids.lock().unwrap().push(id);
+            edges.push(before);
+            if index % 500 == 499 {
+                // Several threads wait, and so work, at once.
+                scope.spawn(|| {
+                    let all = ids.lock().unwrap().clone();
+                    scheduler.wait_all(&all);
+                });
+            }
+        }
+        scheduler.wait_all(&ids.lock().unwrap().clone());
+    });
+    for (index, before) in edges.iter().enumerate() {
+        let time = times[index].load(SeqCst);
+        assert_ne!(time, 0, "task {index} did not run");
+        for b in before {
+            let earlier = times[*b].load(SeqCst);
+            assert!(
+                earlier == u64::MAX || earlier < time,
+                "task {index} ran before {b}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_long_chain_of_joins_needs_no_stack() {
+    let scheduler = Scheduler::default();
+    let gate = scheduler.submit(&[], task(|| {}), 0);
+    let mut last = gate;
+    for _ in 0..200_000 {
+        last = scheduler.submit(&[last], Work::Join, 0);
+    }
+    assert!(!scheduler.is_done(last));
+    scheduler.wait(gate);
+    assert!(scheduler.is_done(last));
+}
+
+#[test]
+fn several_threads_share_a_kernel() {
+    let scheduler = Scheduler::default();
+    let pieces = Pieces::new(10_000, None);
+    let id = scheduler.submit(&[], kernel(&pieces), WORTH_WAKING);
+    let behind = scheduler.submit(&[id], Work::Join, 0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| scheduler.wait(behind));
+        }
+    });
+    assert!(pieces.finished() && scheduler.are_done(&[id, behind]));
+}
+
+#[test]
+fn after_a_fault_what_waits_is_dropped() {
+    let scheduler = Scheduler::default();
+    let ran = Arc::new(AtomicU32::new(0));
+    let count = ran.clone();
+    let endless = Pieces::new(u32::MAX, None);
+    let other = scheduler.submit(&[], kernel(&endless), WORTH_WAKING);
+    let failing = scheduler.submit(&[], kernel(&Pieces::new(3, Some(719))), 0);
+    let behind = scheduler.submit(
+        &[failing],
+        task(move || {
+            count.fetch_add(1, SeqCst);
+        }),
+        0,
+    );
+    assert_eq!(scheduler.fault(), None);
+    scheduler.wait(behind);
+    // The kernel that would never end is given up.
+    scheduler.wait(other);
+    assert_eq!((scheduler.fault(), ran.load(SeqCst)), (Some(Error(719)), 0));
+}
+
+#[test]
+fn a_panic_ends_its_node_as_a_fault() {
+    let scheduler = Scheduler::default();
+    let id = scheduler.submit(&[], task(|| panic!("on purpose")), 0);
+    scheduler.wait(id);
+    assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
+}
+
+/// A kernel that is not finished before its gate is opened; a thread inside it says so.
+#[derive(Default)]
+struct Gated {
+    inside: AtomicU32,
+    open: AtomicU32,
+    panics: bool,
+}
+
+impl Divisible for Gated {
+    fn piece(&self) -> bool {
+        if self.inside.fetch_add(1, SeqCst) == 1 && self.panics {
+            panic!("on purpose, beside another thread");
+        }
+        while self.open.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        self.inside.fetch_sub(1, SeqCst);
+        true
+    }
+
+    // It never is: only a fault ends it.
+    fn finished(&self) -> bool {
+        false
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+#[test]
+fn a_kernel_is_not_given_up_while_a_thread_is_inside() {
+    for cost in [0, WORTH_WAKING] {
+        let scheduler = Scheduler::default();
+        let gated = Arc::new(Gated::default());
+        let work = gated.clone();
+        let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), cost);
+        std::thread::scope(|scope| {
+            scope.spawn(|| scheduler.wait(id));
+            while gated.inside.load(SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            let failing = scheduler.submit(&[], kernel(&Pieces::new(1, Some(719))), 0);
+            scheduler.wait(failing);
+            assert_eq!(
+                (scheduler.fault(), scheduler.is_done(id)),
+                (Some(Error(719)), false)
+            );
+            gated.open.store(1, SeqCst);
+        });
+        assert!(scheduler.is_done(id));
+    }
+}
+
+/// A kernel of one piece, which still has to write something when it is done.
+#[derive(Default)]
+struct Prints {
+    calls: AtomicU32,
+    /// Calls, beside the first one, after which all is done.
+    others: u32,
+    open: AtomicU32,
+    written: AtomicU32,
+    text: Mutex<Vec<u8>>,
+}
+
+impl Divisible for Prints {
+    fn piece(&self) -> bool {
+        let first = self.calls.fetch_add(1, SeqCst) == 0;
+        while first && self.open.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        self.written.fetch_add(first.into(), SeqCst);
+        first
+    }
+
+    fn finished(&self) -> bool {
+        self.calls.load(SeqCst) > self.others
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+
+    fn take_text(&self, _: usize) -> Vec<u8> {
+        self.text.lock().unwrap().split_off(0)
+    }
+}
+
+#[test]
+fn the_last_thread_to_leave_a_kernel_finishes_it() {
+    let scheduler = Scheduler::default();
+    let prints = Arc::new(Prints {
+        others: 1,
+        ..Prints::default()
+    });
+    let work = prints.clone();
+    let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    std::thread::scope(|scope| {
+        let waits = || {
+            scheduler.wait(id);
+            assert_eq!(prints.written.load(SeqCst), 1);
+        };
+        scope.spawn(waits);
+        while prints.calls.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        scope.spawn(waits);
+        // The second thread has left, and waits for the first one.
+        while scheduler.lock().waiting == 0 && !scheduler.is_done(id) {
+            std::thread::yield_now();
+        }
+        let done = scheduler.is_done(id);
+        prints.open.store(1, SeqCst);
+        assert!(!done);
+    });
+    assert_eq!(prints.calls.load(SeqCst), 2, "who enters what is done");
+}
+
+#[test]
+fn nobody_enters_a_kernel_that_is_done() {
+    let scheduler = Scheduler::default();
+    let prints = Arc::new(Prints::default());
+    let work = prints.clone();
+    let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    std::thread::scope(|scope| {
+        scope.spawn(|| scheduler.wait(id));
+        // Inside it: all is done but what that thread has still to write.
+        while prints.calls.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let other = scheduler.lock().take();
+        prints.open.store(1, SeqCst);
+        assert!(other.is_none());
+    });
+}
+
+#[test]
+fn who_waits_writes_what_was_printed() {
+    let scheduler = Scheduler::default();
+    let prints = Arc::new(Prints::default());
+    prints.open.store(1, SeqCst);
+    *prints.text.lock().unwrap() = b"text of a kernel\n".into();
+    let id = scheduler.submit(&[], Work::Kernel(Box::new(move || prints)), WORTH_WAKING);
+    let piece = scheduler.lock().take().unwrap();
+    // As a worker does.
+    assert!(scheduler.run(piece) && scheduler.is_done(id));
+    assert_eq!(scheduler.lock().printed, b"text of a kernel\n");
+    scheduler.wait(id);
+    assert!(scheduler.lock().printed.is_empty());
+
+    // And who is about to run a host function.
+    scheduler.lock().printed = b"more text of a kernel\n".into();
+    let host = (0, Work::Host(Box::new(|_| ())));
+    scheduler.run_host_function(host, 0);
+    assert!(scheduler.lock().printed.is_empty());
+}
+
+#[test]
+fn a_panic_of_one_thread_leaves_the_kernel_to_the_other() {
+    let scheduler = Scheduler::default();
+    let gated = Arc::new(Gated {
+        panics: true,
+        ..Gated::default()
+    });
+    let work = gated.clone();
+    let id = scheduler.submit(&[], Work::Kernel(Box::new(move || work)), WORTH_WAKING);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| scheduler.wait(id));
+        }
+        while scheduler.fault().is_none() {
+            std::thread::yield_now();
+        }
+        assert!(!scheduler.is_done(id));
+        gated.open.store(1, SeqCst);
+    });
+    assert!(scheduler.is_done(id));
+    assert_eq!(scheduler.fault(), Some(Error::CUDA_ERROR_UNKNOWN));
+}
+
+#[test]
+fn who_waits_runs_host_functions_if_no_thread_can() {
+    let scheduler = Scheduler::default();
+    scheduler.lock().workers.host = HostThread::Refused;
+    let told = Arc::new(AtomicU32::new(u32::MAX));
+    let seen = told.clone();
+    let function = move |fault| {
+        assert!(gate::in_host_function());
+        seen.store(fault, SeqCst);
+    };
+    let id = scheduler.submit(&[], Work::Host(Box::new(function)), 0);
+    let behind = scheduler.submit(&[id], task(|| {}), 0);
+    scheduler.wait(behind);
+    assert_eq!(told.load(SeqCst), 0);
+    assert!(!gate::in_host_function());
+}
+
+#[test]
+fn who_asks_does_the_work_if_no_thread_can() {
+    let scheduler = Scheduler::default();
+    {
+        let workers = &mut scheduler.lock().workers;
+        (workers.started, workers.refused) = (true, true);
+        workers.host = HostThread::Refused;
+    }
+    let host = scheduler.submit(&[], Work::Host(Box::new(|_| ())), 0);
+    let pieces = Pieces::new(3, None);
+    let last = scheduler.submit(&[host], kernel(&pieces), 0);
+    let asked = (1..100).find(|_| scheduler.are_done(&[host, last]));
+    // For the host function, and for each piece.
+    assert_eq!(asked, Some(4));
+}
+
+#[test]
+fn small_work_is_done_while_others_finish_what_takes_no_time() {
+    let scheduler: &'static Scheduler = Box::leak(Box::default());
+    scheduler.lock().workers.started = true;
+    std::thread::spawn(|| scheduler.work_for_ever(true));
+    let small = scheduler.submit(&[], task(|| {}), 0);
+    let began = Instant::now();
+    while !scheduler.is_done(small) {
+        scheduler.submit(&[], Work::Join, 0);
+        std::thread::yield_now();
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
+}
+
+/// Work that wants the scheduler's lock when it is dropped.
+struct WantsLock(&'static Scheduler, Arc<AtomicU32>);
+
+impl Drop for WantsLock {
+    fn drop(&mut self) {
+        drop(self.0.lock());
+        self.1.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn what_is_given_up_is_dropped_without_the_lock() {
+    let scheduler: &'static Scheduler = Box::leak(Box::default());
+    scheduler.lock().workers.started = true;
+    let dropped = Arc::new(AtomicU32::new(0));
+    let wants = WantsLock(scheduler, dropped.clone());
+    let failing = scheduler.submit(&[], kernel(&Pieces::new(1, Some(719))), 0);
+    let behind = scheduler.submit(&[failing], task(move || drop(wants)), 0);
+    scheduler.wait(behind);
+    assert_eq!(
+        (scheduler.fault(), dropped.load(SeqCst)),
+        (Some(Error(719)), 1)
+    );
+}
+
+#[test]
+fn a_stamp_is_the_time_of_the_last_that_it_waits_for() {
+    let scheduler = Scheduler::default();
+    let time = Arc::new(OnceLock::new());
+    let id = scheduler.submit(
+        &[],
+        task(|| std::thread::sleep(Duration::from_millis(20))),
+        0,
+    );
+    let began = Instant::now();
+    let stamp = scheduler.submit(&[id], Work::Stamp(time.clone()), 0);
+    assert!(time.get().is_none());
+    scheduler.wait(stamp);
+    assert!(*time.get().unwrap() >= began + Duration::from_millis(20));
+}

@@ -1,0 +1,180 @@
+//! The order of work within a context: what a new task of a stream has to wait for.
+//!
+//! Each stream is a queue of its own. The legacy stream waits for all blocking streams, and they for it.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::queue::scheduler::scheduler;
+use crate::queue::work::{TaskId, Work};
+
+/// One sequence of work in a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum QueueId {
+    /// The stream that NULL names in the plain functions.
+    Legacy,
+    /// The stream that NULL names in the `_ptds` and `_ptsz` functions: one for each thread.
+    PerThread(u64),
+    /// A created stream, by its handle.
+    Created(usize),
+}
+
+impl QueueId {
+    /// The calling thread's own stream.
+    pub(crate) fn of_this_thread() -> QueueId {
+        thread_local!(static ID: Cell<u64> = const { Cell::new(0) });
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        if ID.get() == 0 {
+            ID.set(LAST.fetch_add(1, Relaxed) + 1);
+        }
+        QueueId::PerThread(ID.get())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Tail {
+    task: TaskId,
+    /// It and the legacy stream wait for each other.
+    blocking: bool,
+}
+
+/// The last task of each queue.
+#[derive(Default)]
+pub(crate) struct Queues {
+    legacy: TaskId,
+    tails: HashMap<QueueId, Tail>,
+    /// What all that comes waits for; 0 for nothing.
+    gate: TaskId,
+    /// Last tasks of destroyed streams.
+    orphans: Vec<Tail>,
+    /// At this many queues the idle ones are forgotten.
+    sweep_at: usize,
+}
+
+/// Queues that are kept whether or not they are idle.
+const FEW: usize = 64;
+
+impl Queues {
+    /// Adds a stream that does not synchronise with the legacy stream.
+    pub(crate) fn add_non_blocking(&mut self, queue: QueueId) {
+        self.tails.insert(
+            queue,
+            Tail {
+                task: 0,
+                blocking: false,
+            },
+        );
+    }
+
+    /// Forgets a destroyed stream; its work goes on.
+    pub(crate) fn remove(&mut self, queue: QueueId) {
+        if let Some(tail) = self.tails.remove(&queue) {
+            self.orphans.retain(|o| !scheduler().is_done(o.task));
+            self.orphans.push(tail);
+        }
+    }
+
+    /// Puts work at the end of a queue, also after `after`. `cost` is a guess of its duration in nanoseconds.
+    pub(crate) fn submit(
+        &mut self,
+        queue: QueueId,
+        after: &[TaskId],
+        work: Work,
+        cost: u64,
+    ) -> TaskId {
+        let mut before = self.tails(queue);
+        before.extend_from_slice(after);
+        if self.gate != 0 {
+            before.push(self.gate);
+        }
+        if let QueueId::Legacy = queue {
+            self.legacy = scheduler().submit(&before, work, cost);
+            return self.legacy;
+        }
+        self.sweep();
+        let tail = self.tails.entry(queue).or_insert(Tail {
+            task: 0,
+            blocking: true,
+        });
+        if tail.blocking && self.legacy != 0 {
+            before.push(self.legacy);
+        }
+        tail.task = scheduler().submit(&before, work, cost);
+        tail.task
+    }
+
+    /// Makes all work that comes wait for a task.
+    pub(crate) fn hold_until(&mut self, task: TaskId) {
+        let before = [self.gate, task];
+        self.gate = scheduler().submit(&before, Work::Join, 0);
+    }
+
+    /// Forgets idle queues when there have come to be many: threads end without telling. What is not blocking is kept, since
+    /// it would be taken for blocking when it comes back.
+    fn sweep(&mut self) {
+        if self.tails.len() < self.sweep_at.max(FEW) {
+            return;
+        }
+        self.tails
+            .retain(|_, tail| !tail.blocking || !scheduler().is_done(tail.task));
+        self.sweep_at = 2 * self.tails.len();
+    }
+
+    /// What must be done for a queue to be idle: for the legacy stream, the blocking streams too.
+    pub(crate) fn tails(&self, queue: QueueId) -> Vec<TaskId> {
+        match queue {
+            QueueId::Legacy => {
+                let blocking = self
+                    .tails
+                    .values()
+                    .chain(&self.orphans)
+                    .filter(|t| t.blocking && t.task != 0);
+                blocking
+                    .map(|t| t.task)
+                    .chain((self.legacy != 0).then_some(self.legacy))
+                    .collect()
+            }
+            _ => self
+                .tails
+                .get(&queue)
+                .filter(|t| t.task != 0)
+                .map(|t| t.task)
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    /// The last tasks of all queues.
+    pub(crate) fn all_tails(&self) -> Vec<TaskId> {
+        let all = self
+            .tails
+            .values()
+            .chain(&self.orphans)
+            .map(|t| t.task)
+            .chain([self.legacy]);
+        all.filter(|&task| task != 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_queues_of_threads_that_are_gone_are_forgotten() {
+        let mut queues = Queues::default();
+        queues.add_non_blocking(QueueId::Created(1));
+        for thread in 0..10_000 {
+            let task = queues.submit(QueueId::PerThread(thread), &[], Work::Join, 0);
+            scheduler().wait(task);
+        }
+        assert!(queues.tails.len() <= 2 * FEW, "{}", queues.tails.len());
+        assert!(
+            queues
+                .tails
+                .get(&QueueId::Created(1))
+                .is_some_and(|t| !t.blocking)
+        );
+    }
+}

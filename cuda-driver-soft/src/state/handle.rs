@@ -1,0 +1,134 @@
+//! Handles that can be checked.
+//!
+//! A handle is a number that names a kind and a serial number, not an address: a forged, foreign or destroyed one is
+//! found out by a look into a table, and nothing is ever read through it. Serial numbers are not reused, so that a
+//! destroyed handle can be told from one that never existed, and never names a newer object.
+
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::state::hash::IdMap;
+
+/// What a handle names. The number is part of the handle, so that a stream cannot pass for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum HandleKind {
+    Context = 1,
+    Module,
+    Function,
+    Stream,
+    Event,
+    Library,
+    Kernel,
+    Linker,
+    Pool,
+    Array,
+    Mipmap,
+    Reference,
+    Generic,
+    Graph,
+    Node,
+    GraphExec,
+    UserObject,
+}
+
+/// The handle's value as the caller sees it. Odd high bits keep it away from addresses that a program can own.
+pub(crate) fn encode(kind: HandleKind, serial: u64) -> usize {
+    0x5C00_0000_0000_0000 | (kind as usize) << 48 | (serial as usize) << 4
+}
+
+/// Why a handle names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It was given out and its object is gone.
+    Destroyed,
+    /// It was never given out.
+    Unknown,
+}
+
+/// The living objects of one kind. Each type of object has a static one.
+pub(crate) struct Table<T> {
+    kind: HandleKind,
+    next: AtomicU64,
+    objects: RwLock<IdMap<usize, Arc<T>>>,
+}
+
+impl<T> Table<T> {
+    pub(crate) const fn new(kind: HandleKind) -> Self {
+        Table {
+            kind,
+            next: AtomicU64::new(1),
+            objects: RwLock::new(IdMap::with_hasher(BuildHasherDefault::new())),
+        }
+    }
+
+    /// Makes an object that knows its own handle, and keeps it.
+    pub(crate) fn insert_with(&self, make: impl FnOnce(usize) -> T) -> Arc<T> {
+        let handle = encode(self.kind, self.next.fetch_add(1, Ordering::Relaxed));
+        let object = Arc::new(make(handle));
+        self.objects
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(handle, object.clone());
+        object
+    }
+
+    pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Missing> {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        objects
+            .get(&handle)
+            .cloned()
+            .ok_or_else(|| self.why(handle))
+    }
+
+    /// Takes the object out: from now on its handle is destroyed.
+    pub(crate) fn remove(&self, handle: usize) -> Result<Arc<T>, Missing> {
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        objects.remove(&handle).ok_or_else(|| self.why(handle))
+    }
+
+    /// All living objects, in no order.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.objects
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
+    }
+
+    fn why(&self, handle: usize) -> Missing {
+        let given_out = self.next.load(Ordering::Relaxed);
+        let serial = (handle >> 4) as u64 & 0xFFF_FFFF_FFFF;
+        if (1..given_out).contains(&serial) && handle == encode(self.kind, serial) {
+            Missing::Destroyed
+        } else {
+            Missing::Unknown
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destroyed_forged_and_foreign_handles_are_told_apart() {
+        let streams = Table::new(HandleKind::Stream);
+        let events = Table::new(HandleKind::Event);
+        let (mut first, mut event) = (0, 0);
+        streams.insert_with(|h| first = h);
+        events.insert_with(|h| event = h);
+        assert!(streams.get(first).is_ok());
+        assert_eq!(streams.get(event), Err(Missing::Unknown));
+        assert_eq!(streams.get(0x10), Err(Missing::Unknown));
+        assert_eq!(streams.get(first + 16), Err(Missing::Unknown));
+        assert!(streams.remove(first).is_ok());
+        assert_eq!(streams.get(first), Err(Missing::Destroyed));
+        assert_eq!(streams.remove(first), Err(Missing::Destroyed));
+        let mut second = 0;
+        streams.insert_with(|h| second = h);
+        assert_ne!(first, second);
+    }
+}
