@@ -11,18 +11,13 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use crate::call::lookup::current_context;
-use crate::call::stream;
-use crate::call::submit;
-use crate::object::array;
-use crate::object::array::Descriptor;
+use crate::call::{stream, submit};
+use crate::object::array::{self, Descriptor};
 use crate::object::device;
-use crate::object::stream::Mode;
+use crate::object::stream::NullStream;
 use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
-use crate::operation::region::Base;
-use crate::operation::region::Extent;
-use crate::operation::region::Side;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::operation::region::{Base, Extent, Side};
+use crate::state::error::{Error, Result};
 
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();
@@ -77,7 +72,7 @@ fn side(base: Base, offset: usize) -> Side {
 
 struct Bytes {
     c: Caller,
-    mode: Mode,
+    mode: NullStream,
     stream: CUstream,
     waits: Waits,
     count: usize,
@@ -199,12 +194,20 @@ exports! {
         Ok(())
     }
 
-    fn cuArrayGetMemoryRequirements [c] (out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, array: CUarray, device: CUdevice) {
+    fn cuArrayGetMemoryRequirements [c] (
+        out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS,
+        array: CUarray,
+        device: CUdevice,
+    ) {
         c.out(out)?;
         requirements(|| array::get(array as usize).map(drop), device)
     }
 
-    fn cuMipmappedArrayGetMemoryRequirements [c] (out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, mipmap: CUmipmappedArray, device: CUdevice) {
+    fn cuMipmappedArrayGetMemoryRequirements [c] (
+        out: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS,
+        mipmap: CUmipmappedArray,
+        device: CUdevice,
+    ) {
         c.out(out)?;
         requirements(|| array::mipmap(mipmap as usize).map(drop), device)
     }
@@ -224,17 +227,27 @@ exports! {
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    fn cuMipmappedArrayGetSparseProperties [c] (out: *mut CUDA_ARRAY_SPARSE_PROPERTIES, mipmap: CUmipmappedArray) {
+    fn cuMipmappedArrayGetSparseProperties [c] (
+        out: *mut CUDA_ARRAY_SPARSE_PROPERTIES,
+        mipmap: CUmipmappedArray,
+    ) {
         current_context()?;
         c.out(out)?;
         array::mipmap(mipmap as usize)?;
         Err(Error::CUDA_ERROR_INVALID_VALUE)
     }
 
-    fn cuMipmappedArrayCreate [c] (out: *mut CUmipmappedArray, descriptor: *const CUDA_ARRAY3D_DESCRIPTOR, levels: c_uint) {
+    fn cuMipmappedArrayCreate [c] (
+        out: *mut CUmipmappedArray,
+        descriptor: *const CUDA_ARRAY3D_DESCRIPTOR,
+        levels: c_uint,
+    ) {
         let context = current_context()?;
         let (out, d) = (c.out(out)?, c.read(descriptor)?);
-        out.set(array::create_mipmap(&context, descriptor!(d, d.Depth, d.Flags), levels)? as CUmipmappedArray);
+        out.set(
+            array::create_mipmap(&context, descriptor!(d, d.Depth, d.Flags), levels)?
+                as CUmipmappedArray,
+        );
         Ok(())
     }
 
@@ -251,31 +264,118 @@ exports! {
         array::destroy_mipmap(mipmap as usize)
     }
 
-    fn cuMemcpyHtoA_v2 | cuMemcpyHtoA_v2_ptds [c, mode] (to: CUarray, offset: usize, from: *const c_void, count: usize) {
-        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_array(to, offset), in_host(from))
+    fn cuMemcpyHtoA_v2 | cuMemcpyHtoA_v2_ptds [c, mode] (
+        to: CUarray,
+        offset: usize,
+        from: *const c_void,
+        count: usize,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            count,
+        }
+        .copy(in_array(to, offset), in_host(from))
     }
 
-    fn cuMemcpyHtoAAsync_v2 | cuMemcpyHtoAAsync_v2_ptsz [c, mode] (to: CUarray, offset: usize, from: *const c_void, count: usize, stream: CUstream) {
-        Bytes { c, mode, stream, waits: Asynchronous, count }.copy(in_array(to, offset), in_host(from))
+    fn cuMemcpyHtoAAsync_v2 | cuMemcpyHtoAAsync_v2_ptsz [c, mode] (
+        to: CUarray,
+        offset: usize,
+        from: *const c_void,
+        count: usize,
+        stream: CUstream,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            count,
+        }
+        .copy(in_array(to, offset), in_host(from))
     }
 
-    fn cuMemcpyAtoH_v2 | cuMemcpyAtoH_v2_ptds [c, mode] (to: *mut c_void, from: CUarray, offset: usize, count: usize) {
-        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_host(to), in_array(from, offset))
+    fn cuMemcpyAtoH_v2 | cuMemcpyAtoH_v2_ptds [c, mode] (
+        to: *mut c_void,
+        from: CUarray,
+        offset: usize,
+        count: usize,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            count,
+        }
+        .copy(in_host(to), in_array(from, offset))
     }
 
-    fn cuMemcpyAtoHAsync_v2 | cuMemcpyAtoHAsync_v2_ptsz [c, mode] (to: *mut c_void, from: CUarray, offset: usize, count: usize, stream: CUstream) {
-        Bytes { c, mode, stream, waits: Asynchronous, count }.copy(in_host(to), in_array(from, offset))
+    fn cuMemcpyAtoHAsync_v2 | cuMemcpyAtoHAsync_v2_ptsz [c, mode] (
+        to: *mut c_void,
+        from: CUarray,
+        offset: usize,
+        count: usize,
+        stream: CUstream,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            count,
+        }
+        .copy(in_host(to), in_array(from, offset))
     }
 
-    fn cuMemcpyDtoA_v2 | cuMemcpyDtoA_v2_ptds [c, mode] (to: CUarray, offset: usize, from: CUdeviceptr, count: usize) {
-        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_array(to, offset), on_device(from))
+    fn cuMemcpyDtoA_v2 | cuMemcpyDtoA_v2_ptds [c, mode] (
+        to: CUarray,
+        offset: usize,
+        from: CUdeviceptr,
+        count: usize,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            count,
+        }
+        .copy(in_array(to, offset), on_device(from))
     }
 
-    fn cuMemcpyAtoD_v2 | cuMemcpyAtoD_v2_ptds [c, mode] (to: CUdeviceptr, from: CUarray, offset: usize, count: usize) {
-        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(on_device(to), in_array(from, offset))
+    fn cuMemcpyAtoD_v2 | cuMemcpyAtoD_v2_ptds [c, mode] (
+        to: CUdeviceptr,
+        from: CUarray,
+        offset: usize,
+        count: usize,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            count,
+        }
+        .copy(on_device(to), in_array(from, offset))
     }
 
-    fn cuMemcpyAtoA_v2 | cuMemcpyAtoA_v2_ptds [c, mode] (to: CUarray, to_offset: usize, from: CUarray, from_offset: usize, count: usize) {
-        Bytes { c, mode, stream: NULL, waits: Synchronous, count }.copy(in_array(to, to_offset), in_array(from, from_offset))
+    fn cuMemcpyAtoA_v2 | cuMemcpyAtoA_v2_ptds [c, mode] (
+        to: CUarray,
+        to_offset: usize,
+        from: CUarray,
+        from_offset: usize,
+        count: usize,
+    ) {
+        Bytes {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            count,
+        }
+        .copy(in_array(to, to_offset), in_array(from, from_offset))
     }
 }

@@ -10,26 +10,20 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::copy::anywhere;
 use super::exports;
-use crate::call::stream;
-use crate::call::submit;
-use crate::object::managed;
-use crate::object::managed::Location;
+use crate::call::{stream, submit};
+use crate::object::managed::{self, Location};
 use crate::object::place::MemoryPlace;
-use crate::object::stream::Mode;
-use crate::object::stream::StreamRef;
+use crate::object::stream::{NullStream, StreamRef};
 use crate::operation::copy::Waits;
-use crate::operation::region::Base;
-use crate::operation::region::Extent;
-use crate::operation::region::Side;
+use crate::operation::region::{Base, Extent, Side};
 use crate::queue::work::Work;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 
 /// Hints, which may be given: `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`
 const FLAGS: c_uint = 1;
 
 /// The stream of a batch: as recorded, not the legacy one.
-fn stream_of(hstream: CUstream, mode: Mode) -> Result<StreamRef> {
+fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
     let stream = stream::for_work(hstream as usize, mode)?;
     if stream.is_legacy() {
         host::log!("batches are not for the legacy stream");
@@ -121,7 +115,13 @@ fn one(
     }
 }
 
-fn batch(c: Caller, batch: Batch, failed: *mut usize, hstream: CUstream, mode: Mode) -> Result<()> {
+fn batch(
+    c: Caller,
+    batch: Batch,
+    failed: *mut usize,
+    hstream: CUstream,
+    mode: NullStream,
+) -> Result<()> {
     let stream = stream_of(hstream, mode)?;
     // What is said where no single copy is wrong.
     let mut which = usize::MAX;
@@ -179,7 +179,7 @@ fn boxes(
     failed: *mut usize,
     flags: c_ulonglong,
     hstream: CUstream,
-    mode: Mode,
+    mode: NullStream,
 ) -> Result<()> {
     let stream = stream_of(hstream, mode)?;
     let mut which = usize::MAX;
@@ -242,21 +242,66 @@ fn prefetch(
 
 exports! {
     fn cuMemcpyBatchAsync_v2 | cuMemcpyBatchAsync_v2_ptsz [c, mode] (
-        to: *mut CUdeviceptr, from: *mut CUdeviceptr, sizes: *mut usize, count: usize,
-        attributes: *mut CUmemcpyAttributes, indexes: *mut usize, kinds: usize, hstream: CUstream,
+        to: *mut CUdeviceptr,
+        from: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        attributes: *mut CUmemcpyAttributes,
+        indexes: *mut usize,
+        kinds: usize,
+        hstream: CUstream,
     ) {
-        batch(c, Batch { to, from, sizes, count, attributes, indexes, kinds }, std::ptr::null_mut(), hstream, mode)
+        batch(
+            c,
+            Batch {
+                to,
+                from,
+                sizes,
+                count,
+                attributes,
+                indexes,
+                kinds,
+            },
+            std::ptr::null_mut(),
+            hstream,
+            mode,
+        )
     }
 
     fn cuMemcpyBatchAsync | cuMemcpyBatchAsync_ptsz [c, mode] (
-        to: *mut CUdeviceptr, from: *mut CUdeviceptr, sizes: *mut usize, count: usize,
-        attributes: *mut CUmemcpyAttributes, indexes: *mut usize, kinds: usize, failed: *mut usize, hstream: CUstream,
+        to: *mut CUdeviceptr,
+        from: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        attributes: *mut CUmemcpyAttributes,
+        indexes: *mut usize,
+        kinds: usize,
+        failed: *mut usize,
+        hstream: CUstream,
     ) {
-        batch(c, Batch { to, from, sizes, count, attributes, indexes, kinds }, failed, hstream, mode)
+        batch(
+            c,
+            Batch {
+                to,
+                from,
+                sizes,
+                count,
+                attributes,
+                indexes,
+                kinds,
+            },
+            failed,
+            hstream,
+            mode,
+        )
     }
 
     fn cuMemcpyWithAttributesAsync | cuMemcpyWithAttributesAsync_ptsz [c, mode] (
-        to: CUdeviceptr, from: CUdeviceptr, size: usize, attributes: *mut CUmemcpyAttributes, hstream: CUstream,
+        to: CUdeviceptr,
+        from: CUdeviceptr,
+        size: usize,
+        attributes: *mut CUmemcpyAttributes,
+        hstream: CUstream,
     ) {
         let stream = stream::for_work(hstream as usize, mode)?;
         let attributes = c.read(attributes.cast_const())?;
@@ -264,20 +309,39 @@ exports! {
         if attributes.flags & !FLAGS != 0 || size == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        one(anywhere(c, to, size)?, anywhere(c, from, size)?, size as u64, now, &stream)
+        one(
+            anywhere(c, to, size)?,
+            anywhere(c, from, size)?,
+            size as u64,
+            now,
+            &stream,
+        )
     }
 
-    fn cuMemcpy3DBatchAsync_v2 | cuMemcpy3DBatchAsync_v2_ptsz [c, mode] (count: usize, list: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, hstream: CUstream) {
+    fn cuMemcpy3DBatchAsync_v2 | cuMemcpy3DBatchAsync_v2_ptsz [c, mode] (
+        count: usize,
+        list: *mut CUDA_MEMCPY3D_BATCH_OP,
+        flags: c_ulonglong,
+        hstream: CUstream,
+    ) {
         boxes(c, (count, list), std::ptr::null_mut(), flags, hstream, mode)
     }
 
     fn cuMemcpy3DBatchAsync | cuMemcpy3DBatchAsync_ptsz [c, mode] (
-        count: usize, list: *mut CUDA_MEMCPY3D_BATCH_OP, failed: *mut usize, flags: c_ulonglong, hstream: CUstream,
+        count: usize,
+        list: *mut CUDA_MEMCPY3D_BATCH_OP,
+        failed: *mut usize,
+        flags: c_ulonglong,
+        hstream: CUstream,
     ) {
         boxes(c, (count, list), failed, flags, hstream, mode)
     }
 
-    fn cuMemcpy3DWithAttributesAsync | cuMemcpy3DWithAttributesAsync_ptsz [c, mode] (op: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, hstream: CUstream) {
+    fn cuMemcpy3DWithAttributesAsync | cuMemcpy3DWithAttributesAsync_ptsz [c, mode] (
+        op: *mut CUDA_MEMCPY3D_BATCH_OP,
+        flags: c_ulonglong,
+        hstream: CUstream,
+    ) {
         let stream = stream::for_work(hstream as usize, mode)?;
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -286,8 +350,14 @@ exports! {
     }
 
     fn cuMemPrefetchBatchAsync | cuMemPrefetchBatchAsync_ptsz [c, mode] (
-        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, indexes: *mut usize,
-        entries: usize, flags: c_ulonglong, hstream: CUstream,
+        addresses: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        locations: *mut CUmemLocation,
+        indexes: *mut usize,
+        entries: usize,
+        flags: c_ulonglong,
+        hstream: CUstream,
     ) {
         let stream = stream_of(hstream, mode)?;
         let ranges = ranges(c, addresses, sizes, count, flags)?;
@@ -295,7 +365,11 @@ exports! {
     }
 
     fn cuMemDiscardBatchAsync | cuMemDiscardBatchAsync_ptsz [c, mode] (
-        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: c_ulonglong, hstream: CUstream,
+        addresses: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        flags: c_ulonglong,
+        hstream: CUstream,
     ) {
         let stream = stream_of(hstream, mode)?;
         // What is discarded may be anything from then on: also what it was.
@@ -305,8 +379,14 @@ exports! {
     }
 
     fn cuMemDiscardAndPrefetchBatchAsync | cuMemDiscardAndPrefetchBatchAsync_ptsz [c, mode] (
-        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, indexes: *mut usize,
-        entries: usize, flags: c_ulonglong, hstream: CUstream,
+        addresses: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        locations: *mut CUmemLocation,
+        indexes: *mut usize,
+        entries: usize,
+        flags: c_ulonglong,
+        hstream: CUstream,
     ) {
         let stream = stream_of(hstream, mode)?;
         let ranges = ranges(c, addresses, sizes, count, flags)?;

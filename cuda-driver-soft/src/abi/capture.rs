@@ -10,17 +10,13 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::exports;
 use super::graph::edges_from;
-use crate::call::capture;
-use crate::call::graph;
-use crate::call::stream;
-use crate::object::stream::Mode;
-use crate::queue::capture as captured;
-use crate::queue::capture::CaptureMode;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::call::{capture, graph, stream};
+use crate::object::stream::NullStream;
+use crate::queue::capture::{self as captured, CaptureMode};
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-fn begin(hstream: CUstream, mode: Mode, capture_mode: CUstreamCaptureMode) -> Result<()> {
+fn begin(hstream: CUstream, mode: NullStream, capture_mode: CUstreamCaptureMode) -> Result<()> {
     gate::healthy()?;
     let capture_mode = CaptureMode::of(capture_mode.0)?;
     let stream = stream::named(hstream as usize, mode)?;
@@ -38,7 +34,7 @@ struct Told {
 }
 
 /// Of a stream that does not capture, or whose capture is spoiled, the status alone is told.
-fn info(c: Caller, hstream: CUstream, mode: Mode, told: &Told) -> Result<()> {
+fn info(c: Caller, hstream: CUstream, mode: NullStream, told: &Told) -> Result<()> {
     use CUstreamCaptureStatus as Status;
     let status = c.out(told.status)?;
     let stream = stream::named(hstream as usize, mode)?;
@@ -80,7 +76,7 @@ fn status_only(status: *mut CUstreamCaptureStatus) -> Told {
 fn update(
     c: Caller,
     hstream: CUstream,
-    mode: Mode,
+    mode: NullStream,
     nodes: *mut CUgraphNode,
     data: *const CUgraphEdgeData,
     count: usize,
@@ -97,16 +93,28 @@ fn update(
 }
 
 exports! {
-    fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz [_c, mode] (hstream: CUstream, capture_mode: CUstreamCaptureMode) {
+    fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz [_c, mode] (
+        hstream: CUstream,
+        capture_mode: CUstreamCaptureMode,
+    ) {
         begin(hstream, mode, capture_mode)
     }
 
     fn cuStreamBeginCapture | cuStreamBeginCapture_ptsz [_c, mode] (hstream: CUstream) {
-        begin(hstream, mode, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL)
+        begin(
+            hstream,
+            mode,
+            CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL,
+        )
     }
 
     healthy fn cuStreamBeginCaptureToGraph | cuStreamBeginCaptureToGraph_ptsz [c, mode] (
-        hstream: CUstream, graph: CUgraph, nodes: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize, capture_mode: CUstreamCaptureMode,
+        hstream: CUstream,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        data: *const CUgraphEdgeData,
+        count: usize,
+        capture_mode: CUstreamCaptureMode,
     ) {
         let capture_mode = CaptureMode::of(capture_mode.0)?;
         let stream = stream::named(hstream as usize, mode)?;
@@ -114,7 +122,10 @@ exports! {
         capture::begin(&stream, capture_mode, Some((graph as usize, after)))
     }
 
-    healthy fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (hstream: CUstream, out: *mut CUgraph) {
+    healthy fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut CUgraph,
+    ) {
         let (unwanted, out) = (out.is_null(), c.out_or_null(out));
         let stream = stream::named(hstream as usize, mode)?;
         let graph = capture::end(&stream);
@@ -127,33 +138,91 @@ exports! {
         }
     }
 
-    inside fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (hstream: CUstream, out: *mut CUstreamCaptureStatus) {
+    inside fn cuStreamIsCapturing | cuStreamIsCapturing_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut CUstreamCaptureStatus,
+    ) {
         info(c, hstream, mode, &status_only(out))
     }
 
-    inside fn cuStreamGetCaptureInfo | cuStreamGetCaptureInfo_ptsz [c, mode] (hstream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t) {
-        info(c, hstream, mode, &Told { id, ..status_only(status) })
+    inside fn cuStreamGetCaptureInfo | cuStreamGetCaptureInfo_ptsz [c, mode] (
+        hstream: CUstream,
+        status: *mut CUstreamCaptureStatus,
+        id: *mut cuuint64_t,
+    ) {
+        info(
+            c,
+            hstream,
+            mode,
+            &Told {
+                id,
+                ..status_only(status)
+            },
+        )
     }
 
     inside fn cuStreamGetCaptureInfo_v2 | cuStreamGetCaptureInfo_v2_ptsz [c, mode] (
-        hstream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, count: *mut usize,
+        hstream: CUstream,
+        status: *mut CUstreamCaptureStatus,
+        id: *mut cuuint64_t,
+        graph: *mut CUgraph,
+        nodes: *mut *const CUgraphNode,
+        count: *mut usize,
     ) {
-        info(c, hstream, mode, &Told { status, id, graph, nodes, count, data: std::ptr::null_mut() })
+        info(
+            c,
+            hstream,
+            mode,
+            &Told {
+                status,
+                id,
+                graph,
+                nodes,
+                count,
+                data: std::ptr::null_mut(),
+            },
+        )
     }
 
     inside fn cuStreamGetCaptureInfo_v3 | cuStreamGetCaptureInfo_v3_ptsz [c, mode] (
-        hstream: CUstream, status: *mut CUstreamCaptureStatus, id: *mut cuuint64_t, graph: *mut CUgraph, nodes: *mut *const CUgraphNode,
-        data: *mut *const CUgraphEdgeData, count: *mut usize,
+        hstream: CUstream,
+        status: *mut CUstreamCaptureStatus,
+        id: *mut cuuint64_t,
+        graph: *mut CUgraph,
+        nodes: *mut *const CUgraphNode,
+        data: *mut *const CUgraphEdgeData,
+        count: *mut usize,
     ) {
-        info(c, hstream, mode, &Told { status, id, graph, nodes, data, count })
+        info(
+            c,
+            hstream,
+            mode,
+            &Told {
+                status,
+                id,
+                graph,
+                nodes,
+                data,
+                count,
+            },
+        )
     }
 
-    fn cuStreamUpdateCaptureDependencies | cuStreamUpdateCaptureDependencies_ptsz [c, mode] (hstream: CUstream, nodes: *mut CUgraphNode, count: usize, flags: c_uint) {
+    fn cuStreamUpdateCaptureDependencies | cuStreamUpdateCaptureDependencies_ptsz [c, mode] (
+        hstream: CUstream,
+        nodes: *mut CUgraphNode,
+        count: usize,
+        flags: c_uint,
+    ) {
         update(c, hstream, mode, nodes, std::ptr::null(), count, flags)
     }
 
     fn cuStreamUpdateCaptureDependencies_v2 | cuStreamUpdateCaptureDependencies_v2_ptsz [c, mode] (
-        hstream: CUstream, nodes: *mut CUgraphNode, data: *const CUgraphEdgeData, count: usize, flags: c_uint,
+        hstream: CUstream,
+        nodes: *mut CUgraphNode,
+        data: *const CUgraphEdgeData,
+        count: usize,
+        flags: c_uint,
     ) {
         update(c, hstream, mode, nodes, data, count, flags)
     }

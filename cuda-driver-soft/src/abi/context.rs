@@ -10,15 +10,12 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::exports;
 use crate::call::lookup::current_context;
-use crate::call::synchronize;
-use crate::call::teardown;
-use crate::object::context;
-use crate::object::context::Context;
+use crate::call::{synchronize, teardown};
+use crate::object::context::{self, Context};
 use crate::object::device;
 use crate::object::stream::PRIORITIES;
 use crate::queue::capture;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 use std::sync::Arc;
@@ -54,15 +51,30 @@ exports! {
         create(c, out, flags, device)
     }
 
-    healthy fn cuCtxCreate_v3 [c] (out: *mut CUcontext, params: *mut CUexecAffinityParam, count: c_int, flags: c_uint, device: CUdevice) {
+    healthy fn cuCtxCreate_v3 [c] (
+        out: *mut CUcontext,
+        params: *mut CUexecAffinityParam,
+        count: c_int,
+        flags: c_uint,
+        device: CUdevice,
+    ) {
         if count > 0 {
-            let refused = if params.is_null() { Error::CUDA_ERROR_INVALID_VALUE } else { Error::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY };
+            let refused = if params.is_null() {
+                Error::CUDA_ERROR_INVALID_VALUE
+            } else {
+                Error::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+            };
             return Err(refused);
         }
         create(c, out, flags, device)
     }
 
-    healthy fn cuCtxCreate_v4 [c] (out: *mut CUcontext, params: *mut CUctxCreateParams, flags: c_uint, device: CUdevice) {
+    healthy fn cuCtxCreate_v4 [c] (
+        out: *mut CUcontext,
+        params: *mut CUctxCreateParams,
+        flags: c_uint,
+        device: CUdevice,
+    ) {
         if !params.is_null() {
             let params = c.read(params)?;
             if params.numExecAffinityParams > 0 {
@@ -145,7 +157,13 @@ exports! {
 
     fn cuCtxGetApiVersion [c] (handle: CUcontext, out: *mut c_uint) {
         // As recorded: 201 for a context that is not the current one and does not live.
-        given_or_current(handle).map_err(|error| if handle.is_null() { error } else { Error::CUDA_ERROR_INVALID_CONTEXT })?;
+        given_or_current(handle).map_err(|error| {
+            if handle.is_null() {
+                error
+            } else {
+                Error::CUDA_ERROR_INVALID_CONTEXT
+            }
+        })?;
         let out = c.out(out)?;
         // As recorded on a real driver: the version of the context interface, not of CUDA.
         out.set(3020);
@@ -175,7 +193,8 @@ exports! {
 
     fn cuCtxGetCacheConfig [c] (out: *mut CUfunc_cache) {
         let context = current_context()?;
-        c.out(out)?.set(CUfunc_cache(context.options().cache_config));
+        c.out(out)?
+            .set(CUfunc_cache(context.options().cache_config));
         Ok(())
     }
 
@@ -190,14 +209,19 @@ exports! {
 
     fn cuCtxGetSharedMemConfig [c] (out: *mut CUsharedconfig) {
         let context = current_context()?;
-        c.out(out)?.set(CUsharedconfig(context.options().shared_config));
+        c.out(out)?
+            .set(CUsharedconfig(context.options().shared_config));
         Ok(())
     }
 
     fn cuCtxSetSharedMemConfig [c] (config: CUsharedconfig) {
         // Banks of 4 bytes are all that the architectures here have; other sizes are taken and change nothing.
         current_context()?;
-        if config.0 > 2 { Err(Error::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if config.0 > 2 {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        } else {
+            Ok(())
+        }
     }
 
     fn cuCtxGetStreamPriorityRange [c] (least: *mut c_int, greatest: *mut c_int) {
@@ -217,7 +241,10 @@ exports! {
         if kind.0 != 0 {
             return Err(Error::CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
         }
-        let mut param = CUexecAffinityParam { type_: kind, ..CUexecAffinityParam::default() };
+        let mut param = CUexecAffinityParam {
+            type_: kind,
+            ..CUexecAffinityParam::default()
+        };
         param.param.smCount.val = device.limit(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
         out.set(param);
         Ok(())
@@ -231,11 +258,19 @@ exports! {
         if current.device.ordinal == peer.device.ordinal {
             return Err(Error::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
         }
-        if current.enable_peer(peer.id()) { Ok(()) } else { Err(Error::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) }
+        if current.enable_peer(peer.id()) {
+            Ok(())
+        } else {
+            Err(Error::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        }
     }
 
     fn cuCtxDisablePeerAccess [c] (handle: CUcontext) {
         let (current, peer) = peer(handle)?;
-        if current.disable_peer(peer.id()) { Ok(()) } else { Err(Error::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED) }
+        if current.disable_peer(peer.id()) {
+            Ok(())
+        } else {
+            Err(Error::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED)
+        }
     }
 }

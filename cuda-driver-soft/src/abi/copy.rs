@@ -6,11 +6,10 @@ use cuda_driver_sys::{CUcontext, CUdeviceptr, CUstream};
 
 use super::args::Caller;
 use super::exports;
-use crate::call::stream;
-use crate::call::submit;
+use crate::call::{stream, submit};
 use crate::object::context;
 use crate::object::place::MemoryPlace;
-use crate::object::stream::Mode;
+use crate::object::stream::NullStream;
 use crate::operation::copy::Waits;
 use crate::operation::region::Base;
 use crate::state::error::Result;
@@ -26,7 +25,7 @@ pub(super) fn anywhere(c: Caller, address: u64, bytes: usize) -> Result<MemoryPl
 
 struct Copy {
     c: Caller,
-    mode: Mode,
+    mode: NullStream,
     stream: CUstream,
     waits: Waits,
     bytes: usize,
@@ -68,46 +67,181 @@ use crate::operation::copy::Waits::{Asynchronous, Synchronous};
 
 exports! {
     fn cuMemcpy | cuMemcpy_ptds [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
-        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: any(to), from: any(from) }.run()
+        Copy {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            bytes,
+            to: any(to),
+            from: any(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyAsync | cuMemcpyAsync_ptsz [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) {
-        Copy { c, mode, stream, waits: Asynchronous, bytes, to: any(to), from: any(from) }.run()
+    fn cuMemcpyAsync | cuMemcpyAsync_ptsz [c, mode] (
+        to: CUdeviceptr,
+        from: CUdeviceptr,
+        bytes: usize,
+        stream: CUstream,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            bytes,
+            to: any(to),
+            from: any(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyHtoD_v2 | cuMemcpyHtoD_v2_ptds [c, mode] (to: CUdeviceptr, from: *const c_void, bytes: usize) {
-        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: device(to), from: host(from) }.run()
+    fn cuMemcpyHtoD_v2 | cuMemcpyHtoD_v2_ptds [c, mode] (
+        to: CUdeviceptr,
+        from: *const c_void,
+        bytes: usize,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            bytes,
+            to: device(to),
+            from: host(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyHtoDAsync_v2 | cuMemcpyHtoDAsync_v2_ptsz [c, mode] (to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream) {
-        Copy { c, mode, stream, waits: Asynchronous, bytes, to: device(to), from: host(from) }.run()
+    fn cuMemcpyHtoDAsync_v2 | cuMemcpyHtoDAsync_v2_ptsz [c, mode] (
+        to: CUdeviceptr,
+        from: *const c_void,
+        bytes: usize,
+        stream: CUstream,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            bytes,
+            to: device(to),
+            from: host(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds [c, mode] (to: *mut c_void, from: CUdeviceptr, bytes: usize) {
-        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: host(to.cast_const()), from: device(from) }.run()
+    fn cuMemcpyDtoH_v2 | cuMemcpyDtoH_v2_ptds [c, mode] (
+        to: *mut c_void,
+        from: CUdeviceptr,
+        bytes: usize,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            bytes,
+            to: host(to.cast_const()),
+            from: device(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyDtoHAsync_v2 | cuMemcpyDtoHAsync_v2_ptsz [c, mode] (to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream) {
-        Copy { c, mode, stream, waits: Asynchronous, bytes, to: host(to.cast_const()), from: device(from) }.run()
+    fn cuMemcpyDtoHAsync_v2 | cuMemcpyDtoHAsync_v2_ptsz [c, mode] (
+        to: *mut c_void,
+        from: CUdeviceptr,
+        bytes: usize,
+        stream: CUstream,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            bytes,
+            to: host(to.cast_const()),
+            from: device(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyDtoD_v2 | cuMemcpyDtoD_v2_ptds [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize) {
-        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: device(to), from: device(from) }.run()
+    fn cuMemcpyDtoD_v2 | cuMemcpyDtoD_v2_ptds [c, mode] (
+        to: CUdeviceptr,
+        from: CUdeviceptr,
+        bytes: usize,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            bytes,
+            to: device(to),
+            from: device(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyDtoDAsync_v2 | cuMemcpyDtoDAsync_v2_ptsz [c, mode] (to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) {
-        Copy { c, mode, stream, waits: Asynchronous, bytes, to: device(to), from: device(from) }.run()
+    fn cuMemcpyDtoDAsync_v2 | cuMemcpyDtoDAsync_v2_ptsz [c, mode] (
+        to: CUdeviceptr,
+        from: CUdeviceptr,
+        bytes: usize,
+        stream: CUstream,
+    ) {
+        Copy {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            bytes,
+            to: device(to),
+            from: device(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyPeer | cuMemcpyPeer_ptds [c, mode] (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize) {
+    fn cuMemcpyPeer | cuMemcpyPeer_ptds [c, mode] (
+        to: CUdeviceptr,
+        to_context: CUcontext,
+        from: CUdeviceptr,
+        from_context: CUcontext,
+        bytes: usize,
+    ) {
         check_peers(to_context, from_context)?;
-        Copy { c, mode, stream: NULL, waits: Synchronous, bytes, to: device(to), from: device(from) }.run()
+        Copy {
+            c,
+            mode,
+            stream: NULL,
+            waits: Synchronous,
+            bytes,
+            to: device(to),
+            from: device(from),
+        }
+        .run()
     }
 
-    fn cuMemcpyPeerAsync | cuMemcpyPeerAsync_ptsz [c, mode] (to: CUdeviceptr, to_context: CUcontext, from: CUdeviceptr, from_context: CUcontext, bytes: usize, stream: CUstream) {
+    fn cuMemcpyPeerAsync | cuMemcpyPeerAsync_ptsz [c, mode] (
+        to: CUdeviceptr,
+        to_context: CUcontext,
+        from: CUdeviceptr,
+        from_context: CUcontext,
+        bytes: usize,
+        stream: CUstream,
+    ) {
         check_peers(to_context, from_context)?;
         // As recorded: these are not captured.
         stream::for_work(stream as usize, mode)?;
-        Copy { c, mode, stream, waits: Asynchronous, bytes, to: device(to), from: device(from) }.run()
+        Copy {
+            c,
+            mode,
+            stream,
+            waits: Asynchronous,
+            bytes,
+            to: device(to),
+            from: device(from),
+        }
+        .run()
     }
 }

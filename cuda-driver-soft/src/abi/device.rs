@@ -10,10 +10,8 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use crate::call::teardown;
-use crate::object::device;
-use crate::object::primary;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::{device, primary};
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
@@ -104,13 +102,22 @@ exports! {
         Ok(())
     }
 
-    fn cuDeviceGetAttribute [c] (value: *mut c_int, attribute: CUdevice_attribute, ordinal: CUdevice) {
+    fn cuDeviceGetAttribute [c] (
+        value: *mut c_int,
+        attribute: CUdevice_attribute,
+        ordinal: CUdevice,
+    ) {
         let value = c.out(value)?;
         value.set(device::get(ordinal)?.attribute(attribute)?);
         Ok(())
     }
 
-    fn cuDeviceGetP2PAttribute [c] (value: *mut c_int, attribute: CUdevice_P2PAttribute, from: CUdevice, to: CUdevice) {
+    fn cuDeviceGetP2PAttribute [c] (
+        value: *mut c_int,
+        attribute: CUdevice_P2PAttribute,
+        from: CUdevice,
+        to: CUdevice,
+    ) {
         let value = c.out(value)?;
         if device::get(from)?.ordinal == device::get(to)?.ordinal {
             return Err(Error::CUDA_ERROR_INVALID_DEVICE);
@@ -124,13 +131,22 @@ exports! {
         Ok(())
     }
 
-    fn cuDeviceGetHostAtomicCapabilities [c] (out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint, ordinal: CUdevice) {
+    fn cuDeviceGetHostAtomicCapabilities [c] (
+        out: *mut c_uint,
+        operations: *const CUatomicOperation,
+        count: c_uint,
+        ordinal: CUdevice,
+    ) {
         device::get(ordinal)?;
         no_atomics(c, out, operations, count)
     }
 
     fn cuDeviceGetP2PAtomicCapabilities [c] (
-        out: *mut c_uint, operations: *const CUatomicOperation, count: c_uint, from: CUdevice, to: CUdevice,
+        out: *mut c_uint,
+        operations: *const CUatomicOperation,
+        count: c_uint,
+        from: CUdevice,
+        to: CUdevice,
     ) {
         if device::get(from)?.ordinal == device::get(to)?.ordinal {
             return Err(Error::CUDA_ERROR_INVALID_DEVICE);
@@ -147,7 +163,11 @@ exports! {
     fn cuDeviceGetPCIBusId [c] (id: *mut c_char, length: c_int, ordinal: CUdevice) {
         c.out(id)?;
         // As recorded: what fits is written, and too little room is an error all the same.
-        if set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())? { Ok(()) } else { Err(Error::CUDA_ERROR_INVALID_VALUE) }
+        if set_text(c, id, length, &device::get(ordinal)?.pci_bus_id())? {
+            Ok(())
+        } else {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        }
     }
 
     fn cuDeviceGetByPCIBusId [c] (out: *mut CUdevice, id: *const c_char) {
@@ -170,8 +190,18 @@ exports! {
         let value = |attribute| device.limit(attribute) as c_int;
         out.set(CUdevprop {
             maxThreadsPerBlock: value(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-            maxThreadsDim: [Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z].map(value),
-            maxGridSize: [Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z].map(value),
+            maxThreadsDim: [
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+            ]
+            .map(value),
+            maxGridSize: [
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+            ]
+            .map(value),
             sharedMemPerBlock: value(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
             totalConstantMemory: value(Attribute::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
             SIMDWidth: value(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE),
@@ -183,7 +213,11 @@ exports! {
         Ok(())
     }
 
-    fn cuDeviceGetExecAffinitySupport [c] (supported: *mut c_int, kind: CUexecAffinityType, ordinal: CUdevice) {
+    fn cuDeviceGetExecAffinitySupport [c] (
+        supported: *mut c_int,
+        kind: CUexecAffinityType,
+        ordinal: CUdevice,
+    ) {
         // As recorded: no kind is supported, whether or not it exists.
         let _ = kind;
         let supported = c.out(supported)?;
@@ -208,7 +242,10 @@ exports! {
         teardown::primary_reset(ordinal)
     }
 
-    fn cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags [c] (ordinal: CUdevice, flags: c_uint) {
+    fn cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags [c] (
+        ordinal: CUdevice,
+        flags: c_uint,
+    ) {
         primary::set_flags(ordinal, flags)
     }
 

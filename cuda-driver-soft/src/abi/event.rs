@@ -6,15 +6,13 @@ use cuda_driver_sys::{CUcontext, CUevent, CUstream};
 
 use super::args::Caller;
 use super::exports;
-use crate::call::event;
 use crate::call::lookup::current_context;
-use crate::call::stream;
+use crate::call::{event, stream, synchronize};
 use crate::object::context;
-use crate::object::stream::Mode;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::stream::NullStream;
+use crate::state::error::{Error, Result};
 
-fn record(hevent: CUevent, hstream: CUstream, mode: Mode, flags: c_uint) -> Result<()> {
+fn record(hevent: CUevent, hstream: CUstream, mode: NullStream, flags: c_uint) -> Result<()> {
     let stream = stream::named(hstream as usize, mode)?;
     event::record(hevent as usize, &stream, flags)
 }
@@ -40,7 +38,11 @@ exports! {
         record(hevent, hstream, mode, 0)
     }
 
-    inside fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz [c, mode] (hevent: CUevent, hstream: CUstream, flags: c_uint) {
+    inside fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz [c, mode] (
+        hevent: CUevent,
+        hstream: CUstream,
+        flags: c_uint,
+    ) {
         record(hevent, hstream, mode, flags)
     }
 
@@ -49,7 +51,7 @@ exports! {
     }
 
     inside fn cuEventSynchronize [c] (hevent: CUevent) {
-        event::wait(hevent as usize)
+        synchronize::event(hevent as usize)
     }
 
     inside fn cuEventElapsedTime [c] (milliseconds: *mut f32, start: CUevent, end: CUevent) {

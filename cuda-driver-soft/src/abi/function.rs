@@ -11,8 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::args::set;
 use super::exports;
 use crate::call::lookup;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 
 /// As recorded: some calls count NULL as a wrong argument, not as a handle that names nothing.
 fn not_null(hfunc: CUfunction) -> Result<()> {
@@ -24,7 +23,11 @@ fn not_null(hfunc: CUfunction) -> Result<()> {
 }
 
 exports! {
-    fn cuFuncGetAttribute [c] (out: *mut c_int, attribute: CUfunction_attribute, hfunc: CUfunction) {
+    fn cuFuncGetAttribute [c] (
+        out: *mut c_int,
+        attribute: CUfunction_attribute,
+        hfunc: CUfunction,
+    ) {
         let out = c.out(out)?;
         out.set(lookup::function(hfunc as usize)?.attribute(attribute.0)?);
         Ok(())
@@ -45,7 +48,11 @@ exports! {
 
     fn cuFuncSetSharedMemConfig [c] (hfunc: CUfunction, config: CUsharedconfig) {
         lookup::function(hfunc as usize)?;
-        if config.0 > 2 { Err(Error::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if config.0 > 2 {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        } else {
+            Ok(())
+        }
     }
 
     fn cuFuncGetModule [c] (out: *mut CUmodule, hfunc: CUfunction) {
@@ -63,7 +70,12 @@ exports! {
         Ok(())
     }
 
-    fn cuFuncGetParamInfo [c] (hfunc: CUfunction, index: usize, offset: *mut usize, size: *mut usize) {
+    fn cuFuncGetParamInfo [c] (
+        hfunc: CUfunction,
+        index: usize,
+        offset: *mut usize,
+        size: *mut usize,
+    ) {
         let offset = c.out(offset)?;
         not_null(hfunc)?;
         let (is_offset, is_size) = lookup::function(hfunc as usize)?.param(index)?;

@@ -14,11 +14,8 @@ use crate::call::lookup::graphs;
 use crate::graph::dot;
 use crate::graph::world::world;
 use crate::object::user_object;
-use crate::queue::edge::Edge;
-use crate::queue::edge::EdgeData;
-use crate::state::error::Error;
-use crate::state::error::Result;
-use crate::state::gate;
+use crate::queue::edge::{Edge, EdgeData};
+use crate::state::error::{Error, Result};
 
 fn data_of(data: &CUgraphEdgeData) -> Result<EdgeData> {
     if data.reserved != [0; 5] {
@@ -186,52 +183,127 @@ exports! {
         give_nodes(c, list, nodes, count)
     }
 
-    fn cuGraphGetEdges [c] (graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, count: *mut usize) {
+    fn cuGraphGetEdges [c] (
+        graph: CUgraph,
+        from: *mut CUgraphNode,
+        to: *mut CUgraphNode,
+        count: *mut usize,
+    ) {
         let list = graphs()?.edges(graph as usize)?;
-        give(c, &list, &Lists { nodes: from, others: to, data: std::ptr::null_mut(), count })
+        give(
+            c,
+            &list,
+            &Lists {
+                nodes: from,
+                others: to,
+                data: std::ptr::null_mut(),
+                count,
+            },
+        )
     }
 
-    fn cuGraphGetEdges_v2 [c] (graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+    fn cuGraphGetEdges_v2 [c] (
+        graph: CUgraph,
+        from: *mut CUgraphNode,
+        to: *mut CUgraphNode,
+        data: *mut CUgraphEdgeData,
+        count: *mut usize,
+    ) {
         let list = graphs()?.edges(graph as usize)?;
-        give(c, &list, &Lists { nodes: from, others: to, data, count })
+        give(
+            c,
+            &list,
+            &Lists {
+                nodes: from,
+                others: to,
+                data,
+                count,
+            },
+        )
     }
 
-    fn cuGraphNodeGetDependencies [c] (node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+    fn cuGraphNodeGetDependencies [c] (
+        node: CUgraphNode,
+        nodes: *mut CUgraphNode,
+        count: *mut usize,
+    ) {
         let list = graphs()?.node(node as usize)?.after.clone();
         give_edges(c, list, nodes, std::ptr::null_mut(), count)
     }
 
-    fn cuGraphNodeGetDependencies_v2 [c] (node: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+    fn cuGraphNodeGetDependencies_v2 [c] (
+        node: CUgraphNode,
+        nodes: *mut CUgraphNode,
+        data: *mut CUgraphEdgeData,
+        count: *mut usize,
+    ) {
         let list = graphs()?.node(node as usize)?.after.clone();
         give_edges(c, list, nodes, data, count)
     }
 
-    fn cuGraphNodeGetDependentNodes [c] (node: CUgraphNode, nodes: *mut CUgraphNode, count: *mut usize) {
+    fn cuGraphNodeGetDependentNodes [c] (
+        node: CUgraphNode,
+        nodes: *mut CUgraphNode,
+        count: *mut usize,
+    ) {
         let list = graphs()?.dependents(node as usize)?;
         give_edges(c, list, nodes, std::ptr::null_mut(), count)
     }
 
-    fn cuGraphNodeGetDependentNodes_v2 [c] (node: CUgraphNode, nodes: *mut CUgraphNode, data: *mut CUgraphEdgeData, count: *mut usize) {
+    fn cuGraphNodeGetDependentNodes_v2 [c] (
+        node: CUgraphNode,
+        nodes: *mut CUgraphNode,
+        data: *mut CUgraphEdgeData,
+        count: *mut usize,
+    ) {
         let list = graphs()?.dependents(node as usize)?;
         give_edges(c, list, nodes, data, count)
     }
 
-    fn cuGraphAddDependencies [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+    fn cuGraphAddDependencies [c] (
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        count: usize,
+    ) {
         let mut world = graphs()?;
-        world.add_dependencies(graph as usize, &pairs(c, from, to, std::ptr::null(), count)?)
+        world.add_dependencies(
+            graph as usize,
+            &pairs(c, from, to, std::ptr::null(), count)?,
+        )
     }
 
-    fn cuGraphAddDependencies_v2 [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
+    fn cuGraphAddDependencies_v2 [c] (
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        data: *const CUgraphEdgeData,
+        count: usize,
+    ) {
         let mut world = graphs()?;
         world.add_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
     }
 
-    fn cuGraphRemoveDependencies [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, count: usize) {
+    fn cuGraphRemoveDependencies [c] (
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        count: usize,
+    ) {
         let mut world = graphs()?;
-        world.remove_dependencies(graph as usize, &pairs(c, from, to, std::ptr::null(), count)?)
+        world.remove_dependencies(
+            graph as usize,
+            &pairs(c, from, to, std::ptr::null(), count)?,
+        )
     }
 
-    fn cuGraphRemoveDependencies_v2 [c] (graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize) {
+    fn cuGraphRemoveDependencies_v2 [c] (
+        graph: CUgraph,
+        from: *const CUgraphNode,
+        to: *const CUgraphNode,
+        data: *const CUgraphEdgeData,
+        count: usize,
+    ) {
         let mut world = graphs()?;
         world.remove_dependencies(graph as usize, &pairs(c, from, to, data, count)?)
     }
@@ -287,9 +359,14 @@ exports! {
         })
     }
 
-    fn cuUserObjectCreate [c] (out: *mut CUuserObject, pointer: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint) {
+    healthy fn cuUserObjectCreate [c] (
+        out: *mut CUuserObject,
+        pointer: *mut c_void,
+        destroy: CUhostFn,
+        count: c_uint,
+        flags: c_uint,
+    ) {
         const NO_DESTRUCTOR_SYNC: c_uint = 1;
-        gate::healthy()?;
         let out = c.out(out)?;
         let destroy = destroy.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if flags != NO_DESTRUCTOR_SYNC {
@@ -310,7 +387,12 @@ exports! {
         user_object::release(object as usize, count, &[])
     }
 
-    fn cuGraphRetainUserObject [_c] (graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) {
+    fn cuGraphRetainUserObject [_c] (
+        graph: CUgraph,
+        object: CUuserObject,
+        count: c_uint,
+        flags: c_uint,
+    ) {
         const MOVE: c_uint = 1;
         let mut world = graphs()?;
         let of = world.graph_mut(graph as usize)?;

@@ -12,22 +12,20 @@ use cuda_driver_sys::{
 
 use super::args::{Caller, set};
 use super::exports;
-use super::graph_nodes::{
+use super::node_params::operation_of;
+use super::node_structures::{
     KernelParams, check_context, copy, event_node, fill, kernel, kernel_params, operations,
 };
-use super::node_params::operation_of;
 use super::stream::host_node;
-use crate::call::graph;
 use crate::call::lookup::graph_exec;
-use crate::call::stream;
+use crate::call::{graph, stream};
 use crate::graph::exec::UPLOAD;
 use crate::graph::update::Refusal;
 use crate::object::graph_memory;
-use crate::object::stream::Mode;
+use crate::object::stream::NullStream;
 use crate::operation::Operation;
 use crate::operation::kernel::Attributes;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// With a buffer for a log, in which nothing is said.
@@ -52,7 +50,7 @@ fn instantiate_with_params(
     out: *mut CUgraphExec,
     graph: CUgraph,
     params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
-    mode: Mode,
+    mode: NullStream,
 ) -> Result<()> {
     gate::healthy()?;
     let (out, mut asked) = (c.out(out)?, c.read(params.cast_const())?);
@@ -111,11 +109,21 @@ fn told(refused: Option<Refusal>) -> CUgraphExecUpdateResultInfo {
 }
 
 exports! {
-    fn cuGraphInstantiate = cuGraphInstantiate_v2 [c] (out: *mut CUgraphExec, graph: CUgraph, error_node: *mut CUgraphNode, log: *mut c_char, size: usize) {
+    fn cuGraphInstantiate = cuGraphInstantiate_v2 [c] (
+        out: *mut CUgraphExec,
+        graph: CUgraph,
+        error_node: *mut CUgraphNode,
+        log: *mut c_char,
+        size: usize,
+    ) {
         instantiate_with_log(c, out, graph, error_node, log, size)
     }
 
-    healthy fn cuGraphInstantiateWithFlags [c] (out: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
+    healthy fn cuGraphInstantiateWithFlags [c] (
+        out: *mut CUgraphExec,
+        graph: CUgraph,
+        flags: c_ulonglong,
+    ) {
         let out = c.out(out)?;
         // As recorded: there is no stream here to upload on.
         if flags & UPLOAD != 0 {
@@ -125,7 +133,11 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphInstantiateWithParams | cuGraphInstantiateWithParams_ptsz [c, mode] (out: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS) {
+    fn cuGraphInstantiateWithParams | cuGraphInstantiateWithParams_ptsz [c, mode] (
+        out: *mut CUgraphExec,
+        graph: CUgraph,
+        params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS,
+    ) {
         instantiate_with_params(c, out, graph, params, mode)
     }
 
@@ -156,61 +168,109 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphExecKernelNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS_v1) {
+    fn cuGraphExecKernelNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+    ) {
         let p = c.read(params)?;
-        change_kernel(c, graph, node, &kernel_params!(p, std::ptr::null_mut(), std::ptr::null_mut()))
+        change_kernel(
+            c,
+            graph,
+            node,
+            &kernel_params!(p, std::ptr::null_mut(), std::ptr::null_mut()),
+        )
     }
 
-    fn cuGraphExecKernelNodeSetParams_v2 [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
+    fn cuGraphExecKernelNodeSetParams_v2 [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) {
         let p = c.read(params)?;
         change_kernel(c, graph, node, &kernel_params!(p, p.kern, p.ctx))
     }
 
-    fn cuGraphExecMemcpyNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMCPY3D, ctx: CUcontext) {
+    fn cuGraphExecMemcpyNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_MEMCPY3D,
+        ctx: CUcontext,
+    ) {
         change(graph, node, || {
             check_context(ctx)?;
             copy(c, params)
         })
     }
 
-    fn cuGraphExecMemsetNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext) {
+    fn cuGraphExecMemsetNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_MEMSET_NODE_PARAMS,
+        ctx: CUcontext,
+    ) {
         change(graph, node, || {
             check_context(ctx)?;
             fill(&c.read(params)?)
         })
     }
 
-    fn cuGraphExecHostNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS) {
+    fn cuGraphExecHostNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_HOST_NODE_PARAMS,
+    ) {
         change(graph, node, || {
             let params = c.read(params)?;
             host_node(params.fn_, params.userData, 0).map(Operation::Host)
         })
     }
 
-    fn cuGraphExecBatchMemOpNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+    fn cuGraphExecBatchMemOpNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
+    ) {
         change(graph, node, || operations(c, params))
     }
 
-    fn cuGraphExecEventRecordNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {
+    fn cuGraphExecEventRecordNodeSetEvent [_c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        event: CUevent,
+    ) {
         change(graph, node, || event_node(event).map(Operation::Record))
     }
 
-    fn cuGraphExecEventWaitNodeSetEvent [_c] (graph: CUgraphExec, node: CUgraphNode, event: CUevent) {
+    fn cuGraphExecEventWaitNodeSetEvent [_c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        event: CUevent,
+    ) {
         change(graph, node, || event_node(event).map(Operation::Wait))
     }
 
-    fn cuGraphExecChildGraphNodeSetParams [_c] (graph: CUgraphExec, node: CUgraphNode, child: CUgraph) {
+    fn cuGraphExecChildGraphNodeSetParams [_c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        child: CUgraph,
+    ) {
         graph::set_child(graph as usize, node as usize, child as usize)
     }
 
-    fn cuGraphExecNodeSetParams [c] (graph: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams) {
+    fn cuGraphExecNodeSetParams [c] (
+        graph: CUgraphExec,
+        node: CUgraphNode,
+        params: *mut CUgraphNodeParams,
+    ) {
         let params = c.read(params.cast_const())?;
         if params.type_ == CUgraphNodeType::CU_GRAPH_NODE_TYPE_GRAPH {
             // SAFETY: the member that the type selects; of a pointer any bits are a value.
             let child = unsafe { params.anonymous1.graph.graph };
             return graph::set_child(graph as usize, node as usize, child as usize);
         }
-        let kind = graph_exec(graph as usize)?.with_step(node as usize, |step| Ok(step.operation.kind()))?;
+        let kind = graph_exec(graph as usize)?
+            .with_step(node as usize, |step| Ok(step.operation.kind()))?;
         if params.type_ != kind {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -218,7 +278,12 @@ exports! {
         change(graph, node, || operation_of(c, &params, attributes))
     }
 
-    fn cuGraphExecUpdate [c] (graph: CUgraphExec, with: CUgraph, error_node: *mut CUgraphNode, result: *mut CUgraphExecUpdateResult) {
+    fn cuGraphExecUpdate [c] (
+        graph: CUgraphExec,
+        with: CUgraph,
+        error_node: *mut CUgraphNode,
+        result: *mut CUgraphExecUpdateResult,
+    ) {
         let refused = graph::update(graph as usize, with as usize)?.err();
         let info = told(refused);
         set(c.out_or_null(error_node), info.errorNode);
@@ -226,7 +291,11 @@ exports! {
         refused.map_or(Ok(()), |_| Err(Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
     }
 
-    fn cuGraphExecUpdate_v2 [c] (graph: CUgraphExec, with: CUgraph, info: *mut CUgraphExecUpdateResultInfo) {
+    fn cuGraphExecUpdate_v2 [c] (
+        graph: CUgraphExec,
+        with: CUgraph,
+        info: *mut CUgraphExecUpdateResultInfo,
+    ) {
         let refused = graph::update(graph as usize, with as usize)?.err();
         set(c.out_or_null(info), told(refused));
         refused.map_or(Ok(()), |_| Err(Error::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE))
@@ -255,13 +324,21 @@ exports! {
         graph_memory::trim(device)
     }
 
-    healthy fn cuDeviceGetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
+    healthy fn cuDeviceGetGraphMemAttribute [c] (
+        device: CUdevice,
+        attribute: CUgraphMem_attribute,
+        value: *mut c_void,
+    ) {
         let bytes = graph_memory::attribute(device, attribute.0)?;
         c.out(value.cast::<cuuint64_t>())?.set(bytes);
         Ok(())
     }
 
-    healthy fn cuDeviceSetGraphMemAttribute [c] (device: CUdevice, attribute: CUgraphMem_attribute, value: *mut c_void) {
+    healthy fn cuDeviceSetGraphMemAttribute [c] (
+        device: CUdevice,
+        attribute: CUgraphMem_attribute,
+        value: *mut c_void,
+    ) {
         let value = c.read(value.cast_const().cast::<cuuint64_t>())?;
         graph_memory::reset_attribute(device, attribute.0, value)
     }

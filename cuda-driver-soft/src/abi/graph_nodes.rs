@@ -1,117 +1,31 @@
 //! What the nodes of graphs do: making them, and asking and changing what they do.
 
-use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use cuda_driver_sys::{
     CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
-    CUarray, CUcontext, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphChildGraphNodeOwnership,
-    CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUkernel, CUkernelNodeAttrID,
-    CUkernelNodeAttrValue, CUlaunchAttribute, CUmemorytype, CUstreamBatchMemOpParams,
+    CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphChildGraphNodeOwnership, CUgraphEdgeData,
+    CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrID, CUkernelNodeAttrValue,
+    CUlaunchAttribute,
 };
 
 use super::args::Caller;
 use super::exports;
 use super::graph::edges_from;
-use super::launch::{Asked, check_attribute, ready, words};
-use super::memory_operation::batch;
+use super::launch::{Asked, check_attribute, words};
 use super::node_params::{give_params, operation_of};
+use super::node_structures::{
+    batch_params, check_context, copy, copy_params, event_node, fill, fill_params, free, host,
+    host_params, kernel, kernel_node_params, newer, older, operations,
+};
 use super::pool::alloc_node;
-use super::rect::cuboid;
-use super::stream::host_node;
-use crate::call::event;
 use crate::call::graph as call;
 use crate::call::lookup::graphs;
-use crate::object::context;
-use crate::object::graph_memory;
-use crate::object::library;
-use crate::operation::EventUse;
-use crate::operation::GraphAllocation;
-use crate::operation::HostFunction;
-use crate::operation::Operation;
-use crate::operation::copy::CopyOperation;
-use crate::operation::fill;
-use crate::operation::fill::Fill;
-use crate::operation::fill::FillValue;
 use crate::operation::kernel::Attributes;
-use crate::operation::kernel::KernelLaunch;
-use crate::operation::launch::LaunchShape;
-use crate::operation::memory_operation::Batch;
-use crate::operation::region::Base;
-use crate::operation::region::Side;
+use crate::operation::{GraphAllocation, Operation};
 use crate::queue::edge::Edge;
-use crate::state::error::Error;
-use crate::state::error::Result;
-
-/// The parameters of a kernel, as the newer structures have them.
-pub(super) struct KernelParams {
-    pub(super) func: CUfunction,
-    pub(super) kern: CUkernel,
-    pub(super) ctx: CUcontext,
-    pub(super) grid: [u32; 3],
-    pub(super) block: [u32; 3],
-    pub(super) shared: u32,
-    pub(super) params: *mut *mut c_void,
-    pub(super) extra: *mut *mut c_void,
-}
-
-/// Those of one of the three structures.
-macro_rules! kernel_params {
-    ($p:expr, $kern:expr, $ctx:expr) => {
-        KernelParams {
-            func: $p.func,
-            kern: $kern,
-            ctx: $ctx,
-            grid: [$p.gridDimX, $p.gridDimY, $p.gridDimZ],
-            block: [$p.blockDimX, $p.blockDimY, $p.blockDimZ],
-            shared: $p.sharedMemBytes,
-            params: $p.kernelParams,
-            extra: $p.extra,
-        }
-    };
-}
-pub(super) use kernel_params;
-
-fn older(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS_v1) -> Result<KernelParams> {
-    let p = c.read(params)?;
-    Ok(kernel_params!(
-        p,
-        std::ptr::null_mut(),
-        std::ptr::null_mut()
-    ))
-}
-
-fn newer(c: Caller, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result<KernelParams> {
-    let p = c.read(params)?;
-    Ok(kernel_params!(p, p.kern, p.ctx))
-}
-
-/// A launch, with the attributes of the node that it is for.
-pub(super) fn kernel(c: Caller, p: &KernelParams, attributes: Attributes) -> Result<Operation> {
-    let (func, kern) = (p.func as usize, p.kern as usize);
-    let (function, context) = library::function_for_node(func, kern, p.ctx as usize)?;
-    let function = function as CUfunction;
-    let shape = LaunchShape {
-        grid: p.grid,
-        block: p.block,
-        shared: p.shared,
-        cooperative: false,
-        cluster: None,
-    };
-    // As recorded, more arguments than there are is a wrong argument here, not too much of something.
-    let wrong = |error| match error {
-        Error::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES => Error::CUDA_ERROR_INVALID_VALUE,
-        other => other,
-    };
-    let ready = ready(c, function, shape, &context, p.params, p.extra).map_err(wrong)?;
-    let packed = p.params.is_null() && !p.extra.is_null();
-    let mut node = KernelLaunch::new(ready, attributes, packed);
-    if func == 0 {
-        node.library_kernel = kern;
-    }
-    Ok(Operation::Kernel(Arc::new(node)))
-}
+use crate::state::error::{Error, Result};
 
 /// The attributes of a node that launches a kernel.
 pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
@@ -119,75 +33,6 @@ pub(super) fn attributes_of(node: usize) -> Result<Attributes> {
         Operation::Kernel(kernel) => Ok(kernel.attributes.clone()),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
-}
-
-pub(super) fn copy(c: Caller, params: *const CUDA_MEMCPY3D) -> Result<Operation> {
-    let sides = cuboid(c, params)?;
-    let host = |address: u64, bytes: u64| c.host(address as *const c_void, bytes as usize);
-    let node = CopyOperation::new(sides.to, sides.from, sides.extent, &host)?;
-    Ok(Operation::Copy(Arc::new(node)))
-}
-
-pub(super) fn fill(params: &CUDA_MEMSET_NODE_PARAMS) -> Result<Operation> {
-    let value = match params.elementSize {
-        1 => FillValue::U8(params.value as u8),
-        2 => FillValue::U16(params.value as u16),
-        4 => FillValue::U32(params.value),
-        _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
-    };
-    let fill = Fill {
-        address: params.dst,
-        pitch: params.pitch as u64,
-        value,
-        width: params.width as u64,
-        height: params.height as u64,
-    };
-    fill::check(&fill)?;
-    Ok(Operation::Fill(fill))
-}
-
-fn host(c: Caller, params: *const CUDA_HOST_NODE_PARAMS) -> Result<Operation> {
-    let params = c.read(params)?;
-    host_node(params.fn_, params.userData, 0).map(Operation::Host)
-}
-
-pub(super) fn event_node(handle: CUevent) -> Result<EventUse> {
-    let handle = handle as usize;
-    // As recorded, NULL is a wrong argument here.
-    if handle == 0 {
-        return Err(Error::CUDA_ERROR_INVALID_VALUE);
-    }
-    let event = event::get(handle)?;
-    Ok(EventUse { handle, event })
-}
-
-/// Memory operations.
-pub(super) fn operations(
-    c: Caller,
-    params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
-) -> Result<Operation> {
-    let p = c.read(params)?;
-    check_context(p.ctx)?;
-    let all = batch(c, p.count, p.paramArray.cast_const(), p.flags)?;
-    Ok(Operation::Operations(Batch::new(all)))
-}
-
-pub(super) fn batch_params(batch: &Batch) -> CUDA_BATCH_MEM_OP_NODE_PARAMS {
-    let (address, count) = batch.told();
-    CUDA_BATCH_MEM_OP_NODE_PARAMS {
-        count: count as c_uint,
-        paramArray: address as *mut CUstreamBatchMemOpParams,
-        ..CUDA_BATCH_MEM_OP_NODE_PARAMS::default()
-    }
-}
-
-/// Frees what some node allocates at this address.
-pub(super) fn free(address: CUdeviceptr) -> Result<Operation> {
-    let memory = graph_memory::at(address);
-    memory.map(Operation::Free).ok_or_else(|| {
-        host::log!("no node allocates memory at {address:#x}");
-        Error::CUDA_ERROR_INVALID_VALUE
-    })
 }
 
 /// Adds a node. `make` is asked for its operation once the other arguments are known to be right.
@@ -247,97 +92,6 @@ macro_rules! pick {
     };
 }
 
-/// The structure of a copy.
-pub(super) fn copy_params(node: &CopyOperation) -> CUDA_MEMCPY3D {
-    let host = |side: &Side| match side.base {
-        Base::Host(address) => address,
-        _ => 0,
-    };
-    let device = |side: &Side| match side.base {
-        Base::Device(address) | Base::Unified(address) => address,
-        _ => 0,
-    };
-    let kind = |side: &Side| match side.base {
-        Base::Host(_) => CUmemorytype::CU_MEMORYTYPE_HOST,
-        Base::Unified(_) => CUmemorytype::CU_MEMORYTYPE_UNIFIED,
-        Base::Array(..) => CUmemorytype::CU_MEMORYTYPE_ARRAY,
-        _ => CUmemorytype::CU_MEMORYTYPE_DEVICE,
-    };
-    let array = |side: &Side| match side.base {
-        Base::Array(handle, _) => handle as CUarray,
-        _ => std::ptr::null_mut(),
-    };
-    let (to, from) = (&node.to, &node.from);
-    CUDA_MEMCPY3D {
-        srcXInBytes: from.offset[0] as usize,
-        srcY: from.offset[1] as usize,
-        srcZ: from.offset[2] as usize,
-        srcMemoryType: kind(from),
-        srcHost: host(from) as *const c_void,
-        srcDevice: device(from),
-        srcArray: array(from),
-        srcPitch: from.pitch as usize,
-        srcHeight: from.rows as usize,
-        dstXInBytes: to.offset[0] as usize,
-        dstY: to.offset[1] as usize,
-        dstZ: to.offset[2] as usize,
-        dstMemoryType: kind(to),
-        dstHost: host(to) as *mut c_void,
-        dstDevice: device(to),
-        dstArray: array(to),
-        dstPitch: to.pitch as usize,
-        dstHeight: to.rows as usize,
-        WidthInBytes: node.extent.width as usize,
-        Height: node.extent.height as usize,
-        Depth: node.extent.depth as usize,
-        ..CUDA_MEMCPY3D::default()
-    }
-}
-
-pub(super) fn fill_params(fill: &Fill) -> CUDA_MEMSET_NODE_PARAMS {
-    CUDA_MEMSET_NODE_PARAMS {
-        dst: fill.address,
-        pitch: fill.pitch as usize,
-        value: match fill.value {
-            FillValue::U8(v) => v.into(),
-            FillValue::U16(v) => v.into(),
-            FillValue::U32(v) => v,
-        },
-        elementSize: fill.value.bytes() as c_uint,
-        width: fill.width as usize,
-        height: fill.height as usize,
-    }
-}
-
-pub(super) fn host_params(node: &HostFunction) -> CUDA_HOST_NODE_PARAMS {
-    // SAFETY: the number is of a function pointer of this type, which the program gave.
-    let function =
-        unsafe { std::mem::transmute::<usize, cuda_driver_sys::CUhostFn>(node.function) };
-    CUDA_HOST_NODE_PARAMS {
-        fn_: function,
-        userData: node.data as *mut c_void,
-    }
-}
-
-pub(super) fn kernel_node_params(kernel: &KernelLaunch) -> CUDA_KERNEL_NODE_PARAMS {
-    let shape = &kernel.ready.shape;
-    let (params, extra) = kernel.arguments();
-    CUDA_KERNEL_NODE_PARAMS {
-        func: kernel.ready.function.handle as CUfunction,
-        gridDimX: shape.grid[0],
-        gridDimY: shape.grid[1],
-        gridDimZ: shape.grid[2],
-        blockDimX: shape.block[0],
-        blockDimY: shape.block[1],
-        blockDimZ: shape.block[2],
-        sharedMemBytes: shape.shared,
-        kernelParams: params as *mut *mut c_void,
-        extra: extra as *mut *mut c_void,
-        kern: kernel.library_kernel as CUkernel,
-        ctx: kernel.ready.context.handle as CUcontext,
-    }
-}
-
 /// The bytes of an attribute that a node can be asked for.
 fn attribute_bytes(id: u32) -> Option<Vec<usize>> {
     Some(match id {
@@ -367,65 +121,138 @@ fn default_attribute(id: u32) -> [u64; 8] {
     value
 }
 
-/// Checks the context of a copy or a fill, which says nothing more here.
-pub(super) fn check_context(handle: CUcontext) -> Result<()> {
-    if handle.is_null() {
-        return Ok(());
-    }
-    context::by_handle(handle as usize).map(drop)
-}
-
 exports! {
-    fn cuGraphAddKernelNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS_v1) {
-        add(c, out, graph, nodes, count, || kernel(c, &older(c, params)?, Attributes::new()))
+    fn cuGraphAddKernelNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+    ) {
+        add(c, out, graph, nodes, count, || {
+            kernel(c, &older(c, params)?, Attributes::new())
+        })
     }
 
-    fn cuGraphAddKernelNode_v2 [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        add(c, out, graph, nodes, count, || kernel(c, &newer(c, params)?, Attributes::new()))
+    fn cuGraphAddKernelNode_v2 [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) {
+        add(c, out, graph, nodes, count, || {
+            kernel(c, &newer(c, params)?, Attributes::new())
+        })
     }
 
-    fn cuGraphAddMemcpyNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_MEMCPY3D, ctx: CUcontext) {
+    fn cuGraphAddMemcpyNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_MEMCPY3D,
+        ctx: CUcontext,
+    ) {
         add(c, out, graph, nodes, count, || {
             check_context(ctx)?;
             copy(c, params)
         })
     }
 
-    fn cuGraphAddMemsetNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_MEMSET_NODE_PARAMS, ctx: CUcontext) {
+    fn cuGraphAddMemsetNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_MEMSET_NODE_PARAMS,
+        ctx: CUcontext,
+    ) {
         add(c, out, graph, nodes, count, || {
             check_context(ctx)?;
             fill(&c.read(params)?)
         })
     }
 
-    fn cuGraphAddHostNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS) {
+    fn cuGraphAddHostNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_HOST_NODE_PARAMS,
+    ) {
         add(c, out, graph, nodes, count, || host(c, params))
     }
 
-    fn cuGraphAddEmptyNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize) {
+    fn cuGraphAddEmptyNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+    ) {
         add(c, out, graph, nodes, count, || Ok(Operation::Empty))
     }
 
-    fn cuGraphAddEventRecordNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, event: CUevent) {
-        add(c, out, graph, nodes, count, || event_node(event).map(Operation::Record))
-    }
-
-    fn cuGraphAddEventWaitNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, event: CUevent) {
-        add(c, out, graph, nodes, count, || event_node(event).map(Operation::Wait))
-    }
-
-    fn cuGraphAddChildGraphNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, child: CUgraph) {
-        let child = child as usize;
-        add_with(c, out, graph, nodes, std::ptr::null(), count, |graph, after| {
-            call::add_child(graph, after, child)
+    fn cuGraphAddEventRecordNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        event: CUevent,
+    ) {
+        add(c, out, graph, nodes, count, || {
+            event_node(event).map(Operation::Record)
         })
     }
 
-    fn cuGraphAddMemAllocNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *mut CUDA_MEM_ALLOC_NODE_PARAMS) {
+    fn cuGraphAddEventWaitNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        event: CUevent,
+    ) {
+        add(c, out, graph, nodes, count, || {
+            event_node(event).map(Operation::Wait)
+        })
+    }
+
+    fn cuGraphAddChildGraphNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        child: CUgraph,
+    ) {
+        let child = child as usize;
+        add_with(
+            c,
+            out,
+            graph,
+            nodes,
+            std::ptr::null(),
+            count,
+            |graph, after| call::add_child(graph, after, child),
+        )
+    }
+
+    fn cuGraphAddMemAllocNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *mut CUDA_MEM_ALLOC_NODE_PARAMS,
+    ) {
         let mut asked = c.read(params.cast_const())?;
         let mut address = 0;
         add(c, out, graph, nodes, count, || {
-            let node = alloc_node(c, &asked.poolProps, asked.accessDescs, asked.accessDescCount, asked.bytesize)?;
+            let node = alloc_node(
+                c,
+                &asked.poolProps,
+                asked.accessDescs,
+                asked.accessDescCount,
+                asked.bytesize,
+            )?;
             address = node.memory.address;
             Ok(Operation::Alloc(node))
         })?;
@@ -434,33 +261,71 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphAddMemFreeNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, address: CUdeviceptr) {
+    fn cuGraphAddMemFreeNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        address: CUdeviceptr,
+    ) {
         add(c, out, graph, nodes, count, || free(address))
     }
 
-    fn cuGraphAddBatchMemOpNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+    fn cuGraphAddBatchMemOpNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
+    ) {
         add(c, out, graph, nodes, count, || operations(c, params))
     }
 
-    fn cuGraphBatchMemOpNodeGetParams [c] (node: CUgraphNode, out: *mut CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+    fn cuGraphBatchMemOpNodeGetParams [c] (
+        node: CUgraphNode,
+        out: *mut CUDA_BATCH_MEM_OP_NODE_PARAMS,
+    ) {
         let batch = pick!(node, Operations)?;
         c.out(out)?.set(batch_params(&batch));
         Ok(())
     }
 
-    fn cuGraphBatchMemOpNodeSetParams [c] (node: CUgraphNode, params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS) {
+    fn cuGraphBatchMemOpNodeSetParams [c] (
+        node: CUgraphNode,
+        params: *const CUDA_BATCH_MEM_OP_NODE_PARAMS,
+    ) {
         change(node, || operations(c, params))
     }
 
-    fn cuGraphAddNode [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, count: usize, params: *mut CUgraphNodeParams) {
+    fn cuGraphAddNode [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        count: usize,
+        params: *mut CUgraphNodeParams,
+    ) {
         add_any(c, out, graph, nodes, std::ptr::null(), count, params)
     }
 
-    fn cuGraphAddNode_v2 [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize, params: *mut CUgraphNodeParams) {
+    fn cuGraphAddNode_v2 [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        data: *const CUgraphEdgeData,
+        count: usize,
+        params: *mut CUgraphNodeParams,
+    ) {
         add_any(c, out, graph, nodes, data, count, params)
     }
 
-    fn cuGraphAddNode_v3 [c] (out: *mut CUgraphNode, graph: CUgraph, nodes: *const CUgraphNode, data: *const CUgraphEdgeData, count: usize, params: *mut CUgraphNodeParams) {
+    fn cuGraphAddNode_v3 [c] (
+        out: *mut CUgraphNode,
+        graph: CUgraph,
+        nodes: *const CUgraphNode,
+        data: *const CUgraphEdgeData,
+        count: usize,
+        params: *mut CUgraphNodeParams,
+    ) {
         add_any(c, out, graph, nodes, data, count, params)
     }
 
@@ -488,12 +353,22 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphKernelNodeSetParams [c] (node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS_v1) {
-        change(node, || kernel(c, &older(c, params)?, attributes_of(node as usize)?))
+    fn cuGraphKernelNodeSetParams [c] (
+        node: CUgraphNode,
+        params: *const CUDA_KERNEL_NODE_PARAMS_v1,
+    ) {
+        change(node, || {
+            kernel(c, &older(c, params)?, attributes_of(node as usize)?)
+        })
     }
 
-    fn cuGraphKernelNodeSetParams_v2 [c] (node: CUgraphNode, params: *const CUDA_KERNEL_NODE_PARAMS) {
-        change(node, || kernel(c, &newer(c, params)?, attributes_of(node as usize)?))
+    fn cuGraphKernelNodeSetParams_v2 [c] (
+        node: CUgraphNode,
+        params: *const CUDA_KERNEL_NODE_PARAMS,
+    ) {
+        change(node, || {
+            kernel(c, &newer(c, params)?, attributes_of(node as usize)?)
+        })
     }
 
     fn cuGraphMemcpyNodeGetParams [c] (node: CUgraphNode, out: *mut CUDA_MEMCPY3D) {
@@ -564,7 +439,11 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphKernelNodeGetAttribute [c] (node: CUgraphNode, id: CUkernelNodeAttrID, out: *mut CUkernelNodeAttrValue) {
+    fn cuGraphKernelNodeGetAttribute [c] (
+        node: CUgraphNode,
+        id: CUkernelNodeAttrID,
+        out: *mut CUkernelNodeAttrValue,
+    ) {
         let kernel = pick!(node, Kernel)?;
         c.read(out.cast_const().cast::<u8>())?;
         let bytes = attribute_bytes(id.0).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
@@ -576,13 +455,21 @@ exports! {
         Ok(())
     }
 
-    fn cuGraphKernelNodeSetAttribute [c] (node: CUgraphNode, id: CUkernelNodeAttrID, value: *const CUkernelNodeAttrValue) {
+    fn cuGraphKernelNodeSetAttribute [c] (
+        node: CUgraphNode,
+        id: CUkernelNodeAttrID,
+        value: *const CUkernelNodeAttrValue,
+    ) {
         let kernel = pick!(node, Kernel)?;
         let value = c.read(value)?;
         if !can_be_set(id.0) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let asked = check_attribute(&CUlaunchAttribute { id, value, ..CUlaunchAttribute::default() })?;
+        let asked = check_attribute(&CUlaunchAttribute {
+            id,
+            value,
+            ..CUlaunchAttribute::default()
+        })?;
         match asked {
             Asked::Cluster(cluster) => kernel.ready.check_cluster(cluster)?,
             Asked::Event(_) => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
@@ -590,13 +477,21 @@ exports! {
         }
         let mut attributes = kernel.attributes.clone();
         attributes.insert(id.0, words(&value));
-        change(node, || Ok(Operation::Kernel(Arc::new(kernel.with_attributes(attributes)))))
+        change(node, || {
+            Ok(Operation::Kernel(Arc::new(
+                kernel.with_attributes(attributes),
+            )))
+        })
     }
 
     fn cuGraphKernelNodeCopyAttributes [_c] (to: CUgraphNode, from: CUgraphNode) {
         let kernel = pick!(to, Kernel)?;
         let attributes = attributes_of(from as usize)?;
-        change(to, || Ok(Operation::Kernel(Arc::new(kernel.with_attributes(attributes)))))
+        change(to, || {
+            Ok(Operation::Kernel(Arc::new(
+                kernel.with_attributes(attributes),
+            )))
+        })
     }
 
     fn cuGraphNodeSetParams [c] (node: CUgraphNode, params: *mut CUgraphNodeParams) {

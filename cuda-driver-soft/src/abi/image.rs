@@ -6,10 +6,8 @@ use std::time::Instant;
 use cuda_driver_sys::CUjit_option;
 
 use super::args::Caller;
-use crate::object::jit::Log;
-use crate::object::jit::Options;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::jit::{Log, Options};
+use crate::state::error::{Error, Result};
 use image::{ELF_MAGIC, FATBIN_MAGIC, Image, WRAPPER_MAGIC, fatbin};
 
 /// Bytes of the header of an ELF file.

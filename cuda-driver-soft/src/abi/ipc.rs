@@ -5,13 +5,11 @@ use std::ffi::c_uint;
 use cuda_driver_sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle};
 
 use super::exports;
-use crate::call::event;
-use crate::call::ipc as call;
 use crate::call::lookup::current_context;
+use crate::call::{event, ipc as call};
 use crate::object::context;
 use crate::object::ipc::{self, BYTES};
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, which the call asks for
@@ -39,7 +37,11 @@ exports! {
         Ok(())
     }
 
-    fn cuIpcOpenMemHandle_v2 = cuIpcOpenMemHandle [c] (out: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) {
+    fn cuIpcOpenMemHandle_v2 = cuIpcOpenMemHandle [c] (
+        out: *mut CUdeviceptr,
+        handle: CUipcMemHandle,
+        flags: c_uint,
+    ) {
         linux()?;
         gate::healthy()?;
         let out = c.out(out)?;

@@ -11,26 +11,17 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::call::event;
-use crate::call::lookup;
-use crate::call::lookup::current_context;
-use crate::call::stream;
-use crate::call::submit;
+use crate::call::lookup::{self, current_context};
+use crate::call::{event, stream, submit};
 use crate::object::context::Context;
 use crate::object::event::Event;
 use crate::object::function::Function;
-use crate::object::stream::Mode;
-use crate::operation::kernel::Attributes;
-use crate::operation::kernel::COOPERATIVE;
-use crate::operation::launch;
-use crate::operation::launch::Checked;
-use crate::operation::launch::LaunchShape;
-use crate::operation::launch::Ready;
+use crate::object::stream::NullStream;
+use crate::operation::kernel::{Attributes, COOPERATIVE};
+use crate::operation::launch::{self, Checked, LaunchShape, Ready};
 use crate::queue::capture;
-use crate::state::error::Error;
-use crate::state::error::Result;
-use crate::state::gate;
-use crate::state::settings;
+use crate::state::error::{Error, Result};
+use crate::state::{gate, settings};
 
 /// Bytes of arguments that a launch may have, for any architecture.
 const MOST_PARAMS: usize = 32764;
@@ -115,7 +106,7 @@ fn launch(
     function: CUfunction,
     shape: LaunchShape,
     hstream: CUstream,
-    mode: Mode,
+    mode: NullStream,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
     attributes: Attributes,
@@ -249,7 +240,7 @@ fn launch_ex(
     c: Caller,
     config: *const CUlaunchConfig,
     function: CUfunction,
-    mode: Mode,
+    mode: NullStream,
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Result<()> {
@@ -293,7 +284,7 @@ fn set_param(function: CUfunction, offset: c_int, value: &[u8]) -> Result<()> {
 
 /// `cuLaunch` and its like: with the block, the shared memory and the arguments that were set before.
 fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstream) -> Result<()> {
-    let stream = stream::for_capture(hstream as usize, Mode::Legacy)?;
+    let stream = stream::for_capture(hstream as usize, NullStream::Legacy)?;
     let mut old = lookup::function(function as usize)?.old().clone();
     old.params.resize(old.size, 0);
     let dimension = |n: c_int| c_uint::try_from(n).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE);
@@ -311,24 +302,76 @@ fn launch_old(function: CUfunction, width: c_int, height: c_int, hstream: CUstre
 
 exports! {
     fn cuLaunchKernel | cuLaunchKernel_ptsz [c, mode] (
-        function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
-        shared: c_uint, hstream: CUstream, params: *mut *mut c_void, extra: *mut *mut c_void,
+        function: CUfunction,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        hstream: CUstream,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
     ) {
-        let shape = LaunchShape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: false, cluster: None };
-        launch(c, function, shape, hstream, mode, params, extra, Attributes::new())
+        let shape = LaunchShape {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared,
+            cooperative: false,
+            cluster: None,
+        };
+        launch(
+            c,
+            function,
+            shape,
+            hstream,
+            mode,
+            params,
+            extra,
+            Attributes::new(),
+        )
     }
 
-    fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [c, mode] (config: *const CUlaunchConfig, function: CUfunction, params: *mut *mut c_void, extra: *mut *mut c_void) {
+    fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [c, mode] (
+        config: *const CUlaunchConfig,
+        function: CUfunction,
+        params: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) {
         launch_ex(c, config, function, mode, params, extra)
     }
 
     fn cuLaunchCooperativeKernel | cuLaunchCooperativeKernel_ptsz [c, mode] (
-        function: CUfunction, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
-        shared: c_uint, hstream: CUstream, params: *mut *mut c_void,
+        function: CUfunction,
+        grid_x: c_uint,
+        grid_y: c_uint,
+        grid_z: c_uint,
+        block_x: c_uint,
+        block_y: c_uint,
+        block_z: c_uint,
+        shared: c_uint,
+        hstream: CUstream,
+        params: *mut *mut c_void,
     ) {
-        let shape = LaunchShape { grid: [grid_x, grid_y, grid_z], block: [block_x, block_y, block_z], shared, cooperative: true, cluster: None };
+        let shape = LaunchShape {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared,
+            cooperative: true,
+            cluster: None,
+        };
         let kept = Attributes::from([(COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0])]);
-        launch(c, function, shape, hstream, mode, params, std::ptr::null_mut(), kept)
+        launch(
+            c,
+            function,
+            shape,
+            hstream,
+            mode,
+            params,
+            std::ptr::null_mut(),
+            kept,
+        )
     }
 
     fn cuFuncSetBlockShape [c] (function: CUfunction, x: c_int, y: c_int, z: c_int) {
@@ -369,7 +412,11 @@ exports! {
         old_function(function)?;
         param_range(offset, bytes as usize)?;
         c.read(value.cast_const().cast::<u8>())?;
-        set_param(function, offset, &c.array(value.cast_const().cast::<u8>(), bytes as usize)?)
+        set_param(
+            function,
+            offset,
+            &c.array(value.cast_const().cast::<u8>(), bytes as usize)?,
+        )
     }
 
     fn cuParamSetTexRef [c] (function: CUfunction, _unit: c_int, _reference: CUtexref) {
@@ -385,7 +432,12 @@ exports! {
         launch_old(function, width, height, std::ptr::null_mut())
     }
 
-    fn cuLaunchGridAsync [c] (function: CUfunction, width: c_int, height: c_int, hstream: CUstream) {
+    fn cuLaunchGridAsync [c] (
+        function: CUfunction,
+        width: c_int,
+        height: c_int,
+        hstream: CUstream,
+    ) {
         launch_old(function, width, height, hstream)
     }
 }

@@ -13,12 +13,9 @@ use super::image::{Jit, image_or_wrapper};
 use super::module::read_file;
 use crate::call::lookup::current_context;
 use crate::call::module;
-use crate::object::device;
 use crate::object::jit::Log;
-use crate::object::library;
-use crate::object::memory;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::{device, library, memory};
+use crate::state::error::{Error, Result};
 use engine::memory::Kind;
 
 /// Library options: whether they are well formed. What they ask for (loading for a host, keeping the bytes) is so anyway.
@@ -39,8 +36,14 @@ fn check_options(
 
 exports! {
     fn cuLibraryLoadData [c] (
-        out: *mut CUlibrary, code: *const c_void, jit_options: *mut CUjit_option, jit_values: *mut *mut c_void, jit_count: c_uint,
-        options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint,
+        out: *mut CUlibrary,
+        code: *const c_void,
+        jit_options: *mut CUjit_option,
+        jit_values: *mut *mut c_void,
+        jit_count: c_uint,
+        options: *mut CUlibraryOption,
+        values: *mut *mut c_void,
+        count: c_uint,
     ) {
         let out = c.out(out)?;
         let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
@@ -52,8 +55,14 @@ exports! {
     }
 
     fn cuLibraryLoadFromFile [c] (
-        out: *mut CUlibrary, name: *const c_char, jit_options: *mut CUjit_option, jit_values: *mut *mut c_void, jit_count: c_uint,
-        options: *mut CUlibraryOption, values: *mut *mut c_void, count: c_uint,
+        out: *mut CUlibrary,
+        name: *const c_char,
+        jit_options: *mut CUjit_option,
+        jit_values: *mut *mut c_void,
+        jit_count: c_uint,
+        options: *mut CUlibraryOption,
+        values: *mut *mut c_void,
+        count: c_uint,
     ) {
         let out = c.out(out)?;
         let jit = Jit::read(c, jit_count, jit_options, jit_values)?;
@@ -96,7 +105,12 @@ exports! {
         Ok(())
     }
 
-    fn cuLibraryGetGlobal [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
+    fn cuLibraryGetGlobal [c] (
+        address: *mut CUdeviceptr,
+        bytes: *mut usize,
+        handle: CUlibrary,
+        name: *const c_char,
+    ) {
         if address.is_null() && bytes.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -108,7 +122,12 @@ exports! {
         Ok(())
     }
 
-    fn cuLibraryGetManaged [c] (address: *mut CUdeviceptr, bytes: *mut usize, handle: CUlibrary, name: *const c_char) {
+    fn cuLibraryGetManaged [c] (
+        address: *mut CUdeviceptr,
+        bytes: *mut usize,
+        handle: CUlibrary,
+        name: *const c_char,
+    ) {
         if address.is_null() && bytes.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -147,12 +166,21 @@ exports! {
         Ok(())
     }
 
-    fn cuKernelGetParamInfo [c] (handle: CUkernel, index: usize, offset: *mut usize, size: *mut usize) {
+    fn cuKernelGetParamInfo [c] (
+        handle: CUkernel,
+        index: usize,
+        offset: *mut usize,
+        size: *mut usize,
+    ) {
         let offset = c.out(offset)?;
         let kernel = library::kernel(handle as usize)?;
         // As recorded: of all that can be asked about a kernel, this needs a context.
         current_context()?;
-        let (is_offset, is_size) = kernel.plain()?.params().nth(index).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        let (is_offset, is_size) = kernel
+            .plain()?
+            .params()
+            .nth(index)
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         offset.set(is_offset as usize);
         set(c.out_or_null(size), is_size as usize);
         Ok(())
@@ -164,20 +192,34 @@ exports! {
         Ok(())
     }
 
-    fn cuKernelGetAttribute [c] (out: *mut c_int, attribute: CUfunction_attribute, handle: CUkernel, ordinal: CUdevice) {
+    fn cuKernelGetAttribute [c] (
+        out: *mut c_int,
+        attribute: CUfunction_attribute,
+        handle: CUkernel,
+        ordinal: CUdevice,
+    ) {
         let kernel = library::kernel(handle as usize)?;
         let out = c.out(out)?;
         out.set(kernel.attribute(attribute.0, device::get(ordinal)?)?);
         Ok(())
     }
 
-    fn cuKernelSetAttribute [c] (attribute: CUfunction_attribute, value: c_int, handle: CUkernel, ordinal: CUdevice) {
+    fn cuKernelSetAttribute [c] (
+        attribute: CUfunction_attribute,
+        value: c_int,
+        handle: CUkernel,
+        ordinal: CUdevice,
+    ) {
         library::kernel(handle as usize)?.set_attribute(attribute.0, value, device::get(ordinal)?)
     }
 
     fn cuKernelSetCacheConfig [c] (handle: CUkernel, config: CUfunc_cache, ordinal: CUdevice) {
         library::kernel(handle as usize)?;
         device::get(ordinal)?;
-        if config.0 > 3 { Err(Error::CUDA_ERROR_INVALID_VALUE) } else { Ok(()) }
+        if config.0 > 3 {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        } else {
+            Ok(())
+        }
     }
 }

@@ -10,12 +10,9 @@ use super::args::{Caller, set};
 use super::exports;
 use super::image::Jit;
 use super::module::read_file;
-use crate::call::lookup;
-use crate::call::lookup::current_context;
-use crate::object::linker;
-use crate::object::linker::InputKind;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::call::lookup::{self, current_context};
+use crate::object::linker::{self, InputKind};
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 use image::Image;
 
@@ -133,20 +130,43 @@ fn add_file(
 }
 
 exports! {
-    fn cuLinkCreate_v2 = cuLinkCreate [c] (count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void, out: *mut CUlinkState) {
+    fn cuLinkCreate_v2 = cuLinkCreate [c] (
+        count: c_uint,
+        options: *mut CUjit_option,
+        values: *mut *mut c_void,
+        out: *mut CUlinkState,
+    ) {
         create(c, count, options, values, out)
     }
 
     fn cuLinkAddData_v2 = cuLinkAddData [c] (
-        state: CUlinkState, kind: CUjitInputType, data: *mut c_void, size: usize, name: *const c_char,
-        count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void,
+        state: CUlinkState,
+        kind: CUjitInputType,
+        data: *mut c_void,
+        size: usize,
+        name: *const c_char,
+        count: c_uint,
+        options: *mut CUjit_option,
+        values: *mut *mut c_void,
     ) {
-        add_data(c, state, kind, data, size, name, Options(count, options, values))
+        add_data(
+            c,
+            state,
+            kind,
+            data,
+            size,
+            name,
+            Options(count, options, values),
+        )
     }
 
     fn cuLinkAddFile_v2 = cuLinkAddFile [c] (
-        state: CUlinkState, kind: CUjitInputType, path: *const c_char,
-        count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void,
+        state: CUlinkState,
+        kind: CUjitInputType,
+        path: *const c_char,
+        count: c_uint,
+        options: *mut CUjit_option,
+        values: *mut *mut c_void,
     ) {
         add_file(c, state, kind, path, Options(count, options, values))
     }

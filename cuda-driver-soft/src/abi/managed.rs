@@ -10,13 +10,10 @@ use super::args::Caller;
 use super::exports;
 use crate::call::lookup::current_context;
 use crate::call::stream;
-use crate::object::managed;
-use crate::object::managed::Advice;
-use crate::object::managed::Location;
-use crate::object::stream::Mode;
+use crate::object::managed::{self, Advice, Location};
+use crate::object::stream::NullStream;
 use crate::queue::work::Work;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 
 fn advise(
     address: CUdeviceptr,
@@ -44,7 +41,7 @@ fn prefetch(
     bytes: usize,
     location: Location,
     hstream: CUstream,
-    mode: Mode,
+    mode: NullStream,
 ) -> Result<()> {
     let stream = stream::for_work(hstream as usize, mode)?;
     managed::prefetch(address, bytes as u64, location)?;
@@ -75,31 +72,71 @@ fn write(
 }
 
 exports! {
-    fn cuMemAdvise [_c] (address: CUdeviceptr, bytes: usize, advice: CUmem_advise, device: CUdevice) {
+    fn cuMemAdvise [_c] (
+        address: CUdeviceptr,
+        bytes: usize,
+        advice: CUmem_advise,
+        device: CUdevice,
+    ) {
         advise(address, bytes, advice, || Location::of_device(device))
     }
 
-    fn cuMemAdvise_v2 [_c] (address: CUdeviceptr, bytes: usize, advice: CUmem_advise, location: CUmemLocation) {
+    fn cuMemAdvise_v2 [_c] (
+        address: CUdeviceptr,
+        bytes: usize,
+        advice: CUmem_advise,
+        location: CUmemLocation,
+    ) {
         advise(address, bytes, advice, || place(&location))
     }
 
-    fn cuMemPrefetchAsync | cuMemPrefetchAsync_ptsz [_c, mode] (address: CUdeviceptr, bytes: usize, device: CUdevice, hstream: CUstream) {
+    fn cuMemPrefetchAsync | cuMemPrefetchAsync_ptsz [_c, mode] (
+        address: CUdeviceptr,
+        bytes: usize,
+        device: CUdevice,
+        hstream: CUstream,
+    ) {
         prefetch(address, bytes, Location::of_device(device)?, hstream, mode)
     }
 
-    fn cuMemPrefetchAsync_v2 | cuMemPrefetchAsync_v2_ptsz [_c, mode] (address: CUdeviceptr, bytes: usize, location: CUmemLocation, flags: c_uint, hstream: CUstream) {
+    fn cuMemPrefetchAsync_v2 | cuMemPrefetchAsync_v2_ptsz [_c, mode] (
+        address: CUdeviceptr,
+        bytes: usize,
+        location: CUmemLocation,
+        flags: c_uint,
+        hstream: CUstream,
+    ) {
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         prefetch(address, bytes, place(&location)?, hstream, mode)
     }
 
-    fn cuMemRangeGetAttribute [c] (data: *mut c_void, size: usize, attribute: CUmem_range_attribute, address: CUdeviceptr, bytes: usize) {
+    fn cuMemRangeGetAttribute [c] (
+        data: *mut c_void,
+        size: usize,
+        attribute: CUmem_range_attribute,
+        address: CUdeviceptr,
+        bytes: usize,
+    ) {
         current_context()?;
-        write(c, &managed::common(address, bytes as u64)?, data, size, attribute)
+        write(
+            c,
+            &managed::common(address, bytes as u64)?,
+            data,
+            size,
+            attribute,
+        )
     }
 
-    fn cuMemRangeGetAttributes [c] (data: *mut *mut c_void, sizes: *mut usize, attributes: *mut CUmem_range_attribute, count: usize, address: CUdeviceptr, bytes: usize) {
+    fn cuMemRangeGetAttributes [c] (
+        data: *mut *mut c_void,
+        sizes: *mut usize,
+        attributes: *mut CUmem_range_attribute,
+        count: usize,
+        address: CUdeviceptr,
+        bytes: usize,
+    ) {
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }

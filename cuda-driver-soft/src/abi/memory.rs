@@ -6,17 +6,11 @@ use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUmemorytype, CUpointer_attri
 
 use super::args::{Caller, set};
 use super::exports;
-use crate::call::free;
 use crate::call::lookup::current_context;
-use crate::call::memory as call;
-use crate::object::context;
-use crate::object::memory;
-use crate::object::pool;
-use crate::object::virtual_memory;
-use crate::state::error::Error;
-use crate::state::error::Result;
-use crate::state::gate;
-use crate::state::settings;
+use crate::call::{free, memory as call};
+use crate::object::{context, memory, pool, virtual_memory};
+use crate::state::error::{Error, Result};
+use crate::state::{gate, settings};
 use engine::memory::{Access, Allocation, Kind, space};
 
 /// A device address of the 32-bit era; memory beyond its reach cannot be given out in that way.
@@ -210,7 +204,13 @@ exports! {
         Ok(())
     }
 
-    fn cuMemAllocPitch_v2 [c] (out: *mut CUdeviceptr, pitch: *mut usize, width: usize, height: usize, element: c_uint) {
+    fn cuMemAllocPitch_v2 [c] (
+        out: *mut CUdeviceptr,
+        pitch: *mut usize,
+        width: usize,
+        height: usize,
+        element: c_uint,
+    ) {
         let context = current_context()?;
         let (out, pitch) = (c.out(out)?, c.out(pitch)?);
         let (address, bytes) = call::alloc_pitch(&context, width as u64, height as u64, element)?;
@@ -229,7 +229,11 @@ exports! {
         free::free(address)
     }
 
-    fn cuMemGetAddressRange_v2 [c] (base: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr) {
+    fn cuMemGetAddressRange_v2 [c] (
+        base: *mut CUdeviceptr,
+        size: *mut usize,
+        address: CUdeviceptr,
+    ) {
         // As recorded: who asks for nothing is told nothing, not even an error.
         if base.is_null() && size.is_null() {
             return gate::healthy();
@@ -256,7 +260,11 @@ exports! {
         free::free_host(pointer as u64)
     }
 
-    fn cuMemHostRegister_v2 = cuMemHostRegister [c] (pointer: *mut c_void, bytes: usize, flags: c_uint) {
+    fn cuMemHostRegister_v2 = cuMemHostRegister [c] (
+        pointer: *mut c_void,
+        bytes: usize,
+        flags: c_uint,
+    ) {
         register(c, pointer, bytes, flags)
     }
 
@@ -264,7 +272,11 @@ exports! {
         free::unregister(pointer as u64)
     }
 
-    fn cuMemHostGetDevicePointer_v2 [c] (out: *mut CUdeviceptr, pointer: *mut c_void, flags: c_uint) {
+    fn cuMemHostGetDevicePointer_v2 [c] (
+        out: *mut CUdeviceptr,
+        pointer: *mut c_void,
+        flags: c_uint,
+    ) {
         current_context()?;
         let out = c.out(out)?;
         let found = call::host_device_pointer(pointer as u64, flags);
@@ -273,7 +285,11 @@ exports! {
         found.map(|_| ())
     }
 
-    fn cuMemHostGetDevicePointer [c] (out: *mut CUdeviceptr_v1, pointer: *mut c_void, flags: c_uint) {
+    fn cuMemHostGetDevicePointer [c] (
+        out: *mut CUdeviceptr_v1,
+        pointer: *mut c_void,
+        flags: c_uint,
+    ) {
         current_context()?;
         let out = c.out(out)?;
         out.set(short(call::host_device_pointer(pointer as u64, flags)?)?);
@@ -286,11 +302,20 @@ exports! {
         Ok(())
     }
 
-    fn cuPointerGetAttribute [c] (data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
+    fn cuPointerGetAttribute [c] (
+        data: *mut c_void,
+        attribute: CUpointer_attribute,
+        address: CUdeviceptr,
+    ) {
         pointer_attribute(c, data, attribute, address, memory::find(address).as_ref())
     }
 
-    fn cuPointerGetAttributes [c] (count: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void, address: CUdeviceptr) {
+    fn cuPointerGetAttributes [c] (
+        count: c_uint,
+        attributes: *mut CUpointer_attribute,
+        data: *mut *mut c_void,
+        address: CUdeviceptr,
+    ) {
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
@@ -308,7 +333,11 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuPointerSetAttribute [c] (value: *const c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
+    healthy fn cuPointerSetAttribute [c] (
+        value: *const c_void,
+        attribute: CUpointer_attribute,
+        address: CUdeviceptr,
+    ) {
         let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if attribute != CUpointer_attribute::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);

@@ -10,12 +10,9 @@ use cuda_driver_sys::{
 
 use super::args::Caller;
 use super::exports;
-use crate::call::stream;
-use crate::call::submit;
-use crate::operation::memory_operation as operation;
-use crate::operation::memory_operation::MemoryOperation;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::call::{stream, submit};
+use crate::operation::memory_operation::{self as operation, MemoryOperation};
+use crate::state::error::{Error, Result};
 
 /// One of a batch.
 fn read(params: &CUstreamBatchMemOpParams) -> Result<MemoryOperation> {
@@ -61,27 +58,58 @@ pub(super) fn batch(
 }
 
 exports! {
-    fn cuStreamWaitValue32_v2 | cuStreamWaitValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
+    fn cuStreamWaitValue32_v2 | cuStreamWaitValue32_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        address: CUdeviceptr,
+        value: cuuint32_t,
+        flags: c_uint,
+    ) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        submit::memory_operations(vec![operation::wait(address, value.into(), 4, flags)?], &stream)
+        submit::memory_operations(
+            vec![operation::wait(address, value.into(), 4, flags)?],
+            &stream,
+        )
     }
 
-    fn cuStreamWaitValue64_v2 | cuStreamWaitValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
+    fn cuStreamWaitValue64_v2 | cuStreamWaitValue64_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        address: CUdeviceptr,
+        value: cuuint64_t,
+        flags: c_uint,
+    ) {
         let stream = stream::for_capture(hstream as usize, mode)?;
         submit::memory_operations(vec![operation::wait(address, value, 8, flags)?], &stream)
     }
 
-    fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint) {
+    fn cuStreamWriteValue32_v2 | cuStreamWriteValue32_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        address: CUdeviceptr,
+        value: cuuint32_t,
+        flags: c_uint,
+    ) {
         let stream = stream::for_capture(hstream as usize, mode)?;
-        submit::memory_operations(vec![operation::write(address, value.into(), 4, flags)?], &stream)
+        submit::memory_operations(
+            vec![operation::write(address, value.into(), 4, flags)?],
+            &stream,
+        )
     }
 
-    fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, value: cuuint64_t, flags: c_uint) {
+    fn cuStreamWriteValue64_v2 | cuStreamWriteValue64_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        address: CUdeviceptr,
+        value: cuuint64_t,
+        flags: c_uint,
+    ) {
         let stream = stream::for_capture(hstream as usize, mode)?;
         submit::memory_operations(vec![operation::write(address, value, 8, flags)?], &stream)
     }
 
-    fn cuStreamBatchMemOp_v2 | cuStreamBatchMemOp_v2_ptsz [c, mode] (hstream: CUstream, count: c_uint, params: *mut CUstreamBatchMemOpParams, flags: c_uint) {
+    fn cuStreamBatchMemOp_v2 | cuStreamBatchMemOp_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        count: c_uint,
+        params: *mut CUstreamBatchMemOpParams,
+        flags: c_uint,
+    ) {
         let stream = stream::for_capture(hstream as usize, mode)?;
         submit::memory_operations(batch(c, count, params, flags)?, &stream)
     }

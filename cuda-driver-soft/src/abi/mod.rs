@@ -1,8 +1,8 @@
 //! The C ABI: every exported function of `cuda.h`, with its exact type.
 //!
-//! An export converts and checks its arguments and calls the rooms below; no panic leaves it. The
-//! exports that do something are written in the files of this room, one per group of the manual, with the macro
-//! [`exports!`]; each becomes an inherent constant of [`Table`]. For every symbol of the registry the trait [`Stubs`] has a
+//! An export converts its arguments and calls the rooms below; no panic leaves it. The exports that do something are written in
+//! the files of this room, one per group of the manual, with the macro [`exports!`]; each becomes an inherent constant of
+//! [`Table`]. For every symbol of the registry the trait [`Stubs`] has a
 //! constant of the same name, a function that answers `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the written
 //! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
 
@@ -30,6 +30,7 @@ mod memory_operation;
 mod memset;
 mod module;
 mod node_params;
+mod node_structures;
 mod occupancy;
 mod pool;
 mod process;
@@ -110,11 +111,12 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
 /// fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hStream: CUstream) { …body… }
 /// ```
 ///
-/// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body. In the body, which is a `Result<()>`, the first name
-/// in brackets is the [`Caller`](args::Caller), through which pointers are read and written; the second, if there is one, is
-/// the [`Mode`](crate::object::stream::Mode) that says what the NULL stream means. `anytime fn` may be called before `cuInit`,
-/// `inside fn` by a host function. `healthy fn` is refused
-/// after a fault was reported; other calls ask [`gate::healthy`] where it is their turn, if at all.
+/// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body, which
+/// is a `Result<()>`. The first name in brackets is the [`Caller`](args::Caller), through which pointers are read and written;
+/// the second, if there is one, is the [`NullStream`](crate::object::stream::NullStream).
+///
+/// The gate is asked before the body runs: `anytime fn` may be called before `cuInit`, `inside fn` by a host function, and
+/// `healthy fn` is refused after a fault was reported. Calls that check something else first ask [`gate::healthy`] themselves.
 macro_rules! exports {
     (@one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         impl $crate::abi::Table {
@@ -125,7 +127,7 @@ macro_rules! exports {
                     // SAFETY: whoever calls an export of the driver vouches for its pointers, as the manual asks.
                     let $caller = unsafe { $crate::abi::args::Caller::new() };
                     let _ = $caller;
-                    $(let $mode = $crate::object::stream::Mode::$which;)?
+                    $(let $mode = $crate::object::stream::NullStream::$which;)?
                     let body = move || -> $crate::state::error::Result<()> { $body };
                     $crate::abi::guard(stringify!($name), $crate::abi::When::$when, body)
                 }

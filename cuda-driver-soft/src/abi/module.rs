@@ -9,13 +9,10 @@ use cuda_driver_sys::{
 use super::args::{Caller, set};
 use super::exports;
 use super::image::{Jit, image};
-use crate::call::lookup;
-use crate::call::lookup::current_context;
+use crate::call::lookup::{self, current_context};
 use crate::call::module;
-use crate::object::jit::Log;
-use crate::object::jit::Options;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::jit::{Log, Options};
+use crate::state::error::{Error, Result};
 use image::Image;
 
 /// Reads a file whose name C gave.
@@ -55,12 +52,19 @@ exports! {
         load(c, out, pointer)
     }
 
-    fn cuModuleLoadDataEx [c] (out: *mut CUmodule, pointer: *const c_void, count: c_uint, options: *mut CUjit_option, values: *mut *mut c_void) {
+    fn cuModuleLoadDataEx [c] (
+        out: *mut CUmodule,
+        pointer: *const c_void,
+        count: c_uint,
+        options: *mut CUjit_option,
+        values: *mut *mut c_void,
+    ) {
         current_context()?;
         let out = c.out(out)?;
         let jit = Jit::read(c, count, options, values)?;
         let mut log = Log::default();
-        let loaded = image(c, pointer).and_then(|image| module::load(&image, &jit.options, &mut log));
+        let loaded =
+            image(c, pointer).and_then(|image| module::load(&image, &jit.options, &mut log));
         jit.report(c, &log);
         out.set(loaded? as CUmodule);
         Ok(())
@@ -97,7 +101,12 @@ exports! {
         Ok(())
     }
 
-    fn cuModuleGetGlobal_v2 [c] (address: *mut CUdeviceptr, bytes: *mut usize, hmod: CUmodule, name: *const c_char) {
+    fn cuModuleGetGlobal_v2 [c] (
+        address: *mut CUdeviceptr,
+        bytes: *mut usize,
+        hmod: CUmodule,
+        name: *const c_char,
+    ) {
         let module = lookup::module(hmod as usize)?;
         if address.is_null() && bytes.is_null() {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -108,7 +117,12 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuModuleGetGlobal [c] (address: *mut CUdeviceptr_v1, bytes: *mut c_uint, hmod: CUmodule, name: *const c_char) {
+    healthy fn cuModuleGetGlobal [c] (
+        address: *mut CUdeviceptr_v1,
+        bytes: *mut c_uint,
+        hmod: CUmodule,
+        name: *const c_char,
+    ) {
         let module = lookup::module(hmod as usize)?;
         let (is_address, is_bytes) = module.global(&c.string(name)?)?;
         let short = |n: u64| c_uint::try_from(n).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE);

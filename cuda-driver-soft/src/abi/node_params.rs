@@ -7,18 +7,17 @@ use cuda_driver_sys::{
 };
 
 use super::args::Caller;
-use super::graph_nodes::{
+use super::memory_operation::batch;
+use super::node_structures::{
     KernelParams, batch_params, check_context, copy, copy_params, event_node, fill, fill_params,
     free, host_params, kernel, kernel_node_params, kernel_params,
 };
-use super::memory_operation::batch;
 use super::pool::{alloc_node, alloc_params};
 use super::stream::host_node;
 use crate::operation::Operation;
 use crate::operation::kernel::Attributes;
 use crate::operation::memory_operation::Batch;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 
 /// What the structure asks for. Child graphs are another matter: adding one takes or copies it.
 pub(super) fn operation_of(

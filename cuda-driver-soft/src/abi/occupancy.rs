@@ -8,14 +8,11 @@ use cuda_driver_sys::{CUfunction, CUlaunchConfig, CUoccupancyB2DSize};
 use super::args::Caller;
 use super::{exports, launch};
 use crate::call::lookup::current_context;
-use crate::object::cluster;
 use crate::object::device::Device;
 use crate::object::function::Function;
-use crate::object::library;
-use crate::object::occupancy;
+use crate::object::{cluster, library, occupancy};
 use crate::operation::launch::LaunchShape;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 
 fn max_active(
     c: Caller,
@@ -77,10 +74,17 @@ fn of_clusters(
 }
 
 exports! {
-    fn cuOccupancyMaxActiveClusters [c] (out: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
+    fn cuOccupancyMaxActiveClusters [c] (
+        out: *mut c_int,
+        function: CUfunction,
+        config: *const CUlaunchConfig,
+    ) {
         let out = c.out(out)?;
         let (device, function, shape) = of_clusters(c, function, config)?;
-        let threads = shape.block.iter().fold(1u32, |all, &n| all.saturating_mul(n));
+        let threads = shape
+            .block
+            .iter()
+            .fold(1u32, |all, &n| all.saturating_mul(n));
         let count = shape.cluster.map_or(0, |cluster| {
             let blocks = cluster.iter().product();
             cluster::max_active(&function, device, blocks, (threads, shape.shared.into()))
@@ -89,23 +93,44 @@ exports! {
         Ok(())
     }
 
-    fn cuOccupancyMaxPotentialClusterSize [c] (out: *mut c_int, function: CUfunction, config: *const CUlaunchConfig) {
+    fn cuOccupancyMaxPotentialClusterSize [c] (
+        out: *mut c_int,
+        function: CUfunction,
+        config: *const CUlaunchConfig,
+    ) {
         let out = c.out(out)?;
         let (device, function, shape) = of_clusters(c, function, config)?;
-        let threads = shape.block.iter().fold(1u32, |all, &n| all.saturating_mul(n));
+        let threads = shape
+            .block
+            .iter()
+            .fold(1u32, |all, &n| all.saturating_mul(n));
         let fits = |blocks: &u32| {
             cluster::max_active(&function, device, *blocks, (threads, shape.shared.into())) > 0
         };
-        let size = (1..=cluster::most_blocks(&function)).rev().find(fits).unwrap_or(0);
+        let size = (1..=cluster::most_blocks(&function))
+            .rev()
+            .find(fits)
+            .unwrap_or(0);
         out.set(size as c_int);
         Ok(())
     }
 
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessor [c] (out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize) {
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor [c] (
+        out: *mut c_int,
+        function: CUfunction,
+        threads: c_int,
+        dynamic: usize,
+    ) {
         max_active(c, out, function, threads, dynamic)
     }
 
-    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags [c] (out: *mut c_int, function: CUfunction, threads: c_int, dynamic: usize, flags: c_uint) {
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags [c] (
+        out: *mut c_int,
+        function: CUfunction,
+        threads: c_int,
+        dynamic: usize,
+        flags: c_uint,
+    ) {
         current_context()?;
         if flags > 1 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -113,18 +138,38 @@ exports! {
         max_active(c, out, function, threads, dynamic)
     }
 
-    fn cuOccupancyMaxPotentialBlockSize [c] (grid: *mut c_int, block: *mut c_int, function: CUfunction, size: CUoccupancyB2DSize, dynamic: usize, limit: c_int) {
+    fn cuOccupancyMaxPotentialBlockSize [c] (
+        grid: *mut c_int,
+        block: *mut c_int,
+        function: CUfunction,
+        size: CUoccupancyB2DSize,
+        dynamic: usize,
+        limit: c_int,
+    ) {
         best(c, grid, block, function, size, dynamic, limit)
     }
 
-    fn cuOccupancyMaxPotentialBlockSizeWithFlags [c] (grid: *mut c_int, block: *mut c_int, function: CUfunction, size: CUoccupancyB2DSize, dynamic: usize, limit: c_int, flags: c_uint) {
+    fn cuOccupancyMaxPotentialBlockSizeWithFlags [c] (
+        grid: *mut c_int,
+        block: *mut c_int,
+        function: CUfunction,
+        size: CUoccupancyB2DSize,
+        dynamic: usize,
+        limit: c_int,
+        flags: c_uint,
+    ) {
         if flags > 1 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         best(c, grid, block, function, size, dynamic, limit)
     }
 
-    fn cuOccupancyAvailableDynamicSMemPerBlock [c] (out: *mut usize, function: CUfunction, blocks: c_int, threads: c_int) {
+    fn cuOccupancyAvailableDynamicSMemPerBlock [c] (
+        out: *mut usize,
+        function: CUfunction,
+        blocks: c_int,
+        threads: c_int,
+    ) {
         let context = current_context()?;
         let out = c.out(out)?;
         let function = library::function_or_kernel(function as usize, &context)?;

@@ -12,20 +12,15 @@ use super::args::Caller;
 use super::exports;
 use crate::call::ipc::export_pooled;
 use crate::call::lookup::current_context;
-use crate::call::pool as call;
-use crate::call::stream;
-use crate::object::context;
-use crate::object::device;
+use crate::call::{pool as call, stream};
 use crate::object::graph_memory::GraphMemory;
-use crate::object::ipc;
 use crate::object::managed::Location;
-use crate::object::pool::Home;
-use crate::object::pool::{self, AttributeValue};
-use crate::object::stream::Mode;
+use crate::object::pool::{self, AttributeValue, Home};
+use crate::object::stream::NullStream;
+use crate::object::{context, device, ipc};
 use crate::operation::GraphAllocation;
 use crate::queue::capture;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 fn alloc(
@@ -34,7 +29,7 @@ fn alloc(
     bytes: usize,
     pool: Option<CUmemoryPool>,
     hstream: CUstream,
-    mode: Mode,
+    mode: NullStream,
 ) -> Result<()> {
     let stream = stream::for_capture(hstream as usize, mode)?;
     let out = c.out(out)?;
@@ -178,11 +173,20 @@ pub(super) fn alloc_params(node: &GraphAllocation) -> CUDA_MEM_ALLOC_NODE_PARAMS
 }
 
 exports! {
-    fn cuMemAllocAsync | cuMemAllocAsync_ptsz [c, mode] (out: *mut CUdeviceptr, bytes: usize, hstream: CUstream) {
+    fn cuMemAllocAsync | cuMemAllocAsync_ptsz [c, mode] (
+        out: *mut CUdeviceptr,
+        bytes: usize,
+        hstream: CUstream,
+    ) {
         alloc(c, out, bytes, None, hstream, mode)
     }
 
-    fn cuMemAllocFromPoolAsync | cuMemAllocFromPoolAsync_ptsz [c, mode] (out: *mut CUdeviceptr, bytes: usize, pool: CUmemoryPool, hstream: CUstream) {
+    fn cuMemAllocFromPoolAsync | cuMemAllocFromPoolAsync_ptsz [c, mode] (
+        out: *mut CUdeviceptr,
+        bytes: usize,
+        pool: CUmemoryPool,
+        hstream: CUstream,
+    ) {
         alloc(c, out, bytes, Some(pool), hstream, mode)
     }
 
@@ -206,19 +210,31 @@ exports! {
         pool::set_current_of_device(device, pool as usize)
     }
 
-    fn cuMemGetDefaultMemPool [c] (out: *mut CUmemoryPool, location: *mut CUmemLocation, kind: CUmemAllocationType) {
+    fn cuMemGetDefaultMemPool [c] (
+        out: *mut CUmemoryPool,
+        location: *mut CUmemLocation,
+        kind: CUmemAllocationType,
+    ) {
         let (out, location) = (c.out(out)?, c.read(location.cast_const())?);
         out.set(pool::default_of(home_of(&location, kind)?) as CUmemoryPool);
         Ok(())
     }
 
-    fn cuMemGetMemPool [c] (out: *mut CUmemoryPool, location: *mut CUmemLocation, kind: CUmemAllocationType) {
+    fn cuMemGetMemPool [c] (
+        out: *mut CUmemoryPool,
+        location: *mut CUmemLocation,
+        kind: CUmemAllocationType,
+    ) {
         let (out, location) = (c.out(out)?, c.read(location.cast_const())?);
         out.set(pool::current_of(home_of(&location, kind)?) as CUmemoryPool);
         Ok(())
     }
 
-    fn cuMemSetMemPool [c] (location: *mut CUmemLocation, kind: CUmemAllocationType, pool: CUmemoryPool) {
+    fn cuMemSetMemPool [c] (
+        location: *mut CUmemLocation,
+        kind: CUmemAllocationType,
+        pool: CUmemoryPool,
+    ) {
         let location = c.read(location.cast_const())?;
         pool::set_current(home_of(&location, kind)?, pool as usize)
     }
@@ -243,7 +259,11 @@ exports! {
         Ok(())
     }
 
-    fn cuMemPoolGetAttribute [c] (pool: CUmemoryPool, attribute: CUmemPool_attribute, value: *mut c_void) {
+    fn cuMemPoolGetAttribute [c] (
+        pool: CUmemoryPool,
+        attribute: CUmemPool_attribute,
+        value: *mut c_void,
+    ) {
         match pool::get(pool as usize)?.attribute(attribute.0)? {
             AttributeValue::Int(n) => c.out(value.cast::<c_int>())?.set(n),
             AttributeValue::Bytes(n) => c.out(value.cast::<u64>())?.set(n),
@@ -251,7 +271,11 @@ exports! {
         Ok(())
     }
 
-    fn cuMemPoolSetAttribute [c] (pool: CUmemoryPool, attribute: CUmemPool_attribute, value: *mut c_void) {
+    fn cuMemPoolSetAttribute [c] (
+        pool: CUmemoryPool,
+        attribute: CUmemPool_attribute,
+        value: *mut c_void,
+    ) {
         let value = value.cast_const();
         pool::get(pool as usize)?.set_attribute(
             attribute.0,
@@ -267,24 +291,39 @@ exports! {
         pool.set_access(&wishes.collect::<Result<Vec<_>>>()?)
     }
 
-    fn cuMemPoolGetAccess [c] (flags: *mut CUmemAccess_flags, pool: CUmemoryPool, location: *mut CUmemLocation) {
+    fn cuMemPoolGetAccess [c] (
+        flags: *mut CUmemAccess_flags,
+        pool: CUmemoryPool,
+        location: *mut CUmemLocation,
+    ) {
         let (flags, location) = (c.out(flags)?, c.read(location.cast_const())?);
         let pool = pool::get(pool as usize)?;
         flags.set(CUmemAccess_flags(pool.access(accessor(&location)?)?));
         Ok(())
     }
 
-    healthy fn cuMemPoolExportToShareableHandle [c] (out: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
+    healthy fn cuMemPoolExportToShareableHandle [c] (
+        out: *mut c_void,
+        pool: CUmemoryPool,
+        kind: CUmemAllocationHandleType,
+        flags: c_ulonglong,
+    ) {
         let out = c.out(out.cast::<c_int>())?;
         check_handle(kind, flags)?;
         out.set(pool::get(pool as usize)?.export()?);
         Ok(())
     }
 
-    healthy fn cuMemPoolImportFromShareableHandle [c] (out: *mut CUmemoryPool, descriptor: *mut c_void, kind: CUmemAllocationHandleType, flags: c_ulonglong) {
+    healthy fn cuMemPoolImportFromShareableHandle [c] (
+        out: *mut CUmemoryPool,
+        descriptor: *mut c_void,
+        kind: CUmemAllocationHandleType,
+        flags: c_ulonglong,
+    ) {
         let out = c.out(out)?;
         check_handle(kind, flags)?;
-        let descriptor = c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
+        let descriptor =
+            c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         out.set(pool::import(descriptor)? as CUmemoryPool);
         Ok(())
     }
@@ -295,7 +334,11 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuMemPoolImportPointer [c] (out: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData) {
+    healthy fn cuMemPoolImportPointer [c] (
+        out: *mut CUdeviceptr,
+        pool: CUmemoryPool,
+        data: *mut CUmemPoolPtrExportData,
+    ) {
         let out = c.out(out)?;
         let data = c.read(data.cast_const().cast::<[u8; ipc::BYTES]>())?;
         pool::get(pool as usize)?;

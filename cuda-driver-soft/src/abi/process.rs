@@ -11,11 +11,8 @@ use super::args::set;
 use super::exports;
 use super::resolve::{address, find_undocumented};
 use crate::call::init;
-use crate::state::error;
-use crate::state::error::Error;
-use crate::state::error::Result;
-use crate::state::gate;
-use crate::state::settings;
+use crate::state::error::{self, Error, Result};
+use crate::state::{gate, settings};
 
 /// Has the system tell of forks and of the end of the process.
 fn watch() {
@@ -128,7 +125,12 @@ exports! {
         describe(error::text(error), c.out(text)?)
     }
 
-    anytime fn cuGetProcAddress [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t) {
+    anytime fn cuGetProcAddress [c] (
+        symbol: *const c_char,
+        function: *mut *mut c_void,
+        version: c_int,
+        flags: cuuint64_t,
+    ) {
         let (name, function) = (c.bytes(symbol)?, c.out(function)?);
         let (address, _) = query(&name, version, flags)?;
         // As recorded on 470 to 580: without a status to say it in, and with nothing written.
@@ -139,7 +141,13 @@ exports! {
         Ok(())
     }
 
-    anytime fn cuGetProcAddress_v2 [c] (symbol: *const c_char, function: *mut *mut c_void, version: c_int, flags: cuuint64_t, status: *mut CUdriverProcAddressQueryResult) {
+    anytime fn cuGetProcAddress_v2 [c] (
+        symbol: *const c_char,
+        function: *mut *mut c_void,
+        version: c_int,
+        flags: cuuint64_t,
+        status: *mut CUdriverProcAddressQueryResult,
+    ) {
         let (name, function, status) = (c.bytes(symbol)?, c.out(function)?, c.out_or_null(status));
         let (address, answer) = query(&name, version, flags)?;
         function.set(address.cast_mut());

@@ -9,15 +9,11 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use crate::call::lookup::current_context;
-use crate::call::stream;
-use crate::call::submit;
-use crate::object::stream::Mode;
+use crate::call::{stream, submit};
+use crate::object::stream::NullStream;
 use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
-use crate::operation::region::Base;
-use crate::operation::region::Extent;
-use crate::operation::region::Side;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::operation::region::{Base, Extent, Side};
+use crate::state::error::{Error, Result};
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// The NULL stream, which the synchronous copies work on.
@@ -47,7 +43,7 @@ fn run(
     c: Caller,
     sides: impl FnOnce() -> Result<Sides>,
     hstream: CUstream,
-    mode: Mode,
+    mode: NullStream,
     waits: Waits,
 ) -> Result<()> {
     let stream = match waits {
@@ -159,7 +155,10 @@ exports! {
         run(c, || rectangle(c, copy, false), NULL, mode, Synchronous)
     }
 
-    fn cuMemcpy2DAsync_v2 | cuMemcpy2DAsync_v2_ptsz [c, mode] (copy: *const CUDA_MEMCPY2D, hstream: CUstream) {
+    fn cuMemcpy2DAsync_v2 | cuMemcpy2DAsync_v2_ptsz [c, mode] (
+        copy: *const CUDA_MEMCPY2D,
+        hstream: CUstream,
+    ) {
         run(c, || rectangle(c, copy, true), hstream, mode, Asynchronous)
     }
 
@@ -167,7 +166,10 @@ exports! {
         run(c, || cuboid(c, copy), NULL, mode, Synchronous)
     }
 
-    fn cuMemcpy3DAsync_v2 | cuMemcpy3DAsync_v2_ptsz [c, mode] (copy: *const CUDA_MEMCPY3D, hstream: CUstream) {
+    fn cuMemcpy3DAsync_v2 | cuMemcpy3DAsync_v2_ptsz [c, mode] (
+        copy: *const CUDA_MEMCPY3D,
+        hstream: CUstream,
+    ) {
         run(c, || cuboid(c, copy), hstream, mode, Asynchronous)
     }
 
@@ -175,7 +177,10 @@ exports! {
         run(c, || peer(c, copy), NULL, mode, Synchronous)
     }
 
-    fn cuMemcpy3DPeerAsync | cuMemcpy3DPeerAsync_ptsz [c, mode] (copy: *const CUDA_MEMCPY3D_PEER, hstream: CUstream) {
+    fn cuMemcpy3DPeerAsync | cuMemcpy3DPeerAsync_ptsz [c, mode] (
+        copy: *const CUDA_MEMCPY3D_PEER,
+        hstream: CUstream,
+    ) {
         run(c, || peer(c, copy), hstream, mode, Asynchronous)
     }
 }

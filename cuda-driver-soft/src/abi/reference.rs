@@ -12,8 +12,7 @@ use super::exports;
 use crate::call::lookup;
 use crate::object::reference;
 use crate::object::texture::Resource;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// What a reference is bound to, if it is of the wanted kind.
@@ -77,21 +76,41 @@ exports! {
         reference::set_array(texref as usize, array as usize, flags, false)
     }
 
-    healthy fn cuTexRefSetMipmappedArray [_c] (texref: CUtexref, mipmap: CUmipmappedArray, flags: c_uint) {
+    healthy fn cuTexRefSetMipmappedArray [_c] (
+        texref: CUtexref,
+        mipmap: CUmipmappedArray,
+        flags: c_uint,
+    ) {
         reference::set_mipmap(texref as usize, mipmap as usize, flags)
     }
 
-    healthy fn cuTexRefSetAddress_v2 [c] (offset: *mut usize, texref: CUtexref, address: CUdeviceptr, bytes: usize) {
-        let found = reference::set_address(texref as usize, address, bytes as u64, !offset.is_null())?;
+    healthy fn cuTexRefSetAddress_v2 [c] (
+        offset: *mut usize,
+        texref: CUtexref,
+        address: CUdeviceptr,
+        bytes: usize,
+    ) {
+        let found =
+            reference::set_address(texref as usize, address, bytes as u64, !offset.is_null())?;
         set(c.out_or_null(offset), found as usize);
         Ok(())
     }
 
-    fn cuTexRefSetAddress2D_v3 [c] (texref: CUtexref, descriptor: *const CUDA_ARRAY_DESCRIPTOR, address: CUdeviceptr, pitch: usize) {
+    fn cuTexRefSetAddress2D_v3 [c] (
+        texref: CUtexref,
+        descriptor: *const CUDA_ARRAY_DESCRIPTOR,
+        address: CUdeviceptr,
+        pitch: usize,
+    ) {
         set_address_2d(c, texref, descriptor, address, pitch)
     }
 
-    fn cuTexRefSetAddress2D_v2 [c] (texref: CUtexref, descriptor: *const CUDA_ARRAY_DESCRIPTOR, address: CUdeviceptr, pitch: usize) {
+    fn cuTexRefSetAddress2D_v2 [c] (
+        texref: CUtexref,
+        descriptor: *const CUDA_ARRAY_DESCRIPTOR,
+        address: CUdeviceptr,
+        pitch: usize,
+    ) {
         set_address_2d(c, texref, descriptor, address, pitch)
     }
 
@@ -99,9 +118,15 @@ exports! {
         reference::set_format(texref as usize, format.0, channels)
     }
 
-    healthy fn cuTexRefSetAddressMode [_c] (texref: CUtexref, dimension: c_int, mode: CUaddress_mode) {
+    healthy fn cuTexRefSetAddressMode [_c] (
+        texref: CUtexref,
+        dimension: c_int,
+        mode: CUaddress_mode,
+    ) {
         reference::set(texref as usize, |settings| {
-            let place = usize::try_from(dimension).ok().and_then(|i| settings.modes.get_mut(i));
+            let place = usize::try_from(dimension)
+                .ok()
+                .and_then(|i| settings.modes.get_mut(i));
             *place.ok_or(Error::CUDA_ERROR_INVALID_VALUE)? = mode.0;
             Ok(())
         })
@@ -179,14 +204,22 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuTexRefGetFormat [c] (out: *mut CUarray_format, channels: *mut c_int, texref: CUtexref) {
+    healthy fn cuTexRefGetFormat [c] (
+        out: *mut CUarray_format,
+        channels: *mut c_int,
+        texref: CUtexref,
+    ) {
         let (format, count) = reference::format(texref as usize)?;
         set(c.out_or_null(out), CUarray_format(format));
         set(c.out_or_null(channels), count as c_int);
         Ok(())
     }
 
-    healthy fn cuTexRefGetAddressMode [c] (out: *mut CUaddress_mode, texref: CUtexref, dimension: c_int) {
+    healthy fn cuTexRefGetAddressMode [c] (
+        out: *mut CUaddress_mode,
+        texref: CUtexref,
+        dimension: c_int,
+    ) {
         let mode = reference::address_mode(texref as usize, dimension)?;
         c.out(out)?.set(CUaddress_mode(mode));
         Ok(())

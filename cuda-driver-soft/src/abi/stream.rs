@@ -10,16 +10,13 @@ use std::sync::Arc;
 
 use super::args::set;
 use super::exports;
-use crate::call::stream;
-use crate::call::submit;
-use crate::call::synchronize;
+use crate::call::{stream, submit, synchronize};
 use crate::object::memory;
-use crate::object::stream::Mode;
+use crate::object::stream::NullStream;
 use crate::operation::HostFunction;
 use crate::queue::capture;
 use crate::queue::work::Work;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::Kind;
 
@@ -28,7 +25,7 @@ fn launch_host_function(
     hstream: CUstream,
     function: CUhostFn,
     data: *mut c_void,
-    mode: Mode,
+    mode: NullStream,
     sync_mode: c_uint,
 ) -> Result<()> {
     gate::healthy()?;
@@ -85,12 +82,21 @@ exports! {
         synchronize::stream(&stream)
     }
 
-    inside fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (hstream: CUstream, hevent: CUevent, flags: c_uint) {
+    inside fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz [c, mode] (
+        hstream: CUstream,
+        hevent: CUevent,
+        flags: c_uint,
+    ) {
         let stream = stream::named(hstream as usize, mode)?;
         stream::wait_event(&stream, hevent as usize, flags)
     }
 
-    inside fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (hstream: CUstream, callback: CUstreamCallback, data: *mut c_void, flags: c_uint) {
+    inside fn cuStreamAddCallback | cuStreamAddCallback_ptsz [c, mode] (
+        hstream: CUstream,
+        callback: CUstreamCallback,
+        data: *mut c_void,
+        flags: c_uint,
+    ) {
         gate::healthy()?;
         let callback = callback.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if flags != 0 {
@@ -107,55 +113,88 @@ exports! {
         Ok(())
     }
 
-    inside fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void) {
+    inside fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz [c, mode] (
+        hstream: CUstream,
+        function: CUhostFn,
+        data: *mut c_void,
+    ) {
         launch_host_function(hstream, function, data, mode, 0)
     }
 
-    inside fn cuLaunchHostFunc_v2 | cuLaunchHostFunc_v2_ptsz [c, mode] (hstream: CUstream, function: CUhostFn, data: *mut c_void, sync_mode: c_uint) {
+    inside fn cuLaunchHostFunc_v2 | cuLaunchHostFunc_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        function: CUhostFn,
+        data: *mut c_void,
+        sync_mode: c_uint,
+    ) {
         launch_host_function(hstream, function, data, mode, sync_mode)
     }
 
-    inside fn cuStreamGetPriority | cuStreamGetPriority_ptsz [c, mode] (hstream: CUstream, out: *mut c_int) {
+    inside fn cuStreamGetPriority | cuStreamGetPriority_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut c_int,
+    ) {
         let out = c.out(out)?;
         let stream = stream::named(hstream as usize, mode)?;
         out.set(stream.priority);
         Ok(())
     }
 
-    inside fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (hstream: CUstream, out: *mut c_uint) {
+    inside fn cuStreamGetFlags | cuStreamGetFlags_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut c_uint,
+    ) {
         let out = c.out(out)?;
         let stream = stream::asked_about(hstream as usize, mode)?;
         out.set(stream.flags);
         Ok(())
     }
 
-    inside fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (hstream: CUstream, out: *mut c_ulonglong) {
+    inside fn cuStreamGetId | cuStreamGetId_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut c_ulonglong,
+    ) {
         let out = c.out(out)?;
         let stream = stream::asked_about(hstream as usize, mode)?;
         out.set(stream.id());
         Ok(())
     }
 
-    inside fn cuStreamGetCtx | cuStreamGetCtx_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext) {
+    inside fn cuStreamGetCtx | cuStreamGetCtx_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut CUcontext,
+    ) {
         let context = stream::context_of(hstream as usize, mode)?;
         c.out(out)?.set(context as CUcontext);
         Ok(())
     }
 
-    inside fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz [c, mode] (hstream: CUstream, out: *mut CUcontext, green: *mut CUgreenCtx) {
+    inside fn cuStreamGetCtx_v2 | cuStreamGetCtx_v2_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut CUcontext,
+        green: *mut CUgreenCtx,
+    ) {
         let context = stream::context_of(hstream as usize, mode)?;
         c.out(out)?.set(context as CUcontext);
         set(c.out_or_null(green), std::ptr::null_mut());
         Ok(())
     }
 
-    inside fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (hstream: CUstream, out: *mut CUdevice) {
+    inside fn cuStreamGetDevice | cuStreamGetDevice_ptsz [c, mode] (
+        hstream: CUstream,
+        out: *mut CUdevice,
+    ) {
         let stream = stream::asked_about(hstream as usize, mode)?;
         c.out(out)?.set(stream.context.device.ordinal);
         Ok(())
     }
 
-    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (hstream: CUstream, address: CUdeviceptr, length: usize, flags: c_uint) {
+    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [c, mode] (
+        hstream: CUstream,
+        address: CUdeviceptr,
+        length: usize,
+        flags: c_uint,
+    ) {
         // Managed memory is reachable from everywhere at any time, so attaching it changes nothing.
         const GLOBAL: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL.0;
         const HOST: c_uint = CUmemAttach_flags::CU_MEM_ATTACH_HOST.0;
@@ -164,13 +203,19 @@ exports! {
         let found = memory::find(address);
         // All of an allocation, and a single stream that was created.
         let whole = found.is_some_and(|a| {
-            a.kind == Kind::Managed && a.base == address && (length == 0 || length as u64 == a.bytes)
+            a.kind == Kind::Managed
+                && a.base == address
+                && (length == 0 || length as u64 == a.bytes)
         });
         let right = match flags {
             SINGLE => stream.is_created(),
             GLOBAL..SINGLE => flags != GLOBAL | HOST,
             _ => false,
         };
-        if whole && right { Ok(()) } else { Err(Error::CUDA_ERROR_INVALID_VALUE) }
+        if whole && right {
+            Ok(())
+        } else {
+            Err(Error::CUDA_ERROR_INVALID_VALUE)
+        }
     }
 }

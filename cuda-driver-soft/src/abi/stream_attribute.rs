@@ -6,10 +6,8 @@ use cuda_driver_sys::{CUlaunchAttributeID, CUlaunchAttributeValue, CUstream};
 
 use super::exports;
 use crate::call::stream;
-use crate::object::stream_attribute as attributes;
-use crate::object::stream_attribute::AttributeValue;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::stream_attribute::{self as attributes, AttributeValue};
+use crate::state::error::{Error, Result};
 
 /// What kind of value an attribute has.
 fn kind(attribute: CUlaunchAttributeID) -> Result<AttributeValue> {
@@ -17,7 +15,11 @@ fn kind(attribute: CUlaunchAttributeID) -> Result<AttributeValue> {
 }
 
 exports! {
-    healthy fn cuStreamGetAttribute | cuStreamGetAttribute_ptsz [c, mode] (hstream: CUstream, attribute: CUlaunchAttributeID, out: *mut CUlaunchAttributeValue) {
+    healthy fn cuStreamGetAttribute | cuStreamGetAttribute_ptsz [c, mode] (
+        hstream: CUstream,
+        attribute: CUlaunchAttributeID,
+        out: *mut CUlaunchAttributeValue,
+    ) {
         let stream = stream::named(hstream as usize, mode)?;
         // As recorded: no more is written than the value has.
         match attributes::get(&stream, attribute)? {
@@ -28,7 +30,11 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuStreamSetAttribute | cuStreamSetAttribute_ptsz [c, mode] (hstream: CUstream, attribute: CUlaunchAttributeID, value: *const CUlaunchAttributeValue) {
+    healthy fn cuStreamSetAttribute | cuStreamSetAttribute_ptsz [c, mode] (
+        hstream: CUstream,
+        attribute: CUlaunchAttributeID,
+        value: *const CUlaunchAttributeValue,
+    ) {
         let stream = stream::named(hstream as usize, mode)?;
         let value = match kind(attribute)? {
             AttributeValue::Window(_) => AttributeValue::Window(c.read(value.cast())?),
@@ -38,8 +44,14 @@ exports! {
         attributes::set(&stream, attribute, value)
     }
 
-    healthy fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz [_c, mode] (to: CUstream, from: CUstream) {
-        let (to, from) = (stream::named(to as usize, mode)?, stream::named(from as usize, mode)?);
+    healthy fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz [_c, mode] (
+        to: CUstream,
+        from: CUstream,
+    ) {
+        let (to, from) = (
+            stream::named(to as usize, mode)?,
+            stream::named(from as usize, mode)?,
+        );
         attributes::copy(&to, &from);
         Ok(())
     }

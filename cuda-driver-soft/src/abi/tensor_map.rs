@@ -10,8 +10,7 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use crate::object::tensor_map;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
 use engine::tensor_map::{BYTES, Mode, TensorMap};
 
 /// What all three kinds of map say.
@@ -89,23 +88,65 @@ fn narrow(value: c_uint) -> u16 {
 
 exports! {
     healthy fn cuTensorMapEncodeTiled [c] (
-        out: *mut CUtensorMap, data_type: CUtensorMapDataType, rank: cuuint32_t, address: *mut c_void, dims: *const cuuint64_t,
-        strides: *const cuuint64_t, boxes: *const cuuint32_t, element_strides: *const cuuint32_t, interleave: CUtensorMapInterleave,
-        swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion, fill: CUtensorMapFloatOOBfill,
+        out: *mut CUtensorMap,
+        data_type: CUtensorMapDataType,
+        rank: cuuint32_t,
+        address: *mut c_void,
+        dims: *const cuuint64_t,
+        strides: *const cuuint64_t,
+        boxes: *const cuuint32_t,
+        element_strides: *const cuuint32_t,
+        interleave: CUtensorMapInterleave,
+        swizzle: CUtensorMapSwizzle,
+        l2_promotion: CUtensorMapL2promotion,
+        fill: CUtensorMapFloatOOBfill,
     ) {
-        let common = Common { data_type, rank, address, dims, strides, element_strides, interleave, swizzle, l2_promotion, fill };
+        let common = Common {
+            data_type,
+            rank,
+            address,
+            dims,
+            strides,
+            element_strides,
+            interleave,
+            swizzle,
+            l2_promotion,
+            fill,
+        };
         let mut map = common.read(c)?;
         map.boxes = numbers(c, boxes, rank as usize, narrow)?;
         write(c, out, &map)
     }
 
     healthy fn cuTensorMapEncodeIm2col [c] (
-        out: *mut CUtensorMap, data_type: CUtensorMapDataType, rank: cuuint32_t, address: *mut c_void, dims: *const cuuint64_t,
-        strides: *const cuuint64_t, lower: *const c_int, upper: *const c_int, channels: cuuint32_t, pixels: cuuint32_t,
-        element_strides: *const cuuint32_t, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle,
-        l2_promotion: CUtensorMapL2promotion, fill: CUtensorMapFloatOOBfill,
+        out: *mut CUtensorMap,
+        data_type: CUtensorMapDataType,
+        rank: cuuint32_t,
+        address: *mut c_void,
+        dims: *const cuuint64_t,
+        strides: *const cuuint64_t,
+        lower: *const c_int,
+        upper: *const c_int,
+        channels: cuuint32_t,
+        pixels: cuuint32_t,
+        element_strides: *const cuuint32_t,
+        interleave: CUtensorMapInterleave,
+        swizzle: CUtensorMapSwizzle,
+        l2_promotion: CUtensorMapL2promotion,
+        fill: CUtensorMapFloatOOBfill,
     ) {
-        let common = Common { data_type, rank, address, dims, strides, element_strides, interleave, swizzle, l2_promotion, fill };
+        let common = Common {
+            data_type,
+            rank,
+            address,
+            dims,
+            strides,
+            element_strides,
+            interleave,
+            swizzle,
+            l2_promotion,
+            fill,
+        };
         let mut map = common.read(c)?;
         map.mode = Mode::Im2col;
         let corners = (rank as usize).saturating_sub(2);
@@ -119,12 +160,35 @@ exports! {
     }
 
     healthy fn cuTensorMapEncodeIm2colWide [c] (
-        out: *mut CUtensorMap, data_type: CUtensorMapDataType, rank: cuuint32_t, address: *mut c_void, dims: *const cuuint64_t,
-        strides: *const cuuint64_t, lower: c_int, upper: c_int, channels: cuuint32_t, pixels: cuuint32_t,
-        element_strides: *const cuuint32_t, interleave: CUtensorMapInterleave, mode: CUtensorMapIm2ColWideMode,
-        swizzle: CUtensorMapSwizzle, l2_promotion: CUtensorMapL2promotion, fill: CUtensorMapFloatOOBfill,
+        out: *mut CUtensorMap,
+        data_type: CUtensorMapDataType,
+        rank: cuuint32_t,
+        address: *mut c_void,
+        dims: *const cuuint64_t,
+        strides: *const cuuint64_t,
+        lower: c_int,
+        upper: c_int,
+        channels: cuuint32_t,
+        pixels: cuuint32_t,
+        element_strides: *const cuuint32_t,
+        interleave: CUtensorMapInterleave,
+        mode: CUtensorMapIm2ColWideMode,
+        swizzle: CUtensorMapSwizzle,
+        l2_promotion: CUtensorMapL2promotion,
+        fill: CUtensorMapFloatOOBfill,
     ) {
-        let common = Common { data_type, rank, address, dims, strides, element_strides, interleave, swizzle, l2_promotion, fill };
+        let common = Common {
+            data_type,
+            rank,
+            address,
+            dims,
+            strides,
+            element_strides,
+            interleave,
+            swizzle,
+            l2_promotion,
+            fill,
+        };
         let mut map = common.read(c)?;
         map.mode = match mode.0 {
             0 => Mode::Im2colWide,

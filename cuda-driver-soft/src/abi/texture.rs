@@ -15,12 +15,8 @@ use super::args::Caller;
 use super::exports;
 use crate::call::lookup::current_context;
 use crate::object::device;
-use crate::object::texture;
-use crate::object::texture::Resource;
-use crate::object::texture::ResourceView;
-use crate::object::texture::TextureSettings;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::texture::{self, Resource, ResourceView, TextureSettings};
+use crate::state::error::{Error, Result};
 
 fn resource(c: Caller, description: *const CUDA_RESOURCE_DESC) -> Result<Resource> {
     let description = c.read(description)?;
@@ -154,10 +150,20 @@ fn view(c: Caller, description: *const CUDA_RESOURCE_VIEW_DESC) -> Result<Option
 }
 
 exports! {
-    fn cuTexObjectCreate [c] (out: *mut CUtexObject, of: *const CUDA_RESOURCE_DESC, read: *const CUDA_TEXTURE_DESC, seen: *const CUDA_RESOURCE_VIEW_DESC) {
+    fn cuTexObjectCreate [c] (
+        out: *mut CUtexObject,
+        of: *const CUDA_RESOURCE_DESC,
+        read: *const CUDA_TEXTURE_DESC,
+        seen: *const CUDA_RESOURCE_VIEW_DESC,
+    ) {
         let context = current_context()?;
         let out = c.out(out)?;
-        out.set(texture::create(&context, resource(c, of)?, settings(c, read)?, view(c, seen)?)?);
+        out.set(texture::create(
+            &context,
+            resource(c, of)?,
+            settings(c, read)?,
+            view(c, seen)?,
+        )?);
         Ok(())
     }
 
@@ -172,7 +178,9 @@ exports! {
     }
 
     healthy fn cuTexObjectGetTextureDesc [c] (out: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
-        let s = texture::get(object, false)?.settings.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        let s = texture::get(object, false)?
+            .settings
+            .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         c.out(out)?.set(CUDA_TEXTURE_DESC {
             addressMode: s.modes.map(CUaddress_mode),
             filterMode: CUfilter_mode(s.filter),
@@ -189,7 +197,10 @@ exports! {
     }
 
     // As recorded: without a view nothing is written, and that is no error.
-    healthy fn cuTexObjectGetResourceViewDesc [c] (out: *mut CUDA_RESOURCE_VIEW_DESC, object: CUtexObject) {
+    healthy fn cuTexObjectGetResourceViewDesc [c] (
+        out: *mut CUDA_RESOURCE_VIEW_DESC,
+        object: CUtexObject,
+    ) {
         let made = texture::get(object, false)?;
         let out = c.out(out)?;
         if let Some(v) = made.view {
@@ -219,13 +230,21 @@ exports! {
         texture::destroy(object, true)
     }
 
-    healthy fn cuSurfObjectGetResourceDesc [c] (out: *mut CUDA_RESOURCE_DESC, object: CUsurfObject) {
+    healthy fn cuSurfObjectGetResourceDesc [c] (
+        out: *mut CUDA_RESOURCE_DESC,
+        object: CUsurfObject,
+    ) {
         let made = texture::get(object, true)?;
         c.out(out)?.set(description(&made.resource));
         Ok(())
     }
 
-    fn cuDeviceGetTexture1DLinearMaxWidth [c] (out: *mut usize, format: CUarray_format, channels: c_uint, device: CUdevice) {
+    fn cuDeviceGetTexture1DLinearMaxWidth [c] (
+        out: *mut usize,
+        format: CUarray_format,
+        channels: c_uint,
+        device: CUdevice,
+    ) {
         let out = c.out(out)?;
         device::get(device)?;
         out.set(texture::most_linear(format.0, channels)? as usize);

@@ -11,10 +11,8 @@ use cuda_driver_sys::{
 use super::exports;
 use crate::call::lookup;
 use crate::object::device;
-use crate::object::virtual_memory as vmm;
-use crate::object::virtual_memory::GRANULE;
-use crate::state::error::Error;
-use crate::state::error::Result;
+use crate::object::virtual_memory::{self as vmm, GRANULE};
+use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// A flag word that there are no flags for.
@@ -59,7 +57,9 @@ fn is_shareable(types: CUmemAllocationHandleType) -> Result<bool> {
 
 exports! {
     fn cuMemGetAllocationGranularity [c] (
-        out: *mut usize, props: *const CUmemAllocationProp, option: CUmemAllocationGranularity_flags,
+        out: *mut usize,
+        props: *const CUmemAllocationProp,
+        option: CUmemAllocationGranularity_flags,
     ) {
         // As recorded: the same for memory of any kind, even of none.
         let out = c.out(out)?;
@@ -71,7 +71,13 @@ exports! {
         Ok(())
     }
 
-    fn cuMemAddressReserve [c] (out: *mut CUdeviceptr, bytes: usize, align: usize, wish: CUdeviceptr, flags: c_ulonglong) {
+    fn cuMemAddressReserve [c] (
+        out: *mut CUdeviceptr,
+        bytes: usize,
+        align: usize,
+        wish: CUdeviceptr,
+        flags: c_ulonglong,
+    ) {
         let out = c.out(out)?;
         no_flags(flags)?;
         gate::healthy()?;
@@ -83,7 +89,12 @@ exports! {
         vmm::free_addresses(base, bytes as u64)
     }
 
-    healthy fn cuMemCreate [c] (out: *mut CUmemGenericAllocationHandle, bytes: usize, props: *const CUmemAllocationProp, flags: c_ulonglong) {
+    healthy fn cuMemCreate [c] (
+        out: *mut CUmemGenericAllocationHandle,
+        bytes: usize,
+        props: *const CUmemAllocationProp,
+        flags: c_ulonglong,
+    ) {
         let (out, props) = (c.out(out)?, c.read(props)?);
         no_flags(flags)?;
         if props.type_ != CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED {
@@ -98,7 +109,13 @@ exports! {
         vmm::release(handle as usize)
     }
 
-    healthy fn cuMemMap [_c] (base: CUdeviceptr, bytes: usize, offset: usize, handle: CUmemGenericAllocationHandle, flags: c_ulonglong) {
+    healthy fn cuMemMap [_c] (
+        base: CUdeviceptr,
+        bytes: usize,
+        offset: usize,
+        handle: CUmemGenericAllocationHandle,
+        flags: c_ulonglong,
+    ) {
         no_flags(flags)?;
         vmm::map_memory(base, bytes as u64, offset as u64, handle as usize)
     }
@@ -107,22 +124,34 @@ exports! {
         vmm::unmap(base, bytes as u64)
     }
 
-    healthy fn cuMemSetAccess [c] (base: CUdeviceptr, bytes: usize, wishes: *const CUmemAccessDesc, count: usize) {
+    healthy fn cuMemSetAccess [c] (
+        base: CUdeviceptr,
+        bytes: usize,
+        wishes: *const CUmemAccessDesc,
+        count: usize,
+    ) {
         if count == 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let wishes = c.array(wishes, count)?.into_iter().map(|wish| match wish.flags.0 {
-            // As recorded: a device that is not there is an invalid value here.
-            flags @ (0 | 1 | 3) => match ordinal(&wish.location) {
-                Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
-                found => Ok((found?, flags)),
-            },
-            _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
-        });
+        let wishes = c
+            .array(wishes, count)?
+            .into_iter()
+            .map(|wish| match wish.flags.0 {
+                // As recorded: a device that is not there is an invalid value here.
+                flags @ (0 | 1 | 3) => match ordinal(&wish.location) {
+                    Err(Error::CUDA_ERROR_INVALID_DEVICE) => Err(Error::CUDA_ERROR_INVALID_VALUE),
+                    found => Ok((found?, flags)),
+                },
+                _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+            });
         vmm::set_access(base, bytes as u64, &wishes.collect::<Result<Vec<_>>>()?)
     }
 
-    healthy fn cuMemGetAccess [c] (out: *mut c_ulonglong, location: *const CUmemLocation, address: CUdeviceptr) {
+    healthy fn cuMemGetAccess [c] (
+        out: *mut c_ulonglong,
+        location: *const CUmemLocation,
+        address: CUdeviceptr,
+    ) {
         let (out, location) = (c.out(out)?, c.read(location)?);
         // SAFETY: all members of the union are integers, of which any bits are a value.
         let id = unsafe { location.anonymous1.id };
@@ -132,14 +161,20 @@ exports! {
         found.map(|_| ())
     }
 
-    fn cuMemRetainAllocationHandle [c] (out: *mut CUmemGenericAllocationHandle, address: *mut c_void) {
+    fn cuMemRetainAllocationHandle [c] (
+        out: *mut CUmemGenericAllocationHandle,
+        address: *mut c_void,
+    ) {
         let out = c.out(out)?;
         gate::healthy()?;
         out.set(vmm::retain(address as u64)? as u64);
         Ok(())
     }
 
-    fn cuMemGetAllocationPropertiesFromHandle [c] (out: *mut CUmemAllocationProp, handle: CUmemGenericAllocationHandle) {
+    fn cuMemGetAllocationPropertiesFromHandle [c] (
+        out: *mut CUmemAllocationProp,
+        handle: CUmemGenericAllocationHandle,
+    ) {
         let out = c.out(out)?;
         let memory = lookup::generic_memory(handle as usize)?;
         let mut props = CUmemAllocationProp {
@@ -149,14 +184,18 @@ exports! {
         props.location.type_ = CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
         props.location.anonymous1.id = memory.ordinal;
         if memory.is_shareable {
-            props.requestedHandleTypes = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+            props.requestedHandleTypes =
+                CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         }
         out.set(props);
         Ok(())
     }
 
     healthy fn cuMemExportToShareableHandle [c] (
-        out: *mut c_void, handle: CUmemGenericAllocationHandle, kind: CUmemAllocationHandleType, flags: c_ulonglong,
+        out: *mut c_void,
+        handle: CUmemGenericAllocationHandle,
+        kind: CUmemAllocationHandleType,
+        flags: c_ulonglong,
     ) {
         let out = c.out(out.cast::<c_int>())?;
         no_flags(flags)?;
@@ -167,14 +206,19 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuMemImportFromShareableHandle [c] (out: *mut CUmemGenericAllocationHandle, descriptor: *mut c_void, kind: CUmemAllocationHandleType) {
+    healthy fn cuMemImportFromShareableHandle [c] (
+        out: *mut CUmemGenericAllocationHandle,
+        descriptor: *mut c_void,
+        kind: CUmemAllocationHandleType,
+    ) {
         let out = c.out(out)?;
         match kind.0 {
             0 => return Err(Error::CUDA_ERROR_INVALID_VALUE),
             1 => {}
             _ => return Err(Error::CUDA_ERROR_NOT_SUPPORTED),
         }
-        let descriptor = c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
+        let descriptor =
+            c_int::try_from(descriptor as isize).map_err(|_| Error::CUDA_ERROR_INVALID_VALUE)?;
         out.set(vmm::import(descriptor)? as u64);
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Stream capture: the calls that begin and end it, and the nodes that captured work becomes.
 
+use cuda_driver_sys::CUevent_record_flags;
+
 use crate::graph::world::world;
 use crate::object::stream::StreamRef;
 use crate::operation::Operation;
@@ -67,6 +69,18 @@ pub(crate) fn add(stream: &StreamRef, operation: Operation) -> Result<()> {
     let (graph, after) = captures.next(stream.key())?;
     let node = world().add(graph, after, operation)?;
     captures.set_next(stream.key(), vec![Edge::plain(node)], true)
+}
+
+/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` ask for a node, which is made in a capture
+/// only.
+pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
+    const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
+    match flags {
+        0 => Ok(false),
+        EXTERNAL if stream.is_capturing() => Ok(true),
+        EXTERNAL => Err(Error::CUDA_ERROR_ILLEGAL_STATE),
+        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
+    }
 }
 
 /// A stream is destroyed: the capture that it began is over.

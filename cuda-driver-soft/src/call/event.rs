@@ -6,8 +6,6 @@ use std::time::Instant;
 use cuda_driver_sys::CUevent_flags;
 
 use crate::call::capture as capturing;
-use crate::call::stream::is_external;
-use crate::call::synchronize;
 use crate::object::context::Context;
 use crate::object::event::{self, Event};
 use crate::object::ipc::{self, Counts};
@@ -59,7 +57,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 /// `cuEventRecord` and `cuEventRecordWithFlags`
 pub(crate) fn record(handle: usize, stream: &StreamRef, flags: u32) -> Result<()> {
     let event = get(handle)?;
-    if is_external(flags, stream)? {
+    if capturing::is_external(flags, stream)? {
         return capturing::add(stream, Operation::Record(EventUse { handle, event }));
     }
     capture::check_legacy(stream.key())?;
@@ -135,16 +133,6 @@ pub(crate) fn query(handle: usize) -> Result<()> {
     } else {
         Err(Error::CUDA_ERROR_NOT_READY)
     }
-}
-
-/// `cuEventSynchronize`
-pub(crate) fn wait(handle: usize) -> Result<()> {
-    let event = get(handle)?;
-    // A host function that waits may wait for itself.
-    if gate::in_host_function() && !event.is_done() {
-        return Err(Error::CUDA_ERROR_NOT_PERMITTED);
-    }
-    synchronize::event(&event)
 }
 
 /// `cuCtxWaitEvent`: all work of a context that comes later waits for what the event last recorded.

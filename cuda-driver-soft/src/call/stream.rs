@@ -1,12 +1,8 @@
 //! Streams: the calls that name one, wait for one, and make or destroy one.
 
-use cuda_driver_sys::CUevent_record_flags;
-
-use crate::call::capture as capturing;
-use crate::call::event;
-use crate::object::context;
-use crate::object::stream::{self, LEGACY, Mode, NON_BLOCKING, PER_THREAD, StreamRef};
-use crate::object::stream_attribute;
+use crate::call::{capture as capturing, event};
+use crate::object::stream::{self, LEGACY, NON_BLOCKING, NullStream, PER_THREAD, StreamRef};
+use crate::object::{context, stream_attribute};
 use crate::operation::{EventUse, Operation};
 use crate::queue::capture;
 use crate::queue::scheduler::{observe_fault, scheduler};
@@ -16,42 +12,30 @@ use crate::state::error::{Error, Result};
 use crate::state::gate;
 
 /// The stream that a call names; after a reported fault, the fault.
-pub(crate) fn named(handle: usize, mode: Mode) -> Result<StreamRef> {
+pub(crate) fn named(handle: usize, mode: NullStream) -> Result<StreamRef> {
     gate::healthy()?;
     stream::resolve(handle, mode)
 }
 
 /// The stream that a call puts work on which cannot be captured.
-pub(crate) fn for_work(handle: usize, mode: Mode) -> Result<StreamRef> {
+pub(crate) fn for_work(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = for_capture(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     Ok(stream)
 }
 
 /// The stream that a call puts work on, which becomes a node of a graph if the stream captures.
-pub(crate) fn for_capture(handle: usize, mode: Mode) -> Result<StreamRef> {
+pub(crate) fn for_capture(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::check_legacy(stream.key())?;
     Ok(stream)
 }
 
 /// The stream that a call asks about. Asking spoils a capture.
-pub(crate) fn asked_about(handle: usize, mode: Mode) -> Result<StreamRef> {
+pub(crate) fn asked_about(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     Ok(stream)
-}
-
-/// Returns true if the flags of `cuStreamWaitEvent` or `cuEventRecordWithFlags` ask for a node, which is made in a capture
-/// only.
-pub(crate) fn is_external(flags: u32, stream: &StreamRef) -> Result<bool> {
-    const EXTERNAL: u32 = CUevent_record_flags::CU_EVENT_RECORD_EXTERNAL.0;
-    match flags {
-        0 => Ok(false),
-        EXTERNAL if stream.is_capturing() => Ok(true),
-        EXTERNAL => Err(Error::CUDA_ERROR_ILLEGAL_STATE),
-        _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
-    }
 }
 
 /// `cuStreamCreateWithPriority`: the priority is brought into its range.
@@ -76,7 +60,7 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 }
 
 /// `cuStreamGetCtx`: the context's handle, even of a destroyed one.
-pub(crate) fn context_of(handle: usize, mode: Mode) -> Result<usize> {
+pub(crate) fn context_of(handle: usize, mode: NullStream) -> Result<usize> {
     gate::healthy()?;
     match handle {
         0 | LEGACY | PER_THREAD => Ok(stream::resolve(handle, mode)?.context.handle),
@@ -107,7 +91,7 @@ pub(crate) fn refuse_while_capturing(stream: &StreamRef) -> Result<()> {
 /// `cuStreamWaitEvent`: work that comes later waits for what the event last recorded.
 pub(crate) fn wait_event(stream: &StreamRef, handle: usize, flags: u32) -> Result<()> {
     let key = stream.key();
-    if is_external(flags, stream)? {
+    if capturing::is_external(flags, stream)? {
         let event = event::get(handle)?;
         // Driver 580 refuses an event that was recorded in a capture that is over.
         let captured = event.captured();

@@ -1,14 +1,14 @@
 //! Waiting for work: of a context, a stream or an event. When it is done, pools give back what is free, and a fault is reported.
 
-use crate::call::event::refuse_captured;
+use crate::call::event::{self, refuse_captured};
 use crate::call::stream::refuse_while_capturing;
 use crate::object::context::Context;
-use crate::object::event::Event;
 use crate::object::pool;
 use crate::object::stream::StreamRef;
 use crate::queue::capture;
 use crate::queue::scheduler::{observe_fault, scheduler};
-use crate::state::error::Result;
+use crate::state::error::{Error, Result};
+use crate::state::gate;
 
 /// `cuCtxSynchronize`
 pub(crate) fn context(context: &Context) -> Result<()> {
@@ -27,8 +27,13 @@ pub(crate) fn stream(stream: &StreamRef) -> Result<()> {
 }
 
 /// `cuEventSynchronize`
-pub(crate) fn event(event: &Event) -> Result<()> {
-    refuse_captured(event, true)?;
+pub(crate) fn event(handle: usize) -> Result<()> {
+    let event = event::get(handle)?;
+    // A host function that waits may wait for itself.
+    if gate::in_host_function() && !event.is_done() {
+        return Err(Error::CUDA_ERROR_NOT_PERMITTED);
+    }
+    refuse_captured(&event, true)?;
     capture::check_unsafe()?;
     if let Some(task) = event.task() {
         scheduler().wait(task);

@@ -2,12 +2,10 @@
 
 use std::sync::MutexGuard;
 
-use crate::call::capture;
-use crate::call::module;
+use crate::call::{capture, module};
 use crate::object::context::{self, Context};
-use crate::object::freed;
 use crate::object::primary::{self, Primary};
-use crate::object::{array, texture};
+use crate::object::{array, freed, texture};
 use crate::state::error::{Error, Result};
 use crate::state::handle::Missing;
 use engine::memory::space;

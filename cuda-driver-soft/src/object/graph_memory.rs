@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::object::context::Context;
-use crate::object::device;
-use crate::object::freed;
-use crate::object::memory;
+use crate::object::{device, freed, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind, space};
 

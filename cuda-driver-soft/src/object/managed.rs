@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::object::device;
-use crate::object::memory;
+use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind};
 

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::object::context::{self, Context};
-use crate::object::function;
-use crate::object::memory;
-use crate::object::reference;
+use crate::object::{function, memory, reference};
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};

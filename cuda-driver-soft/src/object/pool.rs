@@ -322,23 +322,23 @@ struct Pooled {
 }
 
 #[derive(Default)]
-struct Known {
+struct Pools {
     homes: HashMap<Home, OfHome>,
     /// By the allocation's number.
     allocations: HashMap<u64, Pooled>,
 }
 
-fn known() -> MutexGuard<'static, Known> {
-    static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
-    KNOWN
+fn pools() -> MutexGuard<'static, Pools> {
+    static POOLS: OnceLock<Mutex<Pools>> = OnceLock::new();
+    POOLS
         .get_or_init(Mutex::default)
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
 }
 
 fn of_home(home: Home) -> OfHome {
-    let mut known = known();
-    *known.homes.entry(home).or_insert_with(|| {
+    let mut pools = pools();
+    *pools.homes.entry(home).or_insert_with(|| {
         let made = TABLE.insert_with(|handle| Pool::new(handle, home, true, 0));
         OfHome {
             default: made.handle,
@@ -384,12 +384,12 @@ pub(crate) fn current_of(home: Home) -> usize {
 pub(crate) fn set_current(home: Home, handle: usize) -> Result<()> {
     of_home(home);
     // Held, so that the pool is not destroyed meanwhile.
-    let mut known = known();
+    let mut pools = pools();
     if get(handle)?.home != home {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    if let Some(pools) = known.homes.get_mut(&home) {
-        pools.current = handle;
+    if let Some(of_home) = pools.homes.get_mut(&home) {
+        of_home.current = handle;
     }
     Ok(())
 }
@@ -431,8 +431,8 @@ pub(crate) fn import(descriptor: i32) -> Result<usize> {
 /// `cuMemPoolExportPointer`: the allocation that the pointer is of must be one of a pool that can be exported.
 pub(crate) fn exportable(address: u64) -> Result<Allocation> {
     let allocation = memory::find(address).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
-    let known = known();
-    let pooled = known.allocations.get(&allocation.id);
+    let pools = pools();
+    let pooled = pools.allocations.get(&allocation.id);
     if pooled.is_some_and(|pooled| pooled.pool.is_shareable()) {
         Ok(allocation)
     } else {
@@ -447,11 +447,11 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
     if pool.is_default {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
-    let mut known = known();
-    if let Some(pools) = known.homes.get_mut(&pool.home)
-        && pools.current == handle
+    let mut pools = pools();
+    if let Some(of_home) = pools.homes.get_mut(&pool.home)
+        && of_home.current == handle
     {
-        pools.current = pools.default;
+        of_home.current = of_home.default;
     }
     let removed = TABLE.remove(handle);
     removed
@@ -462,24 +462,24 @@ pub(crate) fn destroy(handle: usize) -> Result<()> {
 /// Notes that an allocation is counted for a pool.
 pub(crate) fn add(allocation: &Allocation, pool: Arc<Pool>, bytes: u64) {
     let pooled = Pooled { pool, bytes };
-    known().allocations.insert(allocation.id, pooled);
+    pools().allocations.insert(allocation.id, pooled);
 }
 
 /// From here on memory is gone for other calls.
 pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
     // Held from the look to the note: whoever frees it meanwhile forgets it after that.
     let mut leaving = leaving::all();
-    let known = known();
+    let pools = pools();
     let found = space().find(address).filter(|a| {
         let ours = match a.kind {
             Kind::Device | Kind::Managed => true,
-            Kind::Pinned => known.allocations.contains_key(&a.id),
+            Kind::Pinned => pools.allocations.contains_key(&a.id),
             Kind::Mapped => ipc::is_pooled(a),
             _ => false,
         };
         ours && a.base == address && !leaving.contains(a)
     });
-    let own = found.is_some_and(|a| known.allocations.contains_key(&a.id));
+    let own = found.is_some_and(|a| pools.allocations.contains_key(&a.id));
     if !own && found.is_some_and(|a| a.kind == Kind::Managed) {
         host::log!("{address:#x} is managed memory, which cuMemFree frees");
         return Err(Error::CUDA_ERROR_NOT_SUPPORTED);
@@ -489,7 +489,7 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
         Error::CUDA_ERROR_INVALID_VALUE
     })?;
     leaving.insert(&allocation);
-    if let Some(Pooled { pool, bytes }) = known.allocations.get(&allocation.id) {
+    if let Some(Pooled { pool, bytes }) = pools.allocations.get(&allocation.id) {
         pool.leave(*bytes);
     }
     Ok(allocation)
@@ -498,9 +498,9 @@ pub(crate) fn begin_free(address: u64) -> Result<Allocation> {
 /// Memory that is freed is not its pool's any more.
 pub(crate) fn forget(freed: &Allocation) {
     let mut leaving = leaving::all();
-    let mut known = known();
+    let mut pools = pools();
     let left = leaving.remove(freed);
-    if let Some(Pooled { pool, bytes }) = known.allocations.remove(&freed.id) {
+    if let Some(Pooled { pool, bytes }) = pools.allocations.remove(&freed.id) {
         if !left {
             pool.leave(bytes);
         }
@@ -510,7 +510,7 @@ pub(crate) fn forget(freed: &Allocation) {
 
 /// The pool that memory came from; 0 for none.
 pub(crate) fn pool_of(allocation: &Allocation) -> usize {
-    let known = known();
-    let pooled = known.allocations.get(&allocation.id);
+    let pools = pools();
+    let pooled = pools.allocations.get(&allocation.id);
     pooled.map_or(0, |pooled| pooled.pool.handle)
 }

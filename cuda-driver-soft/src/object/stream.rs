@@ -3,16 +3,15 @@
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-use crate::queue::capture::{self, StreamKey};
-use cuda_driver_sys::CUstream_flags;
-
 use crate::object::context::{self, Context};
+use crate::queue::capture::{self, StreamKey};
 use crate::queue::scheduler::scheduler;
 use crate::queue::streams::QueueId;
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use crate::state::gate::in_host_function;
 use crate::state::handle::{HandleKind, Table};
+use cuda_driver_sys::CUstream_flags;
 
 /// Least and greatest priority, as `cuCtxGetStreamPriorityRange` gives them.
 pub(crate) const PRIORITIES: (i32, i32) = (0, -5);
@@ -23,9 +22,9 @@ pub(crate) const LEGACY: usize = 1;
 pub(crate) const PER_THREAD: usize = 2;
 pub(crate) const NON_BLOCKING: u32 = CUstream_flags::CU_STREAM_NON_BLOCKING.0;
 
-/// What the NULL stream means in a call.
+/// The stream that NULL names in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum NullStream {
     /// The plain functions: the legacy stream.
     Legacy,
     /// The `_ptds` and `_ptsz` functions: the calling thread's own.
@@ -53,7 +52,7 @@ pub(crate) struct StreamRef {
 }
 
 /// The stream that a handle names. NULL, legacy and per-thread need a current context; a created stream needs none.
-pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
+pub(crate) fn resolve(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let default = |queue| {
         if in_host_function() {
             // There is no current context.
@@ -71,8 +70,8 @@ pub(crate) fn resolve(handle: usize, mode: Mode) -> Result<StreamRef> {
         })
     };
     match (handle, mode) {
-        (LEGACY, _) | (0, Mode::Legacy) => default(QueueId::Legacy),
-        (PER_THREAD, _) | (0, Mode::PerThread) => default(QueueId::of_this_thread()),
+        (LEGACY, _) | (0, NullStream::Legacy) => default(QueueId::Legacy),
+        (PER_THREAD, _) | (0, NullStream::PerThread) => default(QueueId::of_this_thread()),
         _ => {
             let stream = created(handle)?;
             let alive = stream.context.upgrade().filter(|c| c.is_alive());

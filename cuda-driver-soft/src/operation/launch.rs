@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use cuda_driver_sys::CUdevice_attribute as Attribute;
 
-use crate::object::cluster;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::function::Function;
-use crate::object::library;
-use crate::object::occupancy;
+use crate::object::{cluster, library, occupancy};
 use crate::queue::work::{Divisible, Fault, Work};
 use crate::state::error::{Error, Result};
 use engine::{Execution, GridWorkspace, Launch, Options, Progress};
