@@ -45,8 +45,8 @@
 //! | `queue` | the scheduler, the order of work within a context, which streams capture | `state` |
 //! | `state` | the gate, settings, result codes, tables of handles; knows no type of object | |
 //!
-//! Two files stand beside the rooms: `marker`, by which copies of this driver find each other in a process (used by `abi` and
-//! `call`), and `selection`, which chooses a driver (uses the public interface of the crate alone).
+//! Two files stand beside the rooms: `marker`, by which copies of this driver find each other in a process (used by `abi`
+//! and `call`), and `selection`, which chooses a driver (uses the public interface of the crate alone).
 //!
 //! The engine is slow without optimisation; a workspace that uses this crate wants
 //! `[profile.dev.package.cuda-driver-soft-engine]` with `opt-level = 3`.

@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// The symbol by which a software driver is known: `libcuda.so.1` of this project exports it, and [`resolve`](crate::resolve)
-/// finds it. It points to a [`Marker`].
+/// The symbol by which a software driver is known: `libcuda.so.1` of this project exports it, and
+/// [`resolve`](crate::resolve) finds it. It points to a [`Marker`].
 pub const MARKER: &CStr = cuda_driver_sys::library::SOFTWARE_MARKER;
 
 /// What the marker symbol points to. The layout is part of the interface between copies of different versions.

@@ -101,7 +101,8 @@ fn software_source() -> Source {
 }
 
 /// Chooses a driver by the environment variable `CUDA_DRIVER`: `software`, `system`, or the path of a library. Where it is
-/// not set or empty, `default` decides; also where it is a path, and the process has more rights than the user who started it.
+/// not set or empty, `default` decides; also where it is a path, and the process has more rights than the user who started
+/// it.
 ///
 /// # Errors
 /// `CUDA_DRIVER` asks for the system's driver or for a file, and that cannot be loaded; the error names it.

@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_ulonglong, c_void};
 
 use cuda_driver_sys::{
     CUDA_MEMCPY3D_BATCH_OP, CUdeviceptr, CUmemLocation, CUmemcpy3DOperand, CUmemcpy3DOperandType,
-    CUmemcpyAttributes, CUmemcpySrcAccessOrder, CUstream,
+    CUmemcpyAttributes, CUmemcpyFlags, CUmemcpySrcAccessOrder, CUstream,
 };
 
 use super::args::{Caller, set};
@@ -19,8 +19,8 @@ use crate::operation::region::{Base, Extent, Side};
 use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 
-/// Hints, which may be given: `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`
-const FLAGS: c_uint = 1;
+/// Hints that may be given.
+const FLAGS: c_uint = CUmemcpyFlags::CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE.0;
 
 /// The stream of a batch: as recorded, not the legacy one.
 fn stream_of(hstream: CUstream, mode: NullStream) -> Result<StreamRef> {
@@ -46,10 +46,12 @@ fn spread(c: Caller, indexes: *mut usize, entries: usize, count: usize) -> Resul
 
 /// Whether the source is read before the call returns.
 fn reads_now(order: CUmemcpySrcAccessOrder) -> Result<bool> {
-    match order.0 {
-        // In the stream's order, or in any.
-        1 | 3 => Ok(false),
-        2 => Ok(true),
+    use CUmemcpySrcAccessOrder as Order;
+    match order {
+        Order::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM | Order::CU_MEMCPY_SRC_ACCESS_ORDER_ANY => {
+            Ok(false)
+        }
+        Order::CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL => Ok(true),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 
 use cuda_driver_sys::{
     CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
-    cuuint64_t,
+    CUstreamUpdateCaptureDependencies_flags as Flags, cuuint64_t,
 };
 
 use super::args::{Caller, set};
@@ -82,8 +82,8 @@ fn update(
     count: usize,
     flags: c_uint,
 ) -> Result<()> {
-    const ADD: c_uint = 0;
-    const SET: c_uint = 1;
+    const ADD: c_uint = Flags::CU_STREAM_ADD_CAPTURE_DEPENDENCIES.0;
+    const SET: c_uint = Flags::CU_STREAM_SET_CAPTURE_DEPENDENCIES.0;
     let stream = stream::named(hstream as usize, mode)?;
     if !matches!(flags, ADD | SET) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
@@ -122,7 +122,7 @@ exports! {
         capture::begin(&stream, capture_mode, Some((graph as usize, after)))
     }
 
-    healthy fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (
+    fn cuStreamEndCapture | cuStreamEndCapture_ptsz [c, mode] (
         hstream: CUstream,
         out: *mut CUgraph,
     ) {

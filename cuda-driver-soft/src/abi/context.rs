@@ -1,7 +1,9 @@
 //! Contexts.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
+use std::sync::Arc;
 
+use cuda_driver_sys::CUdevice_attribute as Attribute;
 use cuda_driver_sys::{
     CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUexecAffinityType, CUfunc_cache,
     CUlimit, CUsharedconfig,
@@ -17,8 +19,6 @@ use crate::object::stream::PRIORITIES;
 use crate::queue::capture;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
-use cuda_driver_sys::CUdevice_attribute as Attribute;
-use std::sync::Arc;
 
 /// The context of a handle; the current one for NULL.
 fn given_or_current(handle: CUcontext) -> Result<Arc<Context>> {
@@ -181,14 +181,14 @@ exports! {
     fn cuCtxGetLimit [c] (out: *mut usize, limit: CUlimit) {
         let context = current_context()?;
         let out = c.out(out)?;
-        out.set(context.options().limits.get(limit.0)? as usize);
+        out.set(context.options().limits.get(limit)? as usize);
         Ok(())
     }
 
     fn cuCtxSetLimit [c] (limit: CUlimit, value: usize) {
         let context = current_context()?;
         capture::check_unsafe()?;
-        context.options().limits.set(limit.0, value as u64)
+        context.options().limits.set(limit, value as u64)
     }
 
     fn cuCtxGetCacheConfig [c] (out: *mut CUfunc_cache) {

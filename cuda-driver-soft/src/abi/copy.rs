@@ -52,7 +52,8 @@ fn host(pointer: *const c_void) -> Base {
     Base::Host(pointer as u64)
 }
 
-/// Contexts of a peer copy must live; NULL is the current one. What they are does not matter: all memory is in one address space.
+/// Contexts of a peer copy must live; NULL is the current one. What they are does not matter: all memory is in one address
+/// space.
 pub(super) fn check_peers(to: CUcontext, from: CUcontext) -> Result<()> {
     gate::healthy()?;
     for handle in [to, from] {

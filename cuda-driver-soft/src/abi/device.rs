@@ -2,9 +2,10 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
+use cuda_driver_sys::CUdevice_attribute as Attribute;
 use cuda_driver_sys::{
-    CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop,
-    CUexecAffinityType, CUuuid,
+    CUatomicOperation, CUcontext, CUdevice, CUdevice_P2PAttribute as P2P, CUdevice_attribute,
+    CUdevprop, CUexecAffinityType, CUuuid,
 };
 
 use super::args::Caller;
@@ -13,7 +14,6 @@ use crate::call::teardown;
 use crate::object::{device, primary};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
-use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// Text into a buffer of `length` bytes, and whether all of it is there. No room at all is an error here, a crash with a
 /// real driver.
@@ -114,7 +114,7 @@ exports! {
 
     fn cuDeviceGetP2PAttribute [c] (
         value: *mut c_int,
-        attribute: CUdevice_P2PAttribute,
+        attribute: P2P,
         from: CUdevice,
         to: CUdevice,
     ) {
@@ -123,9 +123,9 @@ exports! {
             return Err(Error::CUDA_ERROR_INVALID_DEVICE);
         }
         // All devices are in one address space: access is supported; atomics and arrays across devices are not.
-        value.set(match attribute.0 {
-            1 | 3 | 4 | 5 => 0,
-            2 => 1,
+        value.set(match attribute {
+            P2P::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED => 1,
+            known if known.name().is_some() => 0,
             _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         });
         Ok(())

@@ -1,12 +1,12 @@
 //! Functions.
 
 use std::ffi::{c_char, c_int};
+use std::sync::atomic::Ordering::Relaxed;
 
 use cuda_driver_sys::{
     CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUmodule,
     CUsharedconfig,
 };
-use std::sync::atomic::Ordering::Relaxed;
 
 use super::args::set;
 use super::exports;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cuda_driver_sys::{
     CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject,
+    CUuserObject_flags, CUuserObjectRetain_flags,
 };
 
 use super::args::Caller;
@@ -366,7 +367,7 @@ exports! {
         count: c_uint,
         flags: c_uint,
     ) {
-        const NO_DESTRUCTOR_SYNC: c_uint = 1;
+        const NO_DESTRUCTOR_SYNC: c_uint = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC.0;
         let out = c.out(out)?;
         let destroy = destroy.ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         if flags != NO_DESTRUCTOR_SYNC {
@@ -393,7 +394,7 @@ exports! {
         count: c_uint,
         flags: c_uint,
     ) {
-        const MOVE: c_uint = 1;
+        const MOVE: c_uint = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE.0;
         let mut world = graphs()?;
         let of = world.graph_mut(graph as usize)?;
         if count == 0 || flags & !MOVE != 0 {

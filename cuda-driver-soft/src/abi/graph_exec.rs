@@ -100,9 +100,9 @@ fn attributes_in(graph: CUgraphExec, node: CUgraphNode) -> Result<Attributes> {
 
 /// What became of an update, told where the caller wants it.
 fn told(refused: Option<Refusal>) -> CUgraphExecUpdateResultInfo {
-    let result = refused.map_or(0, |r| r.difference as c_uint);
+    let success = CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS;
     CUgraphExecUpdateResultInfo {
-        result: CUgraphExecUpdateResult(result),
+        result: refused.map_or(success, |r| r.difference),
         errorNode: refused.map_or(0, |r| r.node) as CUgraphNode,
         errorFromNode: refused.map_or(0, |r| r.from) as CUgraphNode,
     }
@@ -329,7 +329,7 @@ exports! {
         attribute: CUgraphMem_attribute,
         value: *mut c_void,
     ) {
-        let bytes = graph_memory::attribute(device, attribute.0)?;
+        let bytes = graph_memory::attribute(device, attribute)?;
         c.out(value.cast::<cuuint64_t>())?.set(bytes);
         Ok(())
     }
@@ -340,6 +340,6 @@ exports! {
         value: *mut c_void,
     ) {
         let value = c.read(value.cast_const().cast::<cuuint64_t>())?;
-        graph_memory::reset_attribute(device, attribute.0, value)
+        graph_memory::reset_attribute(device, attribute, value)
     }
 }

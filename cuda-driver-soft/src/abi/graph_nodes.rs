@@ -6,8 +6,8 @@ use cuda_driver_sys::{
     CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS,
     CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphChildGraphNodeOwnership, CUgraphEdgeData,
-    CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrID, CUkernelNodeAttrValue,
-    CUlaunchAttribute,
+    CUgraphNode, CUgraphNodeParams, CUgraphNodeType, CUkernelNodeAttrValue, CUlaunchAttribute,
+    CUlaunchAttributeID as Id,
 };
 
 use super::args::Caller;
@@ -93,29 +93,44 @@ macro_rules! pick {
 }
 
 /// The bytes of an attribute that a node can be asked for.
-fn attribute_bytes(id: u32) -> Option<Vec<usize>> {
+fn attribute_bytes(id: Id) -> Option<Vec<usize>> {
     Some(match id {
-        1 => (0..28).collect(),
-        2 | 5 | 8 | 10 | 14 => (0..4).collect(),
-        4 => (0..12).collect(),
-        9 => (0..2).collect(),
-        13 => (0..4).chain(8..16).collect(),
+        Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => (0..28).collect(),
+        Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        | Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+        | Id::CU_LAUNCH_ATTRIBUTE_PRIORITY
+        | Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+        | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => (0..4).collect(),
+        Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION => (0..12).collect(),
+        Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => (0..2).collect(),
+        Id::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE => (0..4).chain(8..16).collect(),
         _ => return None,
     })
 }
 
 /// Whether an attribute of a node can be set.
-fn can_be_set(id: u32) -> bool {
-    matches!(id, 1 | 2 | 4 | 5 | 8..=10 | 14 | 16)
+fn can_be_set(id: Id) -> bool {
+    matches!(
+        id,
+        Id::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW
+            | Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            | Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            | Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE
+            | Id::CU_LAUNCH_ATTRIBUTE_PRIORITY
+            | Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
+            | Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+            | Id::CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            | Id::CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING
+    )
 }
 
 /// What a node has that nobody has set.
-fn default_attribute(id: u32) -> [u64; 8] {
+fn default_attribute(id: Id) -> [u64; 8] {
     let mut value = [0; 8];
     value[0] = match id {
         // Clusters are spread over the device; the remote domain is the second.
-        5 => 1,
-        9 => 0x0100,
+        Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE => 1,
+        Id::CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => 0x0100,
         _ => 0,
     };
     value
@@ -441,14 +456,14 @@ exports! {
 
     fn cuGraphKernelNodeGetAttribute [c] (
         node: CUgraphNode,
-        id: CUkernelNodeAttrID,
+        id: Id,
         out: *mut CUkernelNodeAttrValue,
     ) {
         let kernel = pick!(node, Kernel)?;
         c.read(out.cast_const().cast::<u8>())?;
-        let bytes = attribute_bytes(id.0).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+        let bytes = attribute_bytes(id).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
         let value = kernel.attributes.get(&id.0).copied();
-        let value = value.unwrap_or_else(|| default_attribute(id.0));
+        let value = value.unwrap_or_else(|| default_attribute(id));
         for at in bytes {
             c.set_at(out.cast::<u8>(), at, value[at / 8].to_ne_bytes()[at % 8]);
         }
@@ -457,12 +472,12 @@ exports! {
 
     fn cuGraphKernelNodeSetAttribute [c] (
         node: CUgraphNode,
-        id: CUkernelNodeAttrID,
+        id: Id,
         value: *const CUkernelNodeAttrValue,
     ) {
         let kernel = pick!(node, Kernel)?;
         let value = c.read(value)?;
-        if !can_be_set(id.0) {
+        if !can_be_set(id) {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
         let asked = check_attribute(&CUlaunchAttribute {

@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use cuda_driver_sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle};
+use cuda_driver_sys::{CUdeviceptr, CUevent, CUipcEventHandle, CUipcMem_flags, CUipcMemHandle};
 
 use super::exports;
 use crate::call::lookup::current_context;
@@ -12,8 +12,8 @@ use crate::object::ipc::{self, BYTES};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, which the call asks for
-const LAZY_PEER_ACCESS: c_uint = 1;
+/// The flag that the call requires.
+const LAZY_PEER_ACCESS: c_uint = CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.0;
 
 /// The bytes of a handle.
 fn bytes(reserved: [std::ffi::c_char; BYTES]) -> [u8; BYTES] {

@@ -74,7 +74,25 @@ impl Options {
     /// Options of a single input: as recorded, those that are about how it is compiled.
     fn check(self, c: Caller) -> Result<()> {
         Jit::read(c, self.0, self.1, self.2)?;
-        let of_input = |o: &CUjit_option| matches!(o.0, 0 | 1 | 7 | 11..=16 | 30..=34);
+        let of_input = |option: &CUjit_option| {
+            matches!(
+                *option,
+                CUjit_option::CU_JIT_MAX_REGISTERS
+                    | CUjit_option::CU_JIT_THREADS_PER_BLOCK
+                    | CUjit_option::CU_JIT_OPTIMIZATION_LEVEL
+                    | CUjit_option::CU_JIT_GENERATE_DEBUG_INFO
+                    | CUjit_option::CU_JIT_LOG_VERBOSE
+                    | CUjit_option::CU_JIT_GENERATE_LINE_INFO
+                    | CUjit_option::CU_JIT_CACHE_MODE
+                    | CUjit_option::CU_JIT_NEW_SM3X_OPT
+                    | CUjit_option::CU_JIT_FAST_COMPILE
+                    | CUjit_option::CU_JIT_POSITION_INDEPENDENT_CODE
+                    | CUjit_option::CU_JIT_MIN_CTA_PER_SM
+                    | CUjit_option::CU_JIT_MAX_THREADS_PER_BLOCK
+                    | CUjit_option::CU_JIT_OVERRIDE_DIRECTIVE_VALUES
+                    | CUjit_option::CU_JIT_SPLIT_COMPILE
+            )
+        };
         let names = c.array(self.1.cast_const(), self.0 as usize)?;
         if names.iter().all(of_input) {
             Ok(())

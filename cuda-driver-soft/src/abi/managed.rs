@@ -57,12 +57,12 @@ fn place(location: &CUmemLocation) -> Result<Location> {
 
 fn write(
     c: Caller,
-    common: &managed::Common,
+    common: &managed::CommonAdvice,
     data: *mut c_void,
     bytes: usize,
     attribute: CUmem_range_attribute,
 ) -> Result<()> {
-    let values = common.attribute(attribute.0, bytes)?;
+    let values = common.attribute(attribute, bytes)?;
     let data = data.cast::<c_int>();
     c.out(data)?;
     for (index, value) in values.enumerate() {

@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use cuda_driver_sys::{CUdeviceptr, CUdeviceptr_v1, CUmemorytype, CUpointer_attribute};
+use cuda_driver_sys::{
+    CUdeviceptr, CUdeviceptr_v1, CUmemAccess_flags, CUmemorytype, CUpointer_attribute,
+};
 
 use super::args::{Caller, set};
 use super::exports;
@@ -146,11 +148,11 @@ fn pointer_attribute(
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
             let flags = match known?.access {
-                Access::None => 0,
-                Access::Read => 1,
-                Access::ReadWrite => 3,
+                Access::None => CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE,
+                Access::Read => CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ,
+                Access::ReadWrite => CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
             };
-            c.out(data.cast::<c_uint>())?.set(flags);
+            c.out(data.cast::<c_uint>())?.set(flags.0);
         }
         CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
             c.out(data.cast::<u64>())?.set(pool::pool_of(known?) as u64);
@@ -177,13 +179,22 @@ fn no_value(
 ) -> Result<()> {
     /// `CU_DEVICE_INVALID`
     const NO_DEVICE: c_int = -2;
-    match attribute.0 {
-        9 => c.out(data.cast::<c_int>())?.set(NO_DEVICE),
-        2 | 6 | 8 | 10 | 13 | 15 | 16 | 21 | 22 => c.out(data.cast::<c_uint>())?.set(0),
+    use CUpointer_attribute as Id;
+    match attribute {
+        Id::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => c.out(data.cast::<c_int>())?.set(NO_DEVICE),
+        Id::CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        | Id::CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
+        | Id::CU_POINTER_ATTRIBUTE_IS_MANAGED
+        | Id::CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+        | Id::CU_POINTER_ATTRIBUTE_MAPPED
+        | Id::CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE
+        | Id::CU_POINTER_ATTRIBUTE_ACCESS_FLAGS
+        | Id::CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE
+        | Id::CU_POINTER_ATTRIBUTE_LOCALITY_DOMAIN_ORDINAL => c.out(data.cast::<c_uint>())?.set(0),
         // An address of the program's is one of the program's.
-        4 => c.out(data.cast::<u64>())?.set(address),
+        Id::CU_POINTER_ATTRIBUTE_HOST_POINTER => c.out(data.cast::<u64>())?.set(address),
         // As recorded: where a range begins and how long it is is left as it was.
-        11 | 12 => {}
+        Id::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR | Id::CU_POINTER_ATTRIBUTE_RANGE_SIZE => {}
         _ => c.out(data.cast::<u64>())?.set(0),
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! The C ABI: every exported function of `cuda.h`, with its exact type.
 //!
-//! An export converts its arguments and calls the rooms below; no panic leaves it. The exports that do something are written in
-//! the files of this room, one per group of the manual, with the macro [`exports!`]; each becomes an inherent constant of
-//! [`Table`]. For every symbol of the registry the trait [`Stubs`] has a
-//! constant of the same name, a function that answers `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the written
-//! function where there is one and else the stub, and the compiler checks that both have the type of `cuda.h`.
+//! An export converts its arguments and calls the rooms below; no panic leaves it. The exports that do something are
+//! written in the files of this room, one per group of the manual, with the macro [`exports!`]; each becomes an inherent
+//! constant of [`Table`]. For every symbol of the registry the trait [`Stubs`] has a constant of the same name, a function
+//! that answers `CUDA_ERROR_NOT_SUPPORTED`. So `Table::cuInit` is the written function where there is one and else the
+//! stub, and the compiler checks that both have the type of `cuda.h`.
 
 mod args;
 mod array;
@@ -49,10 +49,12 @@ pub use implemented::IMPLEMENTED;
 pub use resolve::{resolve, set_exports};
 pub use table::{Stubs, Table};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use cuda_driver_sys::CUresult;
+
 use crate::state::error::{Error, Result};
 use crate::state::gate;
-use cuda_driver_sys::CUresult;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// When an export may be called.
 #[derive(Clone, Copy)]
@@ -111,14 +113,18 @@ fn guard_dyn(name: &str, when: When, body: &mut dyn FnMut() -> Result<()>) -> CU
 /// fn cuStreamQuery | cuStreamQuery_ptsz [c, mode] (hStream: CUstream) { …body… }
 /// ```
 ///
-/// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body, which
-/// is a `Result<()>`. The first name in brackets is the [`Caller`](args::Caller), through which pointers are read and written;
-/// the second, if there is one, is the [`NullStream`](crate::object::stream::NullStream).
+/// The name after `|` is the per-thread twin, names after `=` are older exports of the same type; all have the same body,
+/// which is a `Result<()>`. The first name in brackets is the [`Caller`](args::Caller), through which pointers are read and
+/// written; the second, if there is one, is the [`NullStream`](crate::object::stream::NullStream).
 ///
 /// The gate is asked before the body runs: `anytime fn` may be called before `cuInit`, `inside fn` by a host function, and
-/// `healthy fn` is refused after a fault was reported. Calls that check something else first ask [`gate::healthy`] themselves.
+/// `healthy fn` is refused after a fault was reported. Calls that check something else first ask [`gate::healthy`]
+/// themselves.
 macro_rules! exports {
-    (@one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?] ($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+    (
+        @one $when:ident $name:ident $which:ident [$caller:ident $(, $mode:ident)?]
+        ($($arg:ident: $ty:ty),* $(,)?) $body:block
+    ) => {
         impl $crate::abi::Table {
             #[allow(missing_docs, non_upper_case_globals)]
             pub const $name: unsafe extern "system" fn($($ty),*) -> cuda_driver_sys::CUresult = {
@@ -144,7 +150,10 @@ macro_rules! exports {
         $crate::abi::exports!(@one $when $older Legacy $context $args $body);
         $crate::abi::exports!(@older $when [$($rest)*] $context $args $body);
     };
-    (@fn $when:ident $name:ident $(| $twin:ident)? $(= $older:ident)* [$($context:ident),+] ($($args:tt)*) $body:block $($rest:tt)*) => {
+    (
+        @fn $when:ident $name:ident $(| $twin:ident)? $(= $older:ident)* [$($context:ident),+]
+        ($($args:tt)*) $body:block $($rest:tt)*
+    ) => {
         $crate::abi::exports!(@one $when $name Legacy [$($context),+] ($($args)*) $body);
         $crate::abi::exports!(@twin $when [$($twin)?] [$($context),+] ($($args)*) $body);
         $crate::abi::exports!(@older $when [$($older)*] [$($context),+] ($($args)*) $body);

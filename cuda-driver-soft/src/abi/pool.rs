@@ -264,7 +264,7 @@ exports! {
         attribute: CUmemPool_attribute,
         value: *mut c_void,
     ) {
-        match pool::get(pool as usize)?.attribute(attribute.0)? {
+        match pool::get(pool as usize)?.attribute(attribute)? {
             AttributeValue::Int(n) => c.out(value.cast::<c_int>())?.set(n),
             AttributeValue::Bytes(n) => c.out(value.cast::<u64>())?.set(n),
         }
@@ -278,7 +278,7 @@ exports! {
     ) {
         let value = value.cast_const();
         pool::get(pool as usize)?.set_attribute(
-            attribute.0,
+            attribute,
             || c.read(value.cast::<c_int>()),
             || c.read(value.cast::<u64>()),
         )

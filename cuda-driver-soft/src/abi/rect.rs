@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use cuda_driver_sys::CUdevice_attribute as Attribute;
 use cuda_driver_sys::{
     CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUdeviceptr, CUmemorytype, CUstream,
 };
@@ -14,7 +15,6 @@ use crate::object::stream::NullStream;
 use crate::operation::copy::Waits::{self, Asynchronous, Synchronous};
 use crate::operation::region::{Base, Extent, Side};
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// The NULL stream, which the synchronous copies work on.
 const NULL: CUstream = std::ptr::null_mut();

@@ -1,12 +1,12 @@
 //! Streams.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::sync::Arc;
 
 use cuda_driver_sys::{
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUgreenCtx, CUhostFn, CUmemAttach_flags, CUresult,
     CUstream, CUstreamCallback,
 };
-use std::sync::Arc;
 
 use super::args::set;
 use super::exports;
@@ -77,7 +77,7 @@ exports! {
         stream::query(&stream::named(hstream as usize, mode)?)
     }
 
-    healthy fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
+    fn cuStreamSynchronize | cuStreamSynchronize_ptsz [c, mode] (hstream: CUstream) {
         let stream = stream::named(hstream as usize, mode)?;
         synchronize::stream(&stream)
     }
@@ -102,7 +102,7 @@ exports! {
         if flags != 0 {
             return Err(Error::CUDA_ERROR_INVALID_VALUE);
         }
-        let stream = stream::asked_about(hstream as usize, mode)?;
+        let stream = stream::uncaptured(hstream as usize, mode)?;
         capture::check_legacy(stream.key())?;
         let (hstream, data) = (hstream as usize, data as usize);
         let call = move |fault: u32| {
@@ -145,7 +145,7 @@ exports! {
         out: *mut c_uint,
     ) {
         let out = c.out(out)?;
-        let stream = stream::asked_about(hstream as usize, mode)?;
+        let stream = stream::uncaptured(hstream as usize, mode)?;
         out.set(stream.flags);
         Ok(())
     }
@@ -155,7 +155,7 @@ exports! {
         out: *mut c_ulonglong,
     ) {
         let out = c.out(out)?;
-        let stream = stream::asked_about(hstream as usize, mode)?;
+        let stream = stream::uncaptured(hstream as usize, mode)?;
         out.set(stream.id());
         Ok(())
     }
@@ -184,7 +184,7 @@ exports! {
         hstream: CUstream,
         out: *mut CUdevice,
     ) {
-        let stream = stream::asked_about(hstream as usize, mode)?;
+        let stream = stream::uncaptured(hstream as usize, mode)?;
         c.out(out)?.set(stream.context.device.ordinal);
         Ok(())
     }

@@ -15,7 +15,7 @@ fn kind(attribute: CUlaunchAttributeID) -> Result<AttributeValue> {
 }
 
 exports! {
-    healthy fn cuStreamGetAttribute | cuStreamGetAttribute_ptsz [c, mode] (
+    fn cuStreamGetAttribute | cuStreamGetAttribute_ptsz [c, mode] (
         hstream: CUstream,
         attribute: CUlaunchAttributeID,
         out: *mut CUlaunchAttributeValue,
@@ -30,7 +30,7 @@ exports! {
         Ok(())
     }
 
-    healthy fn cuStreamSetAttribute | cuStreamSetAttribute_ptsz [c, mode] (
+    fn cuStreamSetAttribute | cuStreamSetAttribute_ptsz [c, mode] (
         hstream: CUstream,
         attribute: CUlaunchAttributeID,
         value: *const CUlaunchAttributeValue,
@@ -44,7 +44,7 @@ exports! {
         attributes::set(&stream, attribute, value)
     }
 
-    healthy fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz [_c, mode] (
+    fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz [_c, mode] (
         to: CUstream,
         from: CUstream,
     ) {

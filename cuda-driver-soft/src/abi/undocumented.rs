@@ -25,8 +25,8 @@ exports! {
     }
 }
 
-/// Hands these functions to a macro, each as `symbol base version per_thread;`: its name, what `cuGetProcAddress` knows it by,
-/// the CUDA version that introduced it, and whether it works on the default stream of the thread.
+/// Hands these functions to a macro, each as `symbol base version per_thread;`: its name, what `cuGetProcAddress` knows it
+/// by, the CUDA version that introduced it, and whether it works on the default stream of the thread.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_undocumented {
@@ -76,7 +76,10 @@ macro_rules! for_each_undocumented {
 }
 
 macro_rules! define {
-    ([$($own:ident $own_base:ident $own_since:literal $own_mode:literal;)*] $($symbol:ident $base:ident $since:literal $mode:literal;)*) => {
+    (
+        [$($own:ident $own_base:ident $own_since:literal $own_mode:literal;)*]
+        $($symbol:ident $base:ident $since:literal $mode:literal;)*
+    ) => {
         impl Table {
             $(
                 #[allow(missing_docs, non_upper_case_globals)]
@@ -92,8 +95,20 @@ macro_rules! define {
 
         /// All of them.
         pub(super) static ALL: &[Undocumented] = &[
-            $(Undocumented { symbol: stringify!($own), base: stringify!($own_base), since: $own_since, per_thread: $own_mode, own: Table::$own },)*
-            $(Undocumented { symbol: stringify!($symbol), base: stringify!($base), since: $since, per_thread: $mode, own: Table::$symbol },)*
+            $(Undocumented {
+                symbol: stringify!($own),
+                base: stringify!($own_base),
+                since: $own_since,
+                per_thread: $own_mode,
+                own: Table::$own,
+            },)*
+            $(Undocumented {
+                symbol: stringify!($symbol),
+                base: stringify!($base),
+                since: $since,
+                per_thread: $mode,
+                own: Table::$symbol,
+            },)*
         ];
     };
 }

@@ -20,7 +20,8 @@ const DISABLE_TIMING: u32 = CUevent_flags::CU_EVENT_DISABLE_TIMING.0;
 const INTERPROCESS: u32 = CUevent_flags::CU_EVENT_INTERPROCESS.0;
 const BLOCKING_SYNC: u32 = CUevent_flags::CU_EVENT_BLOCKING_SYNC.0;
 
-/// The living event of this handle in a living context. Also in host functions: the exports refuse what is not permitted there.
+/// The living event of this handle in a living context. Also in host functions: the exports refuse what is not permitted
+/// there.
 pub(crate) fn get(handle: usize) -> Result<Arc<Event>> {
     let event = event::get(handle)?;
     gate::healthy()?;

@@ -1,4 +1,5 @@
-//! Objects that a call names, for calls that work in a context: after a reported fault, the fault is the answer to all of them.
+//! Objects that a call names, for calls that work in a context: after a reported fault, the fault is the answer to all of
+//! them.
 
 use std::sync::{Arc, MutexGuard};
 

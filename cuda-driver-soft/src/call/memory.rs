@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cuda_driver_sys::{
     CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_WRITECOMBINED,
     CU_MEMHOSTREGISTER_DEVICEMAP, CU_MEMHOSTREGISTER_PORTABLE, CU_MEMHOSTREGISTER_READ_ONLY,
+    CUmemAttach_flags,
 };
 
 use crate::call::lookup::current_context;
@@ -62,7 +63,9 @@ pub(crate) fn alloc_pitch(
 
 /// `cuMemAllocManaged`
 pub(crate) fn alloc_managed(bytes: u64, flags: u32) -> Result<u64> {
-    if bytes == 0 || !matches!(flags, 1 | 2) {
+    const GLOBAL: u32 = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL.0;
+    const HOST: u32 = CUmemAttach_flags::CU_MEM_ATTACH_HOST.0;
+    if bytes == 0 || !matches!(flags, GLOBAL | HOST) {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);
     }
     let context = context::current()?;

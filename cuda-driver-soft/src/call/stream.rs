@@ -31,8 +31,8 @@ pub(crate) fn for_capture(handle: usize, mode: NullStream) -> Result<StreamRef> 
     Ok(stream)
 }
 
-/// The stream that a call asks about. Asking spoils a capture.
-pub(crate) fn asked_about(handle: usize, mode: NullStream) -> Result<StreamRef> {
+/// The stream that a call names, which must not capture: the call spoils the capture.
+pub(crate) fn uncaptured(handle: usize, mode: NullStream) -> Result<StreamRef> {
     let stream = named(handle, mode)?;
     capture::refuse(stream.key(), Error::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)?;
     Ok(stream)

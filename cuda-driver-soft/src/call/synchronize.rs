@@ -1,4 +1,5 @@
-//! Waiting for work: of a context, a stream or an event. When it is done, pools give back what is free, and a fault is reported.
+//! Waiting for work: of a context, a stream or an event. When it is done, pools give back what is free, and a fault is
+//! reported.
 
 use crate::call::event::{self, refuse_captured};
 use crate::call::stream::refuse_while_capturing;

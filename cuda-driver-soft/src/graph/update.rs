@@ -1,22 +1,13 @@
 //! Changes of an executable graph: of single nodes, and of all to those of another graph of the same shape.
 
+use cuda_driver_sys::CUgraphExecUpdateResult as Difference;
+
 use crate::graph::exec::{Exec, Plan, Step};
 use crate::object::place::MemoryPlace;
 use crate::operation::Operation;
 use crate::operation::copy::CopyOperation;
 use crate::operation::memory_operation::{Batch, MemoryOperation};
 use crate::state::error::{Error, Result};
-
-/// Why a graph cannot take the place of another: `CUgraphExecUpdateResult`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Difference {
-    Topology = 2,
-    Kind = 3,
-    Function = 4,
-    Parameters = 5,
-    Unsupported = 6,
-    Attributes = 8,
-}
 
 /// What came of an update that failed.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +23,10 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
     match (old, new) {
         (Operation::Kernel(old), Operation::Kernel(new)) => {
             if old.ready.context != new.ready.context {
-                return Err(Difference::Function);
+                return Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED);
             }
             if old.ready.shape.cooperative != new.ready.shape.cooperative {
-                return Err(Difference::Attributes);
+                return Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED);
             }
             Ok(())
         }
@@ -47,7 +38,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
             };
             let rows = |height: u64| height > 1;
             if owner(old.address) != owner(new.address) || rows(old.height) != rows(new.height) {
-                return Err(Difference::Parameters);
+                return Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED);
             }
             Ok(())
         }
@@ -58,7 +49,7 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
         }
         (Operation::Free(old), Operation::Free(new)) if old.address == new.address => Ok(()),
         (Operation::Alloc(_), Operation::Alloc(_)) | (Operation::Free(_), Operation::Free(_)) => {
-            Err(Difference::Unsupported)
+            Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED)
         }
         (Operation::Operations(old), Operation::Operations(new)) => {
             // A `CUstreamBatchMemOpParams` begins with its type.
@@ -67,11 +58,11 @@ fn compare(old: &Operation, new: &Operation) -> std::result::Result<(), Differen
             if kinds(old) == kinds(new) {
                 Ok(())
             } else {
-                Err(Difference::Parameters)
+                Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)
             }
         }
         (old, new) if old.kind() == new.kind() => Ok(()),
-        _ => Err(Difference::Kind),
+        _ => Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED),
     }
 }
 
@@ -82,7 +73,7 @@ fn compare_copies(old: &CopyOperation, new: &CopyOperation) -> std::result::Resu
     if sides(old) == sides(new) && rows(old) == rows(new) {
         Ok(())
     } else {
-        Err(Difference::Parameters)
+        Err(Difference::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED)
     }
 }
 
@@ -133,7 +124,7 @@ impl Plan {
     /// they depend on, in the order in which that was said.
     fn pair(&self, new: &Plan) -> std::result::Result<Vec<(usize, usize)>, Refusal> {
         let refuse = |node: usize, from: usize| Refusal {
-            difference: Difference::Topology,
+            difference: Difference::CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED,
             node,
             from,
         };

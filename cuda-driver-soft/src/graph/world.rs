@@ -1,7 +1,7 @@
 //! Graphs: nodes of work with their dependencies, made by calls or by capturing a stream.
 //!
-//! All graphs and their nodes are in one [`World`], under one lock: an edge, a clone and a child graph each concern several of
-//! them. What is instantiated ([`exec`](crate::graph::exec)) is a copy, with a lock of its own.
+//! All graphs and their nodes are in one [`World`], under one lock: an edge, a clone and a child graph each concern several
+//! of them. What is instantiated ([`exec`](crate::graph::exec)) is a copy, with a lock of its own.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -5,17 +5,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cuda_driver_sys::{
+    CUDA_ARRAY3D_CUBEMAP, CUDA_ARRAY3D_DEFERRED_MAPPING, CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SPARSE,
+    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE,
+    CUarray_format, CUdevice_attribute as Attribute,
+};
+
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
 use crate::object::memory;
 use crate::queue::scheduler::observe_fault;
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
-use cuda_driver_sys::{
-    CUDA_ARRAY3D_CUBEMAP, CUDA_ARRAY3D_DEFERRED_MAPPING, CUDA_ARRAY3D_LAYERED, CUDA_ARRAY3D_SPARSE,
-    CUDA_ARRAY3D_SURFACE_LDST, CUDA_ARRAY3D_TEXTURE_GATHER, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE,
-    CUarray_format, CUdevice_attribute as Attribute,
-};
 use engine::memory::{Allocation, Kind, space};
 use engine::semantics::texture::texel::Channel;
 use engine::texture::{Image, Plane, Shape};

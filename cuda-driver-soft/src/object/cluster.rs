@@ -1,10 +1,11 @@
 //! Clusters: what a launch asks for, what its kernel requires, and how many a device holds at once. As recorded on an H200.
 
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
 use crate::object::device::Device;
 use crate::object::function::Function;
 use crate::object::occupancy;
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// Blocks that any cluster may have.
 const PORTABLE: u32 = 8;

@@ -1,11 +1,12 @@
 //! Contexts, the stack of current ones that each thread has, and primary contexts.
 
-use cuda_driver_sys::CUctx_flags;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cuda_driver_sys::CUctx_flags;
 
 use crate::object::device::{self, Device};
 use crate::object::limits::Limits;

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use cuda_driver_sys::CUgraphMem_attribute as Id;
+
 use crate::object::context::Context;
 use crate::object::{device, freed, memory};
 use crate::state::error::{Error, Result};
@@ -47,7 +49,7 @@ struct Bytes {
 }
 
 #[derive(Default)]
-struct Known {
+struct GraphMemories {
     /// What is allocated, by the allocation's number: it stays, whatever becomes of the graphs.
     allocated: HashMap<u64, Arc<GraphMemory>>,
     /// What nodes allocate, allocated or not, by address.
@@ -56,8 +58,8 @@ struct Known {
     devices: HashMap<i32, Bytes>,
 }
 
-fn known() -> MutexGuard<'static, Known> {
-    static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
+fn known() -> MutexGuard<'static, GraphMemories> {
+    static KNOWN: OnceLock<Mutex<GraphMemories>> = OnceLock::new();
     let known = KNOWN.get_or_init(Mutex::default);
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -199,26 +201,26 @@ pub(crate) fn at(address: u64) -> Option<Arc<GraphMemory>> {
 }
 
 /// `cuDeviceGetGraphMemAttribute`: bytes in use, at most in use, reserved, at most reserved.
-pub(crate) fn attribute(ordinal: i32, attribute: u32) -> Result<u64> {
+pub(crate) fn attribute(ordinal: i32, attribute: Id) -> Result<u64> {
     device::get(ordinal)?;
     let bytes = known().devices.get(&ordinal).copied().unwrap_or_default();
     match attribute {
-        0 => Ok(bytes.used),
-        1 => Ok(bytes.most_used),
-        2 => Ok(bytes.used),
-        3 => Ok(bytes.most_reserved),
+        Id::CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT => Ok(bytes.used),
+        Id::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH => Ok(bytes.most_used),
+        Id::CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT => Ok(bytes.used),
+        Id::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH => Ok(bytes.most_reserved),
         _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
 }
 
 /// `cuDeviceSetGraphMemAttribute`: what was at most so far can begin anew.
-pub(crate) fn reset_attribute(ordinal: i32, attribute: u32, value: u64) -> Result<()> {
+pub(crate) fn reset_attribute(ordinal: i32, attribute: Id, value: u64) -> Result<()> {
     device::get(ordinal)?;
     let mut known = known();
     let bytes = known.devices.entry(ordinal).or_default();
     match attribute {
-        1 if value == 0 => bytes.most_used = bytes.used,
-        3 if value == 0 => bytes.most_reserved = bytes.used,
+        Id::CU_GRAPH_MEM_ATTR_USED_MEM_HIGH if value == 0 => bytes.most_used = bytes.used,
+        Id::CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH if value == 0 => bytes.most_reserved = bytes.used,
         _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
     }
     Ok(())

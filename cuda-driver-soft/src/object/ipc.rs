@@ -16,7 +16,7 @@ use engine::memory::shared::{Label, Purpose, SharedFile};
 use engine::memory::{Access, Allocation, Kind, space};
 
 /// Bytes of a handle.
-pub(crate) const BYTES: usize = 64;
+pub(crate) const BYTES: usize = cuda_driver_sys::CU_IPC_HANDLE_SIZE as usize;
 /// What handles begin with.
 const MAGIC: [u8; 8] = *b"softcuda";
 /// Alignment in bytes of what is opened.

@@ -27,8 +27,8 @@ pub(crate) struct Options {
     pub(crate) refused: bool,
 }
 
-/// Whether `CU_JIT_TARGET` may name it and the compiler of a driver makes no code for it: what is too old, and the processors
-/// of embedded boards of that time.
+/// Whether `CU_JIT_TARGET` may name it and the compiler of a driver makes no code for it: what is too old, and the
+/// processors of embedded boards of that time.
 fn is_not_compiled_for(sm: u32) -> bool {
     sm < 50 || matches!(sm, 53 | 62)
 }

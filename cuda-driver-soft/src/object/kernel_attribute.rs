@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cuda_driver_sys::{CUdevice_attribute as Attribute, CUfunction_attribute as Id};
+
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
 use crate::state::settings;
-use cuda_driver_sys::{CUdevice_attribute as Attribute, CUfunction_attribute as Id};
 use engine::Kernel;
 
 pub(crate) const MAX_DYNAMIC_SHARED_SIZE_BYTES: u32 =

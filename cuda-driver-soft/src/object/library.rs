@@ -118,8 +118,8 @@ pub(crate) fn function_for_launch(handle: usize, context: &Arc<Context>) -> Resu
     Ok(function)
 }
 
-/// The function that a node of a graph launches: the given one, or where there is none that of the `CUkernel` in the given or
-/// else the current context; with its context.
+/// The function that a node of a graph launches: the given one, or where there is none that of the `CUkernel` in the given
+/// or else the current context; with its context.
 pub(crate) fn function_for_node(
     handle: usize,
     kernel: usize,

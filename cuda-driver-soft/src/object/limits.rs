@@ -1,26 +1,9 @@
 //! What `cuCtxGetLimit` and `cuCtxSetLimit` answer: defaults, rounding and bounds as recorded on an H200.
 
+use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlimit};
+
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::CUdevice_attribute as Attribute;
-
-/// `CU_LIMIT_STACK_SIZE`: bytes of local memory that a thread has for calls whose depth is not known at load.
-const STACK_SIZE: u32 = 0;
-/// `CU_LIMIT_PRINTF_FIFO_SIZE`
-const PRINTF_FIFO_SIZE: u32 = 1;
-/// `CU_LIMIT_MALLOC_HEAP_SIZE`: bytes that all kernels together may have from `malloc`.
-const MALLOC_HEAP_SIZE: u32 = 2;
-/// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`
-const PENDING_LAUNCH_COUNT: u32 = 4;
-/// `CU_LIMIT_MAX_L2_FETCH_GRANULARITY`: a hint.
-const FETCH_GRANULARITY: u32 = 5;
-/// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`: a hint.
-const PERSISTING_L2: u32 = 6;
-/// `CU_LIMIT_SHMEM_SIZE` and `CU_LIMIT_CIG_ENABLED` can only be read.
-const SHMEM_SIZE: u32 = 7;
-const CIG_ENABLED: u32 = 8;
-/// `CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH`, which sm_90 no longer has, and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
-const UNSUPPORTED: [u32; 2] = [3, 9];
 
 /// Most bytes of stack that can be asked for.
 const MOST_STACK: u64 = 523_264;
@@ -69,26 +52,30 @@ impl Limits {
     }
 
     /// `cuCtxGetLimit`
-    pub(crate) fn get(&self, limit: u32) -> Result<u64> {
+    pub(crate) fn get(&self, limit: CUlimit) -> Result<u64> {
         Ok(match limit {
-            STACK_SIZE => self.stack,
-            PRINTF_FIFO_SIZE => self.fifo,
-            MALLOC_HEAP_SIZE => self.heap,
-            PENDING_LAUNCH_COUNT => self.pending,
-            FETCH_GRANULARITY => self.granularity,
-            PERSISTING_L2 => self.persisting,
-            SHMEM_SIZE => self
+            CUlimit::CU_LIMIT_STACK_SIZE => self.stack,
+            CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE => self.fifo,
+            CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE => self.heap,
+            CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT => self.pending,
+            CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY => self.granularity,
+            CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE => self.persisting,
+            CUlimit::CU_LIMIT_SHMEM_SIZE => self
                 .device
                 .limit(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
                 .into(),
-            CIG_ENABLED => 0,
-            _ if UNSUPPORTED.contains(&limit) => return Err(Error::CUDA_ERROR_UNSUPPORTED_LIMIT),
+            CUlimit::CU_LIMIT_CIG_ENABLED => 0,
+            // sm_90 has no limit of the depth of synchronisation on the device.
+            CUlimit::CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH
+            | CUlimit::CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED => {
+                return Err(Error::CUDA_ERROR_UNSUPPORTED_LIMIT);
+            }
             _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         })
     }
 
     /// `cuCtxSetLimit`: rounded up, and brought into the range where there is one.
-    pub(crate) fn set(&mut self, limit: u32, value: u64) -> Result<()> {
+    pub(crate) fn set(&mut self, limit: CUlimit, value: u64) -> Result<()> {
         let up = |unit: u64| value.checked_next_multiple_of(unit).unwrap_or(u64::MAX);
         let at_most = |value: u64, most: u64| {
             if value <= most {
@@ -98,21 +85,33 @@ impl Limits {
             }
         };
         match limit {
-            STACK_SIZE => self.stack = at_most(up(16), MOST_STACK)?,
-            PRINTF_FIFO_SIZE if self.prints => return Err(Error::CUDA_ERROR_INVALID_VALUE),
-            PRINTF_FIFO_SIZE => self.fifo = up(FIFO_UNIT).clamp(*FIFO.start(), *FIFO.end()),
-            MALLOC_HEAP_SIZE if self.allocates => return Err(Error::CUDA_ERROR_INVALID_VALUE),
-            MALLOC_HEAP_SIZE => {
+            CUlimit::CU_LIMIT_STACK_SIZE => self.stack = at_most(up(16), MOST_STACK)?,
+            CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE if self.prints => {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE => {
+                self.fifo = up(FIFO_UNIT).clamp(*FIFO.start(), *FIFO.end())
+            }
+            CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE if self.allocates => {
+                return Err(Error::CUDA_ERROR_INVALID_VALUE);
+            }
+            CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE => {
                 let most = (self.device.total_memory() / 8).max(LEAST_HEAP);
                 self.heap = up(HEAP_UNIT).clamp(LEAST_HEAP, most);
             }
-            PENDING_LAUNCH_COUNT => self.pending = value.clamp(*PENDING.start(), *PENDING.end()),
-            FETCH_GRANULARITY => self.granularity = at_most(value, MOST_GRANULARITY)?,
-            PERSISTING_L2 => {
+            CUlimit::CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT => {
+                self.pending = value.clamp(*PENDING.start(), *PENDING.end())
+            }
+            CUlimit::CU_LIMIT_MAX_L2_FETCH_GRANULARITY => {
+                self.granularity = at_most(value, MOST_GRANULARITY)?
+            }
+            CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE => {
                 let unit = persisting_unit(self.device);
                 self.persisting = at_most(up(unit), 10 * unit)?;
             }
-            SHMEM_SIZE | CIG_ENABLED => return Err(Error::CUDA_ERROR_NOT_PERMITTED),
+            CUlimit::CU_LIMIT_SHMEM_SIZE | CUlimit::CU_LIMIT_CIG_ENABLED => {
+                return Err(Error::CUDA_ERROR_NOT_PERMITTED);
+            }
             _ => return self.get(limit).map(|_| ()),
         }
         Ok(())

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use cuda_driver_sys::{CUmem_range_attribute as Id, CUmemLocationType as LocationType};
+
 use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
 use engine::memory::{Allocation, Kind};
@@ -37,15 +39,15 @@ impl Location {
 
     /// That of a `CUmemLocation`.
     pub(crate) fn of_type(kind: u32, id: i32) -> Result<Self> {
-        match kind {
-            1 => {
+        match LocationType(kind) {
+            LocationType::CU_MEM_LOCATION_TYPE_DEVICE => {
                 device::get(id)?;
                 Ok(Location::Device(id))
             }
-            2 => Ok(Location::Host),
-            3 if id >= 0 => Ok(Location::HostNuma(id)),
-            // CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: the program's threads are all on one.
-            4 => Ok(Location::HostNuma(0)),
+            LocationType::CU_MEM_LOCATION_TYPE_HOST => Ok(Location::Host),
+            LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA if id >= 0 => Ok(Location::HostNuma(id)),
+            // The program's threads are all on one.
+            LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => Ok(Location::HostNuma(0)),
             _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         }
     }
@@ -60,11 +62,12 @@ impl Location {
 
     /// As `CUmemLocationType`.
     pub(crate) fn kind(self) -> i32 {
-        match self {
-            Location::Device(_) => 1,
-            Location::Host => 2,
-            Location::HostNuma(_) => 3,
-        }
+        let kind = match self {
+            Location::Device(_) => LocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+            Location::Host => LocationType::CU_MEM_LOCATION_TYPE_HOST,
+            Location::HostNuma(_) => LocationType::CU_MEM_LOCATION_TYPE_HOST_NUMA,
+        };
+        kind.0 as i32
     }
 
     pub(crate) fn id(self) -> i32 {
@@ -193,14 +196,14 @@ pub(crate) fn prefetch(address: u64, bytes: u64, location: Location) -> Result<(
 }
 
 /// What all pages of a range have in common: the answers of `cuMemRangeGetAttribute`.
-pub(crate) struct Common {
+pub(crate) struct CommonAdvice {
     read_mostly: bool,
     preferred: Option<Location>,
     accessed_by: BTreeSet<i32>,
     prefetched: Option<Location>,
 }
 
-pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
+pub(crate) fn common(address: u64, bytes: u64) -> Result<CommonAdvice> {
     let (allocation, range) = pages(address, bytes)?;
     let all = all();
     let unsaid = Pages::new();
@@ -215,7 +218,7 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
     };
     let by_all = |ordinal: &i32| said.iter().all(|s| s.accessed_by.contains(ordinal));
     let accessed_by = said.first().map(|s| s.accessed_by.clone());
-    Ok(Common {
+    Ok(CommonAdvice {
         read_mostly: said.iter().all(|s| s.read_mostly),
         preferred: same(|s| s.preferred),
         prefetched: same(|s| s.prefetched),
@@ -227,11 +230,11 @@ pub(crate) fn common(address: u64, bytes: u64) -> Result<Common> {
     })
 }
 
-impl Common {
+impl CommonAdvice {
     /// The value of an attribute, as the integers that fill `bytes` bytes.
     pub(crate) fn attribute(
         &self,
-        attribute: u32,
+        attribute: Id,
         bytes: usize,
     ) -> Result<impl Iterator<Item = i32>> {
         // The list may be as long as the caller says: what stands for nobody is not kept.
@@ -244,19 +247,19 @@ impl Common {
         let kind = |l: Option<Location>| l.map_or(0, Location::kind);
         let id = |l: Option<Location>| l.map_or(NOWHERE, Location::id);
         let value = match attribute {
-            1 => self.read_mostly.into(),
-            2 => ordinal(self.preferred),
-            3 => {
+            Id::CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY => self.read_mostly.into(),
+            Id::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION => ordinal(self.preferred),
+            Id::CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY => {
                 if bytes == 0 || !bytes.is_multiple_of(4) {
                     return Err(Error::CUDA_ERROR_INVALID_VALUE);
                 }
                 return Ok(fill(self.accessed_by.iter().copied().collect()));
             }
-            4 => ordinal(self.prefetched),
-            5 => kind(self.preferred),
-            6 => id(self.preferred),
-            7 => kind(self.prefetched),
-            8 => id(self.prefetched),
+            Id::CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION => ordinal(self.prefetched),
+            Id::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE => kind(self.preferred),
+            Id::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID => id(self.preferred),
+            Id::CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE => kind(self.prefetched),
+            Id::CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID => id(self.prefetched),
             _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         };
         if bytes == 4 {

@@ -1,5 +1,5 @@
-//! Objects: contexts, streams, events, memory, modules and the others of the manual. Each type has a table of its living objects
-//! in its own file. An object does not know what is made of it: the end of a context is `call`'s.
+//! Objects: contexts, streams, events, memory, modules and the others of the manual. Each type has a table of its living
+//! objects in its own file. An object does not know what is made of it: the end of a context is `call`'s.
 #![deny(unsafe_code)] // one exception, in `ipc`: a counter in memory that processes share
 
 pub(crate) mod array;

@@ -2,11 +2,12 @@
 //!
 //! The formula is that of the hardware; the number of registers of a kernel is an estimate here, so the results are too.
 
+use cuda_driver_sys::CUdevice_attribute as Attribute;
+
 use crate::object::device::Device;
 use crate::object::function::Function;
 use crate::object::kernel_attribute as attribute;
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::CUdevice_attribute as Attribute;
 
 /// Registers are given to a warp in units of this many.
 const REGISTER_UNIT: u32 = 256;

@@ -10,6 +10,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use cuda_driver_sys::CUmemPool_attribute as Id;
+
 use crate::object::managed::Location;
 use crate::object::{device, ipc, leaving, memory};
 use crate::state::error::{Error, Result};
@@ -119,6 +121,16 @@ pub(crate) enum AttributeValue {
     Bytes(u64),
 }
 
+/// The place of an attribute in [`PoolState::reuse`].
+fn reuse_index(attribute: Id) -> Option<usize> {
+    match attribute {
+        Id::CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES => Some(0),
+        Id::CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC => Some(1),
+        Id::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES => Some(2),
+        _ => None,
+    }
+}
+
 impl Pool {
     fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -178,66 +190,76 @@ impl Pool {
     }
 
     /// `cuMemPoolGetAttribute`
-    pub(crate) fn attribute(&self, attribute: u32) -> Result<AttributeValue> {
+    pub(crate) fn attribute(&self, attribute: Id) -> Result<AttributeValue> {
+        use AttributeValue::{Bytes, Int};
         let state = self.state();
         Ok(match attribute {
-            1..=3 => AttributeValue::Int(state.reuse[attribute as usize - 1]),
-            4 => AttributeValue::Bytes(state.threshold),
-            5 => AttributeValue::Bytes(state.reserved.now),
-            6 => AttributeValue::Bytes(state.reserved.high),
-            7 => AttributeValue::Bytes(state.used.now),
-            8 => AttributeValue::Bytes(state.used.high),
-            // Since CUDA 13.2: the type of its memory, the handles to export it by, where it is.
-            9 if settings::version() >= 13020 => {
-                AttributeValue::Int(1 + i32::from(self.home.is_managed))
+            Id::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => Bytes(state.threshold),
+            Id::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT => Bytes(state.reserved.now),
+            Id::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => Bytes(state.reserved.high),
+            Id::CU_MEMPOOL_ATTR_USED_MEM_CURRENT => Bytes(state.used.now),
+            Id::CU_MEMPOOL_ATTR_USED_MEM_HIGH => Bytes(state.used.high),
+            _ => {
+                if let Some(index) = reuse_index(attribute) {
+                    return Ok(Int(state.reuse[index]));
+                }
+                return self.newer_attribute(attribute);
             }
-            10 if settings::version() >= 13020 => AttributeValue::Int(self.is_shareable().into()),
-            11 if settings::version() >= 13020 => {
-                AttributeValue::Int(self.home.location.map_or(-2, Location::id))
-            }
-            12 if settings::version() >= 13020 => {
-                AttributeValue::Int(self.home.location.map_or(0, Location::kind))
-            }
-            13 if settings::version() >= 13020 => AttributeValue::Bytes(self.most),
-            14 if settings::version() >= 13020 => AttributeValue::Int(0),
+        })
+    }
+
+    /// Attributes since CUDA 13.2.
+    fn newer_attribute(&self, attribute: Id) -> Result<AttributeValue> {
+        use AttributeValue::{Bytes, Int};
+        if settings::version() < 13020 {
+            return Err(Error::CUDA_ERROR_INVALID_VALUE);
+        }
+        Ok(match attribute {
+            // CU_MEM_ALLOCATION_TYPE_PINNED or _MANAGED
+            Id::CU_MEMPOOL_ATTR_ALLOCATION_TYPE => Int(1 + i32::from(self.home.is_managed)),
+            Id::CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES => Int(self.is_shareable().into()),
+            Id::CU_MEMPOOL_ATTR_LOCATION_ID => Int(self.home.location.map_or(-2, Location::id)),
+            Id::CU_MEMPOOL_ATTR_LOCATION_TYPE => Int(self.home.location.map_or(0, Location::kind)),
+            Id::CU_MEMPOOL_ATTR_MAX_POOL_SIZE => Bytes(self.most),
+            Id::CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED => Int(0),
             _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
         })
     }
 
-    /// `cuMemPoolSetAttribute`; `value` reads the caller's, of the attribute's type.
+    /// `cuMemPoolSetAttribute`; `int` and `bytes` read the caller's value, of the attribute's type.
     pub(crate) fn set_attribute(
         &self,
-        attribute: u32,
+        attribute: Id,
         int: impl FnOnce() -> Result<i32>,
         bytes: impl FnOnce() -> Result<u64>,
     ) -> Result<()> {
-        // What was at most so far can only begin anew.
+        // A high-water mark can only begin anew.
         let nothing = |bytes: u64| {
             (bytes == 0)
                 .then_some(())
                 .ok_or(Error::CUDA_ERROR_INVALID_VALUE)
         };
         match attribute {
-            1..=3 => {
-                let value = int()?;
-                self.state().reuse[attribute as usize - 1] = (value != 0).into();
-            }
-            4 => {
+            Id::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => {
                 let value = bytes()?;
                 self.state().threshold = value;
                 UNSETTLED.fetch_add(1, Release);
             }
-            6 => {
+            Id::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => {
                 nothing(bytes()?)?;
                 let mut state = self.state();
                 state.reserved.high = state.reserved.now;
             }
-            8 => {
+            Id::CU_MEMPOOL_ATTR_USED_MEM_HIGH => {
                 nothing(bytes()?)?;
                 let mut state = self.state();
                 state.used.high = state.used.now;
             }
-            _ => return Err(Error::CUDA_ERROR_INVALID_VALUE),
+            _ => {
+                let index = reuse_index(attribute).ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
+                let value = int()?;
+                self.state().reuse[index] = (value != 0).into();
+            }
         }
         Ok(())
     }

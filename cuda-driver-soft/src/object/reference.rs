@@ -4,20 +4,23 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cuda_driver_sys::{
+    CU_TRSA_OVERRIDE_FORMAT, CUaddress_mode, CUarray_format, CUdevice_attribute as Attribute,
+};
+
 use crate::object::array;
 use crate::object::context::{self, Context};
 use crate::object::texture::{self as objects, NORMALIZED, Resource, TextureSettings};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Missing, Table};
-use cuda_driver_sys::CUdevice_attribute as Attribute;
 use engine::Program;
 use engine::texture::{self, Object};
 use ptx::ir::Opaque;
 
 /// As recorded: what `cuTexRefSetFlags` takes.
 const FLAGS: u32 = 0x3f;
-/// `CU_TRSA_OVERRIDE_FORMAT`
-const OVERRIDE_FORMAT: u32 = 1;
+const CLAMP: u32 = CUaddress_mode::CU_TR_ADDRESS_MODE_CLAMP.0;
+const OVERRIDE_FORMAT: u32 = CU_TRSA_OVERRIDE_FORMAT;
 
 static TABLE: Table<Reference> = Table::new(HandleKind::Reference);
 
@@ -102,10 +105,10 @@ fn insert(surface: bool, address: Option<u64>) -> usize {
         address,
         state: Mutex::new(ReferenceState {
             settings: TextureSettings {
-                modes: [1; 3],
+                modes: [CLAMP; 3],
                 ..TextureSettings::default()
             },
-            format: (0x20, 1),
+            format: (CUarray_format::CU_AD_FORMAT_FLOAT.0, 1),
             bound: None,
         }),
     });
@@ -202,7 +205,7 @@ pub(crate) fn address_mode(handle: usize, dimension: i32) -> Result<u32> {
         .and_then(|i| settings.modes.get(i))
         .ok_or(Error::CUDA_ERROR_INVALID_VALUE)?;
     Ok(if settings.flags & NORMALIZED == 0 {
-        1
+        CLAMP
     } else {
         *mode
     })

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
+use cuda_driver_sys::CUstream_flags;
+
 use crate::object::context::{self, Context};
 use crate::queue::capture::{self, StreamKey};
 use crate::queue::scheduler::scheduler;
@@ -11,7 +13,6 @@ use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use crate::state::gate::in_host_function;
 use crate::state::handle::{HandleKind, Table};
-use cuda_driver_sys::CUstream_flags;
 
 /// Least and greatest priority, as `cuCtxGetStreamPriorityRange` gives them.
 pub(crate) const PRIORITIES: (i32, i32) = (0, -5);

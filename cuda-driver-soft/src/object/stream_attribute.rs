@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlaunchAttributeID as Id};
+
 use crate::object::stream::StreamRef;
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::{CUdevice_attribute as Attribute, CUlaunchAttributeID as Id};
 
 /// An access policy window, as its bytes.
 pub(crate) type Window = [u8; 32];

@@ -1,16 +1,17 @@
 //! Tensor maps: the checks of the manual; what the bytes mean is `exec::tensor_map`'s.
 
+use cuda_driver_sys::{
+    CUdevice_attribute as Attribute, CUtensorMapDataType as DataType, CUtensorMapInterleave,
+};
+
 use crate::object::context;
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::CUdevice_attribute as Attribute;
 use engine::tensor_map::{BYTES, Mode, TensorMap, element_bytes};
 
-/// `CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B`, `_16U4_ALIGN16B`, `_16U6_ALIGN16B`
-const U4: u8 = 13;
-const U4_SPACED: u8 = 14;
-const U6_SPACED: u8 = 15;
-/// `CU_TENSOR_MAP_INTERLEAVE_32B`
-const INTERLEAVE_32B: u8 = 2;
+const U4: u8 = DataType::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B.0 as u8;
+const U4_SPACED: u8 = DataType::CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B.0 as u8;
+const U6_SPACED: u8 = DataType::CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B.0 as u8;
+const INTERLEAVE_32B: u8 = CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_32B.0 as u8;
 /// Addresses of devices have fewer bits than this.
 const ADDRESS_BITS: u32 = 57;
 

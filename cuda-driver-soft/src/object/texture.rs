@@ -3,18 +3,20 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use cuda_driver_sys::{
+    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CU_TRSF_SEAMLESS_CUBEMAP,
+    CU_TRSF_SRGB, CUaddress_mode, CUdevice_attribute as Attribute, CUfilter_mode,
+};
+
 use crate::object::array::{self, channel};
 use crate::object::context::{self, Context};
 use crate::object::device::Device;
 use crate::state::error::{Error, Result};
-use cuda_driver_sys::{
-    CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER, CU_TRSF_SEAMLESS_CUBEMAP,
-    CU_TRSF_SRGB, CUdevice_attribute as Attribute,
-};
 use engine::semantics::texture::place::Address;
 use engine::semantics::texture::texel::{Channel, Read};
 use engine::texture::{self, Image, Object, Plane, Sampler, Shape};
 
+const LINEAR: u32 = CUfilter_mode::CU_TR_FILTER_MODE_LINEAR.0;
 const READ_AS_INTEGER: u32 = CU_TRSF_READ_AS_INTEGER;
 pub(crate) const NORMALIZED: u32 = CU_TRSF_NORMALIZED_COORDINATES;
 const SRGB: u32 = CU_TRSF_SRGB;
@@ -201,10 +203,10 @@ fn flat(
 }
 
 fn address_mode(mode: u32) -> Address {
-    match mode {
-        0 => Address::Wrap,
-        2 => Address::Mirror,
-        3 => Address::Border,
+    match CUaddress_mode(mode) {
+        CUaddress_mode::CU_TR_ADDRESS_MODE_WRAP => Address::Wrap,
+        CUaddress_mode::CU_TR_ADDRESS_MODE_MIRROR => Address::Mirror,
+        CUaddress_mode::CU_TR_ADDRESS_MODE_BORDER => Address::Border,
         _ => Address::Clamp,
     }
 }
@@ -214,7 +216,7 @@ pub(crate) fn sampler(settings: &TextureSettings) -> Sampler {
     let has = |flag| settings.flags & flag != 0;
     Sampler {
         modes: settings.modes.map(address_mode),
-        linear: settings.filter == 1,
+        linear: settings.filter == LINEAR,
         normalized: has(NORMALIZED),
         read: match (has(READ_AS_INTEGER), has(SRGB)) {
             (true, _) => Read::Element,
@@ -222,7 +224,7 @@ pub(crate) fn sampler(settings: &TextureSettings) -> Sampler {
             _ => Read::Normalized,
         },
         border: settings.border,
-        mip_linear: settings.mip_filter == 1,
+        mip_linear: settings.mip_filter == LINEAR,
         bias: settings.bias,
         clamp: settings.clamp,
         seamless: has(SEAMLESS),
@@ -291,9 +293,12 @@ pub(crate) fn create(
     settings: TextureSettings,
     view: Option<ResourceView>,
 ) -> Result<u64> {
-    let in_range = settings.modes.iter().all(|mode| *mode <= 3)
-        && settings.filter <= 1
-        && settings.mip_filter <= 1
+    let in_range = settings
+        .modes
+        .iter()
+        .all(|mode| CUaddress_mode(*mode).name().is_some())
+        && settings.filter <= LINEAR
+        && settings.mip_filter <= LINEAR
         && settings.flags & !(FLAGS | SEAMLESS) == 0;
     if !in_range {
         return Err(Error::CUDA_ERROR_INVALID_VALUE);

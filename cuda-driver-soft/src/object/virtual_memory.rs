@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cuda_driver_sys::CUmemAccess_flags;
+
 use crate::object::{device, memory};
 use crate::state::error::{Error, Result};
 use crate::state::handle::{HandleKind, Table};
@@ -280,9 +282,9 @@ pub(crate) fn set_access(address: u64, bytes: u64, wishes: &[(i32, u32)]) -> Res
         mapping.access.extend(wishes.iter().copied());
         // Kernels of all devices find the same memory here.
         let most = mapping.access.values().fold(0, |most, &flags| most | flags);
-        let access = match most {
-            0 => Access::None,
-            1 => Access::Read,
+        let access = match CUmemAccess_flags(most) {
+            CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE => Access::None,
+            CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READ => Access::Read,
             _ => Access::ReadWrite,
         };
         space().set_access(base, access);

@@ -1,7 +1,7 @@
 //! Copies.
 //!
-//! All are checked when they are asked for and done in their stream's order. The host waits as a GPU's driver makes it wait: for
-//! copies between device and pageable memory, and for nothing else.
+//! All are checked when they are asked for and done in their stream's order. The host waits as a GPU's driver makes it
+//! wait: for copies between device and pageable memory, and for nothing else.
 
 use crate::object::graph_memory;
 use crate::object::place::MemoryPlace;

@@ -1,13 +1,15 @@
 //! Launches of kernels as nodes of graphs have them: with their attributes, and with arguments that a program can read.
 
-use crate::operation::launch::Ready;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use cuda_driver_sys::{
     CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT,
     CUlaunchAttributeID as Id,
 };
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::operation::launch::Ready;
 
 /// Values of `CUlaunchAttributeValue`, by `CUlaunchAttributeID`.
 pub(crate) type Attributes = BTreeMap<u32, [u64; 8]>;

@@ -1,7 +1,7 @@
 //! Stream memory operations: a stream writes a value, or waits until memory has one.
 //!
-//! Nothing announces that memory has the value, whether the host, a kernel, a copy or another stream writes it: a wait is a task
-//! that is asked again and again.
+//! Nothing announces that memory has the value, whether the host, a kernel, a copy or another stream writes it: a wait is a
+//! task that is asked again and again.
 
 use std::sync::Arc;
 

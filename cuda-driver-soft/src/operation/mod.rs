@@ -3,8 +3,9 @@
 //! A value has been checked as far as it can be before its turn comes; its work is for the scheduler.
 #![forbid(unsafe_code)]
 
-use cuda_driver_sys::CUgraphNodeType as NodeType;
 use std::sync::Arc;
+
+use cuda_driver_sys::CUgraphNodeType as NodeType;
 
 use crate::object::event::Event;
 use crate::object::graph_memory::GraphMemory;

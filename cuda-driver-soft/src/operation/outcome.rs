@@ -9,8 +9,8 @@ pub(crate) fn cost(bytes: u64) -> u64 {
     bytes / 8
 }
 
-/// What comes of a copy or fill when its turn has come. Its memory was there when it was asked for; it may be gone if another
-/// stream has freed it meanwhile.
+/// What comes of a copy or fill when its turn has come. Its memory was there when it was asked for; it may be gone if
+/// another stream has freed it meanwhile.
 pub(crate) type Done = std::result::Result<(), BadRange>;
 
 /// Memory that is gone when a stream comes to work on it: the code is the one recorded for a copy.

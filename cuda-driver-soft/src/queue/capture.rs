@@ -1,12 +1,14 @@
 //! Stream capture, as far as streams are concerned: which of them capture, and what the next node of each will depend on.
 //!
-//! An event that is recorded in a capture carries these dependencies; a stream that waits for the event joins the capture. The
-//! nodes themselves are in the graphs: whoever holds both locks takes the one of the captures first.
+//! An event that is recorded in a capture carries these dependencies; a stream that waits for the event joins the capture.
+//! The nodes themselves are in the graphs: whoever holds both locks takes the one of the captures first.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use cuda_driver_sys::CUstreamCaptureMode as Mode;
 
 use crate::queue::edge::Edge;
 use crate::queue::streams::QueueId;
@@ -16,26 +18,26 @@ use crate::state::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureMode {
     /// Calls that may wait for the device, in every thread.
-    Global = 0,
+    Global,
     /// In the thread that began the capture.
-    ThreadLocal = 1,
+    ThreadLocal,
     /// Nothing.
-    Relaxed = 2,
+    Relaxed,
 }
 
 impl CaptureMode {
     pub(crate) fn of(number: u32) -> Result<Self> {
-        match number {
-            0 => Ok(CaptureMode::Global),
-            1 => Ok(CaptureMode::ThreadLocal),
-            2 => Ok(CaptureMode::Relaxed),
+        match Mode(number) {
+            Mode::CU_STREAM_CAPTURE_MODE_GLOBAL => Ok(CaptureMode::Global),
+            Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL => Ok(CaptureMode::ThreadLocal),
+            Mode::CU_STREAM_CAPTURE_MODE_RELAXED => Ok(CaptureMode::Relaxed),
             _ => Err(Error::CUDA_ERROR_INVALID_VALUE),
         }
     }
 }
 
 thread_local! {
-    static MODE: Cell<u32> = const { Cell::new(CaptureMode::Global as u32) };
+    static MODE: Cell<u32> = const { Cell::new(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL.0) };
 }
 
 /// `cuThreadExchangeStreamCaptureMode`: as recorded, any number is taken.

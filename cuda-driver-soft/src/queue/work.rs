@@ -1,8 +1,9 @@
 //! Work of the device: what tasks of the scheduler do, and why they fail.
 
-use crate::state::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+
+use crate::state::error::Error;
 
 /// A task's sequence number, from 1; never reused. 0 is a task that is always done.
 pub(crate) type TaskId = u64;

@@ -1,7 +1,7 @@
 //! The gate that every call passes: whether the driver may be called, by this thread, in this process.
 //!
-//! An export asks it once, before its body runs, and the rooms below it do not ask again. A call that works in a context asks
-//! [`healthy`] besides: after a fault was reported, the fault is its answer.
+//! An export asks it once, before its body runs, and the rooms below it do not ask again. A call that works in a context
+//! asks [`healthy`] besides: after a fault was reported, the fault is its answer.
 
 use std::cell::Cell;
 use std::sync::atomic::{

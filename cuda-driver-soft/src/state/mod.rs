@@ -1,4 +1,5 @@
-//! The state of the process that every call looks at: the gate, the settings, the tables of handles. Knows no type of object.
+//! The state of the process that every call looks at: the gate, the settings, the tables of handles. Knows no type of
+//! object.
 #![forbid(unsafe_code)]
 
 pub(crate) mod error;

@@ -1,19 +1,20 @@
 //! The scheduler: what the device has to do, one set of tasks for the whole process.
 //!
 //! A task is a piece of work that waits for other tasks. Streams, events and the rules of the legacy stream are nothing but
-//! dependencies between tasks. Ready tasks are taken in the order in which they were submitted, by any thread that has time: a
-//! thread that waits for a task runs ready work itself (a hand-over to a sleeping thread and back costs more than most kernels),
-//! and a pool of workers ([`threads`]) takes what is large, and what nobody has waited for. Host functions alone run on one thread
-//! of their own.
+//! dependencies between tasks. Ready tasks are taken in the order in which they were submitted, by any thread that has
+//! time: a thread that waits for a task runs ready work itself (a hand-over to a sleeping thread and back costs more than
+//! most kernels), and a pool of workers ([`threads`]) takes what is large, and what nobody has waited for. Host functions
+//! alone run on one thread of their own.
+
+use std::collections::HashSet;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use crate::queue::scheduler::tasks::{HostThread, Task, Tasks};
 use crate::queue::work::{TaskId, Work};
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 use host::console;
-use std::collections::HashSet;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 mod conditions;
 mod run;

@@ -1,13 +1,14 @@
 //! How threads run what they took, and tell the others of what has changed.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
 use crate::queue::scheduler::tasks::{HostThread, Piece, Running, Tasks, Wake};
 use crate::queue::scheduler::{Scheduler, scheduler, threads};
 use crate::queue::work::{Divisible, Fault, TaskId, WORTH_WAKING, Work};
 use crate::state::error::Error;
 use host::console;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// Bytes of text that wait for somebody who waits; more than this is written at once.
 const MUCH_TEXT: usize = 1 << 20;

@@ -1,11 +1,12 @@
 //! The tasks that are not done, and the rules by which threads take them. All of it is under the lock of the scheduler.
 
-use crate::queue::work::{Condition, Divisible, TaskId, WORTH_WAKING, Work};
-use crate::state::error::Error;
-use crate::state::hash::IdMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
+
+use crate::queue::work::{Condition, Divisible, TaskId, WORTH_WAKING, Work};
+use crate::state::error::Error;
+use crate::state::hash::IdMap;
 
 pub(super) struct Task {
     /// Somebody is about to report its fault, and to finish it.

@@ -1,11 +1,11 @@
 //! The scheduler on its own, with kernels that are none.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
 
 use super::*;
 use crate::queue::work::{Divisible, Fault, WORTH_WAKING};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// A kernel of so many pieces.
 struct Pieces {
@@ -75,7 +75,7 @@ impl Numbers {
 }
 
 #[test]
-fn every_node_runs_after_those_that_it_waits_for() {
+fn every_task_runs_after_those_that_it_waits_for() {
     const TASKS: usize = 2000;
     let scheduler = Scheduler::default();
     let clock = Arc::new(AtomicU64::new(1));
@@ -174,7 +174,7 @@ fn after_a_fault_what_waits_is_dropped() {
 }
 
 #[test]
-fn a_panic_ends_its_node_as_a_fault() {
+fn a_panic_ends_its_task_as_a_fault() {
     let scheduler = Scheduler::default();
     let id = scheduler.submit(&[], task(|| panic!("on purpose")), 0);
     scheduler.wait(id);

@@ -22,8 +22,8 @@ fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> bool {
     }
 }
 
-/// Starts the pool; each thread runs `work`, told whether it is the one that looks after work that nobody waits for. A thread
-/// that the system refuses is done without: threads that wait work themselves. False if there is none.
+/// Starts the pool; each thread runs `work`, told whether it is the one that looks after work that nobody waits for. A
+/// thread that the system refuses is done without: threads that wait work themselves. False if there is none.
 pub(super) fn start(work: fn(bool)) -> bool {
     start_with(threads().saturating_sub(1).max(1), |n, watchman| {
         spawn(format!("cuda-soft-{n}"), move || work(watchman))
