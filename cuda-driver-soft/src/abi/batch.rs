@@ -16,7 +16,6 @@ use crate::object::place::MemoryPlace;
 use crate::object::stream::{NullStream, StreamRef};
 use crate::operation::copy::Waits;
 use crate::operation::region::{Base, Extent, Side};
-use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 
 /// Hints that may be given.
@@ -238,7 +237,7 @@ fn prefetch(
     for (&(address, bytes), entry) in ranges.iter().zip(entry) {
         managed::prefetch(address, bytes, locations[entry])?;
     }
-    stream.submit(&[], Work::Join, 0);
+    submit::join(stream);
     Ok(())
 }
 
@@ -376,7 +375,7 @@ exports! {
         let stream = stream_of(hstream, mode)?;
         // What is discarded may be anything from then on: also what it was.
         ranges(c, addresses, sizes, count, flags)?;
-        stream.submit(&[], Work::Join, 0);
+        submit::join(&stream);
         Ok(())
     }
 

@@ -9,10 +9,9 @@ use cuda_driver_sys::{
 use super::args::Caller;
 use super::exports;
 use crate::call::lookup::current_context;
-use crate::call::stream;
+use crate::call::{stream, submit};
 use crate::object::managed::{self, Advice, Location};
 use crate::object::stream::NullStream;
-use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 
 fn advise(
@@ -45,7 +44,7 @@ fn prefetch(
 ) -> Result<()> {
     let stream = stream::for_work(hstream as usize, mode)?;
     managed::prefetch(address, bytes as u64, location)?;
-    stream.submit(&[], Work::Join, 0);
+    submit::join(&stream);
     Ok(())
 }
 

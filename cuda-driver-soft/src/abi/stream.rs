@@ -15,7 +15,6 @@ use crate::object::memory;
 use crate::object::stream::NullStream;
 use crate::operation::HostFunction;
 use crate::queue::capture;
-use crate::queue::work::Work;
 use crate::state::error::{Error, Result};
 use crate::state::gate;
 use engine::memory::Kind;
@@ -109,7 +108,7 @@ exports! {
             // SAFETY: the caller of cuStreamAddCallback vouches for the function and its data until it has run.
             unsafe { callback(hstream as CUstream, CUresult(fault), data as *mut c_void) };
         };
-        stream.submit(&[], Work::Host(Box::new(call)), 0);
+        submit::callback(call, &stream);
         Ok(())
     }
 

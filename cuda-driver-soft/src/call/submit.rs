@@ -195,6 +195,16 @@ pub(crate) fn host_function(function: HostFunction, stream: &StreamRef) -> Resul
     Ok(())
 }
 
+/// Calls a function that is told the code of a fault that happened before it, 0 if none.
+pub(crate) fn callback(call: impl FnOnce(u32) + Send + 'static, stream: &StreamRef) {
+    stream.submit(&[], Work::Host(Box::new(call)), 0);
+}
+
+/// Puts a point on a stream where nothing happens.
+pub(crate) fn join(stream: &StreamRef) {
+    stream.submit(&[], Work::Join, 0);
+}
+
 /// Does memory operations, one after the other; captured, they are one node.
 pub(crate) fn memory_operations(
     operations: Vec<MemoryOperation>,

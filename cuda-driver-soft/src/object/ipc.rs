@@ -242,7 +242,8 @@ impl Counts {
         Ok(Counts(Arc::new(handle.open(Purpose::Event)?)))
     }
 
-    #[allow(unsafe_code)]
+    /// One of the counters, which all processes access by atomics.
+    #[allow(unsafe_code)] // the memory is that of a shared file
     fn count(&self, index: usize) -> &AtomicU64 {
         // SAFETY: the file has a page at least, aligned, which lives as long as `self`; all processes access it by atomics.
         unsafe { &*self.0.address().cast::<AtomicU64>().add(index) }

@@ -1,4 +1,4 @@
-//! Tensor maps: the checks of the manual; what the bytes mean is `exec::tensor_map`'s.
+//! Tensor maps: the checks of the manual. The engine knows what the bytes mean.
 
 use cuda_driver_sys::{
     CUdevice_attribute as Attribute, CUtensorMapDataType as DataType, CUtensorMapInterleave,
