@@ -7,6 +7,7 @@
 // What only build.rs needs.
 #[cfg(feature = "bindgen")]
 mod clang;
+#[cfg(any(feature = "bindgen", test))]
 pub(crate) mod committed;
 mod facts;
 #[cfg(feature = "bindgen")]

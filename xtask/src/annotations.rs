@@ -1,4 +1,4 @@
-//! `annotations.toml`: who has one, and whether it can be right.
+//! `annotations.toml`: reads it, and checks that it is complete and consistent with the header.
 
 mod flags;
 mod others;
@@ -6,8 +6,10 @@ mod owners;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::generate::registry::{Entry, StreamMode, split_stream};
-use crate::{api, read, root};
+use crate::bindings::registry::{Entry, StreamMode, split_stream};
+use crate::c_type::CType;
+use crate::registry::Registry;
+use crate::{read, root};
 
 /// The keys that an annotation may have.
 const KEYS: &[&str] = &[
@@ -32,15 +34,16 @@ impl Annotations {
     /// Reads the file.
     pub(crate) fn read() -> Result<Self, String> {
         let path = root().join("cuda-driver-sys/api/annotations.toml");
-        let table: toml::Table = read(&path)?
-            .parse()
-            .map_err(|e| format!("{}: {e}", path.display()))?;
+        Self::parse(&read(&path)?).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        let table: toml::Table = text.parse()?;
         Ok(Self(table.into_iter().collect()))
     }
 
-    /// The symbol whose annotation says what an export takes and does: its own; for `_ptds` and `_ptsz` exports that of
-    /// the twin without the suffix; where an annotation only says what replaced the export, as those of the 32-bit era
-    /// do, that of the replacement.
+    /// The symbol whose annotation applies to an export: its own; for `_ptds` and `_ptsz` exports that of the twin without
+    /// the suffix; for an export that is only marked as replaced, as those of the 32-bit era are, that of the replacement.
     fn holder<'a>(&'a self, symbol: &'a str) -> Option<&'a str> {
         let symbol = [symbol, split_stream(symbol).0]
             .into_iter()
@@ -55,7 +58,7 @@ impl Annotations {
         self.0.get(symbol)?.get("replaced_by")?.as_str()
     }
 
-    /// The result codes that a symbol's own annotation names.
+    /// The result codes in a symbol's own annotation.
     pub(crate) fn results(&self, symbol: &str) -> BTreeSet<String> {
         self.0
             .get(symbol)
@@ -66,19 +69,24 @@ impl Annotations {
             .collect()
     }
 
-    /// Whether a symbol's own annotation says what it does.
+    /// True if a symbol's own annotation describes the function.
     pub(crate) fn describes(&self, symbol: &str) -> bool {
         self.0
             .get(symbol)
             .is_some_and(|annotation| annotation.get("does").is_some())
     }
 
-    /// What the file says of an export.
+    /// A symbol's own annotation.
+    pub(crate) fn own(&self, symbol: &str) -> Option<&toml::Value> {
+        self.0.get(symbol)
+    }
+
+    /// The annotation that applies to an export.
     pub(crate) fn of(&self, symbol: &str) -> Option<&toml::Value> {
         self.0.get(self.holder(symbol)?)
     }
 
-    /// An export with the parameter names that its annotation uses: a few twins call theirs otherwise.
+    /// An export with the parameter names that its annotation uses: the header names those of a few twins differently.
     fn named_as_annotated(&self, entry: &Entry, entries: &[Entry]) -> Entry {
         let mut entry = entry.clone();
         let symbol = entry.symbol.clone();
@@ -96,12 +104,12 @@ impl Annotations {
         entry
     }
 
-    /// The manual's group of an export; empty where there is no annotation.
+    /// The manual's group of an export; empty without an annotation.
     pub(crate) fn group(&self, symbol: &str) -> &str {
         self.text(symbol, "group")
     }
 
-    /// The sentence on what an export does; empty where there is no annotation.
+    /// The sentence that describes an export; empty without an annotation.
     pub(crate) fn does(&self, symbol: &str) -> &str {
         self.text(symbol, "does")
     }
@@ -114,7 +122,7 @@ impl Annotations {
     }
 }
 
-/// Whether an export of the 32-bit era was replaced by another.
+/// True if an export of the 32-bit era was replaced by another.
 fn is_widened(entry: &Entry, other: &Entry) -> bool {
     entry.legacy
         && other.base == entry.base
@@ -122,18 +130,18 @@ fn is_widened(entry: &Entry, other: &Entry) -> bool {
         && other.stream != StreamMode::PerThread
 }
 
-/// Whether an export is of the 32-bit era.
+/// True if an export is of the 32-bit era.
 pub(crate) fn is_32_bit(entry: &Entry, entries: &[Entry]) -> bool {
     entries.iter().any(|other| is_widened(entry, other))
 }
 
-/// The word of a direction: `out` of `out[n]?`, `out:name` and `out`; `lent` of `lent@parameter`.
+/// The word of a direction: `out` for `out[n]?`, `out:name` and `out`; `lent` for `lent@parameter`.
 pub(crate) fn word(kind: &str) -> &str {
     kind.split(['[', ':', '@', '?']).next().unwrap_or(kind)
 }
 
-/// The parameter that counts an array, of `out[n]`, `out[*n]` and `out[n-1]`.
-pub(crate) fn counter(kind: &str) -> Option<&str> {
+/// The parameter that counts an array, for `out[n]`, `out[*n]` and `out[n-1]`.
+fn counter(kind: &str) -> Option<&str> {
     let count = kind
         .split_once('[')?
         .1
@@ -143,8 +151,8 @@ pub(crate) fn counter(kind: &str) -> Option<&str> {
     (!count.is_empty() && !count.starts_with(|c: char| c.is_ascii_digit())).then_some(count)
 }
 
-/// The directions that an annotation gives, by parameter.
-pub(crate) fn kinds(annotation: &toml::Value) -> BTreeMap<&str, &str> {
+/// The directions in an annotation, by parameter.
+fn kinds(annotation: &toml::Value) -> BTreeMap<&str, &str> {
     let table = annotation.get("parameters").and_then(toml::Value::as_table);
     table
         .into_iter()
@@ -153,52 +161,29 @@ pub(crate) fn kinds(annotation: &toml::Value) -> BTreeMap<&str, &str> {
         .collect()
 }
 
-/// `cargo xtask api --check`.
-pub(crate) fn check() -> Result<(), String> {
-    let entries = api::registry()?;
-    let annotations = Annotations::read()?;
-    let generated = root().join("cuda-driver-sys/src/generated");
-    let names = Names {
-        enumerations: read(&generated.join("enumerations.rs"))?,
-        constants: read(&generated.join("constants.rs"))?,
-        current: api::current()?,
-    };
-    let wrong = problems(&annotations, &entries, &names);
-    if wrong.is_empty() {
-        println!(
-            "{} functions, {} annotations: every function has one, and nothing in them contradicts a type or another one",
-            entries.len(),
-            annotations.0.len()
-        );
+/// Fails with every problem that the annotations of a registry have.
+pub(crate) fn check(registry: &Registry) -> Result<(), String> {
+    let found = problems(registry);
+    if found.is_empty() {
         return Ok(());
     }
     Err(format!(
         "cuda-driver-sys/api/annotations.toml: {} problems\n  {}",
-        wrong.len(),
-        wrong.join("\n  ")
+        found.len(),
+        found.join("\n  ")
     ))
 }
 
-/// What annotations may name.
-struct Names {
-    /// The generated `enumerations.rs`.
-    enumerations: String,
-    /// The generated `constants.rs`.
-    constants: String,
-    /// The exports that a C program of today can call.
-    current: BTreeSet<String>,
-}
-
-fn problems(annotations: &Annotations, entries: &[Entry], names: &Names) -> Vec<String> {
+fn problems(registry: &Registry) -> Vec<String> {
+    let (annotations, entries) = (&registry.annotations, &registry.functions);
     let mut found = Vec::new();
-    let symbols: BTreeSet<&str> = entries.iter().map(|entry| entry.symbol.as_str()).collect();
     for (symbol, annotation) in &annotations.0 {
-        if !symbols.contains(symbol.as_str()) {
-            found.push(format!("[{symbol}] is no exported function"));
+        if registry.find(symbol).is_none() {
+            found.push(format!("[{symbol}] is not an exported function"));
         }
         let mut say = |what: String| found.push(format!("[{symbol}] {what}"));
         let Some(table) = annotation.as_table() else {
-            say("is no table".to_owned());
+            say("is not a table".to_owned());
             continue;
         };
         for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
@@ -219,27 +204,23 @@ fn problems(annotations: &Annotations, entries: &[Entry], names: &Names) -> Vec<
         }
         let results = annotation.get("results").and_then(toml::Value::as_array);
         for code in results.into_iter().flatten() {
-            let known = code.as_str().is_some_and(|code| {
-                let line = format!("    CUDA_ERROR_{code} = ");
-                names.enumerations.contains(&line)
-            });
-            if !known {
-                say(format!("names the result {code}, which is none"));
+            if !code.as_str().is_some_and(|code| registry.is_result(code)) {
+                say(format!("lists {code}, which is not a result code"));
             }
         }
     }
-    others::check(annotations, entries, &names.current, &mut found);
+    others::check(registry, &mut found);
     for entry in entries {
         let symbol = &entry.symbol;
         match annotations.of(symbol) {
-            // A twin goes with its own.
+            // A twin has the annotation of the function without the suffix.
             None if split_stream(symbol).0 != symbol => {}
             None => found.push(format!("{symbol} has no annotation")),
             Some(annotation) => {
                 let entry = annotations.named_as_annotated(entry, entries);
                 let mut wrong = directions(&entry, annotation);
-                wrong.extend(owners::problems(&entry, &kinds(annotation)));
-                wrong.extend(flags::problems(&entry, annotation, names));
+                wrong.extend(owners::problems(&entry, &kinds(annotation), registry));
+                wrong.extend(flags::problems(&entry, annotation, registry));
                 found.extend(wrong.into_iter().map(|what| format!("[{symbol}] {what}")));
             }
         }
@@ -247,7 +228,7 @@ fn problems(annotations: &Annotations, entries: &[Entry], names: &Names) -> Vec<
     found
 }
 
-/// What is wrong with the directions of a function's parameters.
+/// The problems with the directions of a function's parameters.
 fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
     let mut found = Vec::new();
     let kinds = kinds(annotation);
@@ -261,17 +242,19 @@ fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
     }
     let counters: BTreeSet<&str> = kinds.values().filter_map(|kind| counter(kind)).collect();
     for name in counters.iter().filter(|name| !known.contains(**name)) {
-        found.push(format!("no parameter {name} counts anything"));
+        found.push(format!(
+            "an array is counted by {name}, which is not a parameter"
+        ));
     }
     for (name, ty) in &entry.parameters {
         let is_counter = counters.contains(name.as_str());
         match kinds.get(name.as_str()) {
-            None if ty.contains('*') && !is_counter => {
+            None if ty.starts_with('*') && !is_counter => {
                 found.push(format!("{name} is a pointer ({ty}) without a direction"));
             }
             None => {}
             Some(kind) => {
-                if let Some(why) = contradiction(kind, ty) {
+                if let Some(why) = contradiction(kind, &CType::parse(ty)) {
                     found.push(format!("{name}: {kind:?} contradicts the type {ty}: {why}"));
                 }
             }
@@ -280,38 +263,39 @@ fn directions(entry: &Entry, annotation: &toml::Value) -> Vec<String> {
     found
 }
 
-/// Why a direction cannot be that of a C type.
-fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
-    let pointers = ty.matches('*').count();
-    let writes_to_constant = pointers == 1 && ty.starts_with("const ");
+/// Why a parameter of this type cannot have this direction.
+fn contradiction(kind: &str, ty: &CType) -> Option<&'static str> {
+    let is_read_only = ty.pointers == 1 && ty.constant;
     match word(kind) {
-        "destroyed" | "released" if pointers > 0 => {
-            Some("what is behind a pointer is no handle that ends")
+        "destroyed" | "released" if ty.pointers > 0 => {
+            Some("only a handle passed by value can be destroyed")
         }
         "raw" | "destroyed" | "released" | "string" | "text" | "bytes" | "buf" | "vec" | "bool"
             if kind.ends_with('?') =>
         {
-            Some("it is never absent")
+            Some("it cannot be optional")
         }
         "destroyed" | "released" => None,
-        "bool" if ["int", "unsigned int"].contains(&ty) => None,
+        "bool" if ty.pointers == 0 && ty.is_truth() => None,
         "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
         | "buf" | "vec" | "list" | "bool" | "copied"
-            if pointers == 0 =>
+            if ty.pointers == 0 =>
         {
             Some("it is passed by value")
         }
         "out" | "new" | "lent" | "inout" | "string" | "buf" | "vec" | "list" | "bool"
         | "copied"
-            if writes_to_constant =>
+            if is_read_only =>
         {
-            Some("nothing can be written there")
+            Some("the target is constant")
         }
-        "text" if !(ty.starts_with("const char") && pointers == 2) => {
-            Some("it is no pointer to a string")
+        "text" if !(ty.is_char() && ty.constant && ty.pointers == 2) => {
+            Some("it is not a pointer to a string")
         }
-        "str" if !(ty.starts_with("const char") && pointers == 1) => Some("it is no string"),
-        "string" if !(ty.starts_with("char") && pointers == 1) => Some("it is no buffer for text"),
+        "str" if !(ty.is_char() && ty.constant && ty.pointers == 1) => Some("it is not a string"),
+        "string" if !(ty.is_char() && !ty.constant && ty.pointers == 1) => {
+            Some("it is not a text buffer")
+        }
         "raw" | "in" | "out" | "new" | "lent" | "inout" | "str" | "text" | "string" | "bytes"
         | "buf" | "vec" | "list" | "bool" | "copied" => None,
         _ => Some("there is no such direction"),
@@ -321,6 +305,7 @@ fn contradiction(kind: &str, ty: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bindings::model::{Alias, Constant, Enumeration, Model};
 
     fn entry(symbol: &str, parameters: &[(&str, &str)]) -> Entry {
         let owned = parameters
@@ -340,30 +325,51 @@ mod tests {
     }
 
     fn found(annotations: &str, entries: &[Entry]) -> Vec<String> {
-        let table: toml::Table = annotations.parse().expect("TOML");
-        let annotations = Annotations(table.into_iter().collect());
-        let symbols = entries.iter().map(|entry| entry.symbol.clone());
-        let names = Names {
-            enumerations: "    CUDA_ERROR_INVALID_VALUE = 1,\nflags CUset = CUset_enum {\nenumeration CUkind {\n"
-                .to_owned(),
-            constants: "pub const CU_X_ONE: u32 = 1;\npub const CU_X_TWO: u32 = 2;\n".to_owned(),
-            current: symbols.filter(|symbol| !symbol.ends_with("Old")).collect(),
+        let enumeration = |name: &str, value: &str| Enumeration {
+            name: name.to_owned(),
+            tag: None,
+            values: vec![(value.to_owned(), 1)],
         };
-        problems(&annotations, entries, &names)
+        let constant = |name: &str| Constant {
+            name: name.to_owned(),
+            ty: "u32".to_owned(),
+            value: 1,
+        };
+        let header = Model {
+            enumerations: vec![
+                enumeration("CUresult", "CUDA_ERROR_INVALID_VALUE"),
+                enumeration("CUevent_flags", "CU_EVENT_DEFAULT"),
+            ],
+            constants: vec![constant("CU_X_ONE"), constant("CU_X_TWO")],
+            aliases: vec![Alias {
+                name: "CUgraph".to_owned(),
+                target: syn::parse_quote!(*mut CUgraph_st),
+            }],
+            ..Model::default()
+        };
+        let symbols = entries.iter().map(|entry| entry.symbol.clone());
+        problems(&Registry {
+            header,
+            functions: entries.to_vec(),
+            current: symbols.filter(|symbol| !symbol.ends_with("Old")).collect(),
+            annotations: Annotations::parse(annotations).expect("TOML"),
+        })
     }
 
     #[test]
     fn committed_annotations_are_complete() {
-        check().expect("no problem");
+        if let Some(registry) = Registry::for_tests() {
+            check(&registry).expect("no problem");
+        }
     }
 
     #[test]
     fn function_without_annotation_and_annotation_without_function() {
-        let entries = [entry("cuInit", &[("Flags", "unsigned int")])];
+        let entries = [entry("cuInit", &[("Flags", "c_uint")])];
         assert_eq!(
             found("[cuExit]\ngroup = \"A\"\ndoes = \"B.\"", &entries),
             [
-                "[cuExit] is no exported function",
+                "[cuExit] is not an exported function",
                 "cuInit has no annotation"
             ]
         );
@@ -374,30 +380,30 @@ mod tests {
         let entries = [entry(
             "cuF",
             &[
-                ("a", "const int *"),
-                ("b", "int"),
-                ("c", "int *"),
-                ("d", "char *"),
-                ("e", "unsigned int"),
+                ("a", "*const c_int"),
+                ("b", "c_int"),
+                ("c", "*mut c_int"),
+                ("d", "*mut c_char"),
+                ("e", "c_uint"),
             ],
         )];
         assert_eq!(
             of_one(
-                &[("a", "int"), ("b", "float")],
+                &[("a", "c_int"), ("b", "f32")],
                 "parameters = { a = \"bool\", b = \"bool\" }"
             ),
-            ["b: \"bool\" contradicts the type float: it is passed by value"]
+            ["b: \"bool\" contradicts the type f32: it is passed by value"]
         );
         let text = "[cuF]\ngroup = \"A\"\ndoes = \"B.\"\nresults = [\"INVALID_VALUE\", \"NONE\"]\n\
                     parameters = { a = \"out\", b = \"new:x\", d = \"string[e]\", x = \"in\" }";
         assert_eq!(
             found(text, &entries),
             [
-                "[cuF] names the result \"NONE\", which is none",
+                "[cuF] lists \"NONE\", which is not a result code",
                 "[cuF] there is no parameter x",
-                "[cuF] a: \"out\" contradicts the type const int *: nothing can be written there",
-                "[cuF] b: \"new:x\" contradicts the type int: it is passed by value",
-                "[cuF] c is a pointer (int *) without a direction",
+                "[cuF] a: \"out\" contradicts the type *const c_int: the target is constant",
+                "[cuF] b: \"new:x\" contradicts the type c_int: it is passed by value",
+                "[cuF] c is a pointer (*mut c_int) without a direction",
             ]
         );
     }
@@ -412,32 +418,32 @@ mod tests {
     }
 
     #[test]
-    fn handles_that_are_given_are_somebodys() {
-        let parameters = [("a", "CUgraph *"), ("b", "CUgraph"), ("c", "int *")];
+    fn returned_handles_have_an_owner() {
+        let parameters = [("a", "*mut CUgraph"), ("b", "CUgraph"), ("c", "*mut c_int")];
         let ask = |kinds| of_one(&parameters, &format!("parameters = {{ {kinds} }}"));
         assert_eq!(ask("a = \"lent@b\", c = \"out\""), [""; 0]);
         assert_eq!(ask("a = \"new?\", c = \"out?\""), [""; 0]);
         assert_eq!(
             ask("a = \"out\", c = \"out\""),
-            ["a: \"out\" does not say whose the CUgraph is: new or lent"]
+            ["a: \"out\" does not say who owns the CUgraph: new or lent"]
         );
         assert_eq!(
             ask("a = \"lent\", c = \"lent\""),
-            ["c: \"lent\" is said of int, which nobody owns"]
+            ["c: \"lent\" is for handles and addresses, and c_int is neither"]
         );
         assert_eq!(
             ask("a = \"lent@x\", c = \"out\""),
-            ["a: \"lent@x\" names no parameter that is passed"]
+            ["a: \"lent@x\" does not name a parameter that the caller passes"]
         );
         assert_eq!(
             ask("a = \"lent@c\", c = \"out\""),
-            ["a: \"lent@c\" names no parameter that is passed"]
+            ["a: \"lent@c\" does not name a parameter that the caller passes"]
         );
         assert_eq!(
             ask("a = \"out@b\", c = \"out\""),
             [
-                "a: \"out@b\" does not say whose the CUgraph is: new or lent",
-                "a: only what is lent belongs to a parameter"
+                "a: \"out@b\" does not say who owns the CUgraph: new or lent",
+                "a: only lent values belong to a parameter"
             ]
         );
         assert_eq!(
@@ -446,51 +452,51 @@ mod tests {
         );
         assert_eq!(
             ask("a = \"lent\", b = \"released?\", c = \"out\""),
-            ["b: \"released?\" contradicts the type CUgraph: it is never absent"]
+            ["b: \"released?\" contradicts the type CUgraph: it cannot be optional"]
         );
         assert_eq!(
             ask("a = \"released\", c = \"out\""),
             [
-                "a: \"released\" contradicts the type CUgraph *: what is behind a pointer is no handle that ends"
+                "a: \"released\" contradicts the type *mut CUgraph: only a handle passed by value can be destroyed"
             ]
         );
     }
 
     #[test]
-    fn flags_are_of_a_set_that_there_is() {
-        let parameters = [("Flags", "unsigned int"), ("x", "CUgraph")];
+    fn flags_name_known_sets() {
+        let parameters = [("Flags", "c_uint"), ("x", "CUgraph")];
         let ask = |flags| of_one(&parameters, flags);
-        for right in ["CUset", "CUkind", "CU_X_ONE", "CU_X_*", "0"] {
+        for right in ["CUevent_flags", "CUresult", "CU_X_ONE", "CU_X_*", "0"] {
             let text = format!("flags = {{ Flags = \"{right}\" }}");
             assert_eq!(of_one(&parameters, &text), [""; 0], "{right}");
         }
-        assert_eq!(ask(""), ["Flags are flags, and nothing says which"]);
+        assert_eq!(ask(""), ["Flags has no entry in `flags`"]);
         assert_eq!(
             ask("flags = { Flags = \"CUnothing\" }"),
-            ["flags: Flags is of CUnothing, which is no enumeration and no constant"]
+            ["flags: Flags takes CUnothing, which is neither an enumeration nor a constant"]
         );
         assert_eq!(
             ask("flags = { Flags = \"CU_Y_*\" }"),
-            ["flags: Flags is of CU_Y_*, which is no enumeration and no constant"]
+            ["flags: Flags takes CU_Y_*, which is neither an enumeration nor a constant"]
         );
         assert_eq!(
-            ask("flags = { Flags = \"CUset\", x = \"CUset\", y = \"0\" }"),
+            ask("flags = { Flags = \"CUresult\", x = \"CUresult\", y = \"0\" }"),
             [
-                "flags: x is of the type CUgraph, which is no number",
+                "flags: x has the type CUgraph, which is not an integer",
                 "flags: there is no parameter y",
             ]
         );
         assert_eq!(
             of_one(
-                &[("pFlags", "unsigned int *")],
+                &[("pFlags", "*mut c_uint")],
                 "parameters = { pFlags = \"out\" }\nflags = { pFlags = \"0\" }"
             ),
-            ["flags: pFlags is given by the driver, so it need not be 0"]
+            ["flags: pFlags is an output, so 0 makes no sense"]
         );
     }
 
     #[test]
-    fn older_and_newer_exports_are_right() {
+    fn fallbacks_and_replacements_exist() {
         let variant = |symbol: &str, since| Entry {
             base: "cuF".to_owned(),
             since,
@@ -510,13 +516,13 @@ mod tests {
         assert_eq!(ask(replaced, "fallback = \"cuFOld\""), [""; 0]);
         assert_eq!(
             ask("", ""),
-            ["[cuFOld] cannot be called by C programs of today, and does not say what replaced it"]
+            ["[cuFOld] cannot be called from C with this header, and has no replaced_by"]
         );
         assert_eq!(
             ask("replaced_by = \"cuNone\"", "older_lacks = \"C.\""),
             [
-                "[cuFOld] is replaced by cuNone, which is no exported function",
-                "[cuF] says what an older export lacks, and names none",
+                "[cuFOld] is replaced by cuNone, which is not an exported function",
+                "[cuF] has older_lacks but no fallback",
             ]
         );
         assert_eq!(
@@ -528,7 +534,7 @@ mod tests {
         );
         assert_eq!(
             ask(replaced, "fallback = \"cuNone\""),
-            ["[cuF] falls back to cuNone, which is no exported function"]
+            ["[cuF] falls back to cuNone, which is not an exported function"]
         );
         let mut entries = entries;
         entries[0].base = "cuH".to_owned();
@@ -538,7 +544,7 @@ mod tests {
         );
         assert_eq!(
             found(&text, &entries),
-            ["[cuF] falls back to cuFOld, which is of another base name"]
+            ["[cuF] falls back to cuFOld, which has another base name"]
         );
     }
 }

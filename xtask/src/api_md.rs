@@ -1,47 +1,44 @@
-//! `cargo xtask api-md`: `API.md`, what there is of every function: raw, checked, as a method, in the software driver.
+//! `API.md`: every function of the driver, with its name at each level of this project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::annotations::{Annotations, is_32_bit};
-use crate::checked::version;
-use crate::generate::registry::{Entry, StreamMode, split_stream};
-use crate::{api, headers, read, root, write};
+use crate::annotations::is_32_bit;
+use crate::bindings::registry::{Entry, StreamMode, split_stream};
+use crate::checked::{Call, version};
+use crate::registry::Registry;
+use crate::{headers, output_of_example, read, root};
 
-/// Writes the file.
-pub(crate) fn run() -> Result<(), String> {
-    let known = Known::read()?;
-    write(&root().join("API.md"), &known.text())?;
-    println!("{}", known.summary());
-    Ok(())
-}
-
-/// Everything that the table is made of.
-struct Known {
-    /// The CUDA release that the bindings are made from.
+/// The contents of the file.
+pub(crate) struct Table<'a> {
+    registry: &'a Registry,
+    /// The CUDA release of the bindings.
     release: String,
-    entries: Vec<Entry>,
-    /// Exports that the sys crate binds.
-    bound: BTreeSet<String>,
-    /// Export → the older one that is called where it is lacking.
-    older: BTreeMap<String, String>,
-    /// Exports that a C program of the current header can call.
-    current: BTreeSet<String>,
     /// Export → checked call.
-    checked: BTreeMap<String, String>,
+    checked: BTreeMap<&'a str, String>,
     /// Checked call → methods that call it.
     methods: BTreeMap<String, BTreeSet<String>>,
     /// Exports that the software driver implements.
     software: BTreeSet<String>,
 }
 
-impl Known {
-    fn read() -> Result<Self, String> {
-        let mut checked = BTreeMap::new();
-        for file in rust_files(&root().join("src/checked/generated"))? {
-            checked_calls(&read(&file)?, &mut checked);
-        }
+impl<'a> Table<'a> {
+    /// Reads the sources of the objects, and asks the software driver for what it implements.
+    pub(crate) fn read(registry: &'a Registry, calls: &'a [Call]) -> Result<Self, String> {
+        let software = output_of_example("cuda-driver-soft", "implemented")?;
+        Self::new(
+            registry,
+            calls,
+            software.lines().map(str::to_owned).collect(),
+        )
+    }
+
+    fn new(
+        registry: &'a Registry,
+        calls: &'a [Call],
+        software: BTreeSet<String>,
+    ) -> Result<Self, String> {
         let mut methods = BTreeMap::new();
         let source = root().join("src");
         for file in rust_files(&source)? {
@@ -50,60 +47,52 @@ impl Known {
                 calls_of_methods(&read(&file)?, &mut methods);
             }
         }
-        let real = "cuda-driver-soft/src/abi/implemented.rs";
-        let entries = api::registry()?;
-        let annotations = Annotations::read()?;
-        let older = entries.iter().filter_map(|entry| {
-            let older = annotations.of(&entry.symbol)?.get("fallback")?.as_str()?;
-            Some((entry.symbol.clone(), older.to_owned()))
-        });
-        let bindings = "cuda-driver-sys/src/generated/functions.rs";
+        let checked = calls.iter().map(|call| (call.symbol.as_str(), call.path()));
         Ok(Self {
+            registry,
             release: headers::current_release()?,
-            older: older.collect(),
-            bound: bound(&read(&root().join(bindings))?),
-            entries,
-            current: api::current()?,
-            checked,
+            checked: checked.collect(),
             methods,
-            software: implemented(&read(&root().join(real))?)
-                .ok_or_else(|| format!("{real} holds no list IMPLEMENTED of symbols"))?,
+            software,
         })
     }
 
     /// The exports that have a row of their own: the others are their per-thread twins.
-    fn rows(&self) -> impl Iterator<Item = &Entry> {
-        let entries = self.entries.iter();
+    fn rows(&self) -> impl Iterator<Item = &'a Entry> {
+        let entries = self.registry.functions.iter();
         entries.filter(|entry| entry.stream != StreamMode::PerThread)
     }
 
-    fn summary(&self) -> String {
-        let total = self.entries.len();
+    /// Returns the counts as one sentence.
+    pub(crate) fn summary(&self) -> String {
+        let total = self.registry.functions.len();
         let early = self
             .rows()
-            .filter(|entry| is_32_bit(entry, &self.entries))
+            .filter(|entry| is_32_bit(entry, &self.registry.functions))
             .count();
         let twins = total - self.rows().count();
         let checkable = self.rows().count() - early;
         let current_and_checked = self
+            .registry
             .current
             .iter()
-            .filter(|symbol| self.checked.contains_key(*symbol))
+            .filter(|symbol| self.checked.contains_key(symbol.as_str()))
             .count();
         format!(
             "{} of {total} exports raw; {} of {checkable} checked, {current_and_checked} of the {} that a C program \
              of CUDA {} can call among them (the other {} are {twins} per-thread twins and {early} of the 32-bit era); \
              {} real in the software driver.",
-            self.bound.len(),
+            total,
             self.checked.len(),
-            self.current.len(),
+            self.registry.current.len(),
             self.release,
             total - checkable,
             self.software.len(),
         )
     }
 
-    fn text(&self) -> String {
+    /// Returns the text of the file.
+    pub(crate) fn text(&self) -> String {
         let mut out = String::from(
             "<!-- @generated by `cargo xtask api-md` from cuda-driver-sys/api/, src/ and cuda-driver-soft/src/abi/implemented.rs -->\n\n\
              # Every function of the CUDA Driver API\n\n",
@@ -138,7 +127,7 @@ impl Known {
 
     fn row(&self, out: &mut String, entry: &Entry) {
         let symbol = entry.symbol.as_str();
-        let twin = self.entries.iter().find_map(|other| {
+        let twin = self.registry.functions.iter().find_map(|other| {
             let (rest, suffix) = split_stream(&other.symbol);
             (rest == symbol && !suffix.is_empty()).then_some(suffix)
         });
@@ -158,7 +147,7 @@ impl Known {
             .map(|name| format!("`{name}`"))
             .collect::<Vec<_>>()
             .join(", ");
-        if !self.current.contains(symbol) {
+        if !self.registry.current.contains(symbol) {
             plain.push_str(" †");
         }
         let (checked, methods) = match self.checked.get(symbol) {
@@ -180,12 +169,9 @@ impl Known {
             ""
         };
         let mut since = version(entry.since);
-        let older = self.older.get(symbol);
-        let older = self
-            .entries
-            .iter()
-            .find(|other| Some(&other.symbol) == older);
-        if let Some(older) = older {
+        let annotation = self.registry.annotations.of(symbol);
+        let older = annotation.and_then(|annotation| annotation.get("fallback")?.as_str());
+        if let Some(older) = older.and_then(|older| self.registry.find(older)) {
             _ = write!(since, " ({})", version(older.since));
         }
         _ = writeln!(
@@ -194,18 +180,6 @@ impl Known {
             plain.trim()
         );
     }
-}
-
-/// The exports of the table in the sys crate: those in its blocks `own` and `legacy`.
-fn bound(text: &str) -> BTreeSet<String> {
-    let blocks = ["own {", "legacy {"].iter().filter_map(|head| {
-        let (_, block) = text.split_once(&format!("\n        {head}\n"))?;
-        Some(block.split_once("\n        }")?.0)
-    });
-    blocks
-        .flat_map(str::lines)
-        .filter_map(|line| Some(line.trim().split_once('(')?.0.to_owned()))
-        .collect()
 }
 
 /// The Rust files of a folder and its folders, sorted.
@@ -224,37 +198,6 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     }
     found.sort();
     Ok(found)
-}
-
-/// What stands between two texts.
-fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
-    text.split_once(before)?
-        .1
-        .split_once(after)
-        .map(|(found, _)| found)
-}
-
-/// The checked calls of a generated file: each tells its export in its documentation.
-fn checked_calls(text: &str, found: &mut BTreeMap<String, String>) {
-    let mut export = None;
-    for line in text.lines() {
-        let code = line.trim_start();
-        if let Some(symbol) = between(code, "the export `", "`").filter(|_| code.starts_with("///"))
-        {
-            export = Some(symbol.to_owned());
-        } else if let Some(name) = between(code, "pub unsafe fn ", "(") {
-            let name = name.split('<').next().unwrap_or(name);
-            // Indented: inside the module `legacy`.
-            let module = if code.len() == line.len() {
-                ""
-            } else {
-                "legacy::"
-            };
-            if let Some(symbol) = export.take() {
-                found.insert(symbol, format!("{module}{name}"));
-            }
-        }
-    }
 }
 
 /// Which public functions of a file make which checked calls.
@@ -318,51 +261,41 @@ fn object_of(head: &str) -> Option<String> {
     Some(rest[..end].to_owned())
 }
 
-/// The strings of the list `IMPLEMENTED`.
-fn implemented(text: &str) -> Option<BTreeSet<String>> {
-    let list = between(text, "pub const IMPLEMENTED: &[&str] = &[", "];")?;
-    let symbols = list.split('"').skip(1).step_by(2).map(str::to_owned);
-    Some(symbols.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_function_is_there() {
-        let known = Known::read().expect("the sources are there");
-        assert_eq!(known.entries.len(), 685);
-        let all = known.entries.iter().map(|entry| entry.symbol.clone());
-        assert_eq!(known.bound, all.collect());
-        assert_eq!(known.older.len(), 6);
-        assert!(known.text().contains("| 12.0 (11.3) |"));
-        assert_eq!(known.checked.len(), 538);
-        assert_eq!(known.current.len(), 492);
-        let symbols: BTreeSet<&str> = known.entries.iter().map(|e| e.symbol.as_str()).collect();
-        for (export, call) in &known.checked {
-            assert!(symbols.contains(export.as_str()), "{call} is of {export}");
-        }
-        // What is not checked is of the 32-bit era, or a twin.
-        for entry in known.rows() {
+    fn every_function_has_a_row() {
+        let Some(registry) = Registry::for_tests() else {
+            return;
+        };
+        let calls = crate::checked::calls(&registry).expect("the annotations");
+        let table = Table::new(&registry, &calls, BTreeSet::new()).expect("the sources");
+        assert_eq!(registry.functions.len(), 685);
+        assert!(table.text().contains("| 12.0 (11.3) |"));
+        assert_eq!(table.checked.len(), 538);
+        assert_eq!(registry.current.len(), 492);
+        // A function without a checked call is of the 32-bit era, or a twin.
+        for entry in table.rows() {
             assert_eq!(
-                known.checked.contains_key(&entry.symbol),
-                !is_32_bit(entry, &known.entries),
+                table.checked.contains_key(entry.symbol.as_str()),
+                !is_32_bit(entry, &registry.functions),
                 "{}",
                 entry.symbol
             );
         }
-        for symbol in &known.current {
-            assert!(known.checked.contains_key(symbol), "{symbol}");
+        for symbol in &registry.current {
+            assert!(table.checked.contains_key(symbol.as_str()), "{symbol}");
         }
-        for symbol in &known.software {
-            assert!(symbols.contains(symbol.as_str()), "{symbol}");
+        for call in table.methods.keys() {
+            let is_call = table.checked.values().any(|checked| checked == call);
+            assert!(
+                is_call,
+                "a method calls {call}, which is not a checked call"
+            );
         }
-        for call in known.methods.keys() {
-            let is_call = known.checked.values().any(|checked| checked == call);
-            assert!(is_call, "{call} is called, but no checked call");
-        }
-        let rows = known
+        let rows = table
             .text()
             .lines()
             .filter(|line| line.starts_with("| `"))

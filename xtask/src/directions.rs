@@ -1,18 +1,18 @@
-//! `cargo xtask directions`: the directions of `annotations.toml` against NVIDIA's Python bindings.
+//! `cargo xtask directions`: records the directions of NVIDIA's Python bindings in `cuda-driver-sys/api/directions.txt`.
 //!
-//! Those take what a function reads as arguments and return what it writes, for 513 functions, and say so in what Python's
-//! `help` shows: the signature, and the list of what is returned. Where the two disagree, `cuda-driver-sys/api/python-differences.toml` says why,
-//! or this fails.
+//! Each Python function takes what the C function reads and returns what it writes. Python's `help` shows both: the
+//! signature, and the list of returned values. `tests/checked_calls` compares the checked calls with the file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::process::Command;
 
-use crate::annotations::{Annotations, counter, kinds, word};
-use crate::generate::registry::Entry;
+use crate::bindings::registry::Entry;
 use crate::headers::{self, Package};
-use crate::{api, read, root};
+use crate::registry::Registry;
+use crate::{read, root, write};
 
-/// The bindings, compiled for this machine's Python: they load without a driver. A new CUDA release has its own.
+/// The bindings, compiled for this machine's Python. They load without a driver. Each CUDA release has its own version.
 const BINDINGS: Package = Package {
     name: "cuda-bindings",
     version: "13.5.0",
@@ -20,7 +20,7 @@ const BINDINGS: Package = Package {
     sha256: Some("261177cff8aab660dfda04f1b50ebc55fdedcffe58a3fe220726c0d5e573e9d0"),
 };
 
-/// What they import.
+/// A package that they import.
 const IMPORTED: Package = Package {
     name: "cuda-pathfinder",
     version: "1.9.0",
@@ -28,7 +28,7 @@ const IMPORTED: Package = Package {
     sha256: Some("4ea26c3f6f3bb3c7d2dc725beabfd9cb375e11142ff9a477290eb9b226fd9543"),
 };
 
-/// Prints signature and description of every function, as their definitions in Python would stand in a file.
+/// Prints the signature and the description of every function, in the form of a Python source file.
 const HELP: &str = r#"
 import cuda.bindings.driver as driver
 for name in dir(driver):
@@ -40,8 +40,8 @@ for name in dir(driver):
             print("    " + line if line else "")
 "#;
 
-/// What parameters are called here, after the header, and what in the Python bindings, where that differs by more
-/// than the underscore behind a keyword.
+/// The names of parameters in the header and in the Python bindings, where they differ by more than the underscore behind
+/// a keyword.
 const RENAMED: &[(&str, &str)] = &[
     ("bytes", "numbytes"),
     ("dstStream", "dst"),
@@ -55,8 +55,8 @@ const RENAMED: &[(&str, &str)] = &[
     ("value", "value_out"),
 ];
 
-/// Where the differences are explained.
-const EXPLAINED: &str = "cuda-driver-sys/api/python-differences.toml";
+/// The file of the directions.
+const FILE: &str = "cuda-driver-sys/api/directions.txt";
 
 /// Functions of headers that these bindings are not made from: `cudaProfiler.h`, `cudaEGL.h`, `cudaGL.h`,
 /// `cudaVDPAU.h`.
@@ -67,55 +67,61 @@ fn is_of_another_header(name: &str) -> bool {
             .any(|part| name.contains(part))
 }
 
-/// Compares all of them.
+/// Writes the file; with `--check`, fails if the file has other contents.
 pub(crate) fn run() -> Result<(), String> {
+    let check = match std::env::args().nth(2).as_deref() {
+        None => false,
+        Some("--check") => true,
+        Some(other) => {
+            return Err(format!(
+                "unknown option {other}; the only option is --check"
+            ));
+        }
+    };
+    let registry = Registry::read()?;
+    let mut lines = BTreeMap::new();
     let source = help()?;
-    let entries = api::registry()?;
-    let current = api::current()?;
-    let annotations = Annotations::read()?;
     let functions = functions(&source);
-    let (mut compared, mut parameters) = (0, 0);
-    let mut found = BTreeSet::new();
     let ours = functions
         .iter()
         .filter(|function| !is_of_another_header(&function.name));
     for function in ours {
-        let entry = export(function, &entries, &current)
-            .ok_or_else(|| format!("{} means no export that C programs can call", function.name))?;
-        let annotation = annotations
-            .of(&entry.symbol)
-            .ok_or_else(|| format!("{} has no annotation", entry.symbol))?;
-        compared += 1;
-        parameters += entry.parameters.len();
-        found.extend(differences(function, entry, annotation));
+        let entry = export(function, &registry).ok_or_else(|| {
+            format!(
+                "{} is not the name of an export that C programs can call",
+                function.name
+            )
+        })?;
+        let directions = entry
+            .parameters
+            .iter()
+            .map(|(name, _)| function.direction(name));
+        let directions: Vec<&str> = directions.collect();
+        lines.insert(&entry.symbol, directions);
     }
-    let explained = explained(&read(&root().join(EXPLAINED))?)?;
-    let mut wrong = Vec::new();
-    for difference in &found {
-        if !explained.contains(difference) {
-            wrong.push(format!("not explained: {difference}"));
-        }
+    let mut text = format!(
+        "# @generated by `cargo xtask directions` from {} {}: the direction of each parameter of the C function in\n\
+         # NVIDIA's Python bindings. `in`: the Python function takes it. `out`: it returns it. `inout`: both. `none`: the\n\
+         # parameter does not appear. tests/checked_calls compares the checked calls with these.\n",
+        BINDINGS.name, BINDINGS.version
+    );
+    for (symbol, directions) in &lines {
+        _ = writeln!(text, "{symbol}: {}", directions.join(" "));
     }
-    for difference in explained.difference(&found) {
-        wrong.push(format!(
-            "explained, but there is no such difference: {difference}"
-        ));
+    let path = root().join(FILE);
+    if check && read(&path)? != text {
+        return Err(format!("{FILE} is stale; run: cargo xtask directions"));
     }
-    if wrong.is_empty() {
-        println!(
-            "{compared} functions with {parameters} parameters compared with {} {} ({} more are of other headers); {} \
-             differences, all explained in {EXPLAINED}",
-            BINDINGS.name,
-            BINDINGS.version,
-            functions.len() - compared,
-            found.len()
-        );
-        return Ok(());
-    }
-    Err(format!("{EXPLAINED}:\n  {}", wrong.join("\n  ")))
+    write(&path, &text)?;
+    println!(
+        "{FILE}: {} functions ({} more are of other headers)",
+        lines.len(),
+        functions.len() - lines.len()
+    );
+    Ok(())
 }
 
-/// What Python says of all functions.
+/// Returns the help texts of all functions.
 fn help() -> Result<String, String> {
     let folders = [headers::folder(&BINDINGS), headers::folder(&IMPORTED)];
     headers::fetch(&BINDINGS)?;
@@ -128,67 +134,12 @@ fn help() -> Result<String, String> {
         .map_err(|e| format!("python3: {e}"))?;
     if !output.status.success() {
         return Err(format!(
-            "python3 cannot import what was fetched for it (after a change of python3, remove {}): {}",
+            "python3 cannot import NVIDIA's bindings (if python3 changed, remove {} and try again): {}",
             folders[0].display(),
             String::from_utf8_lossy(&output.stderr)
         ));
     }
-    String::from_utf8(output.stdout).map_err(|e| format!("what python3 printed: {e}"))
-}
-
-/// One parameter on which the two do not agree.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Difference {
-    function: String,
-    parameter: String,
-    ours: String,
-    theirs: String,
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            function,
-            parameter,
-            ours,
-            theirs,
-        } = self;
-        write!(
-            f,
-            "{{ function = \"{function}\", parameter = \"{parameter}\", ours = \"{ours}\", theirs = \"{theirs}\" }}"
-        )
-    }
-}
-
-/// The differences that the file explains; each list has a reason.
-fn explained(text: &str) -> Result<BTreeSet<Difference>, String> {
-    let table: toml::Table = text.parse().map_err(|e| format!("{EXPLAINED}: {e}"))?;
-    let mut found = BTreeSet::new();
-    let lists = table.get("because").and_then(toml::Value::as_array);
-    for list in lists.ok_or_else(|| format!("{EXPLAINED} has no [[because]]"))? {
-        let reason = list.get("reason").and_then(toml::Value::as_str);
-        if reason.is_none_or(str::is_empty) {
-            return Err(format!("{EXPLAINED}: a list without a reason"));
-        }
-        let differences = list.get("differences").and_then(toml::Value::as_array);
-        for difference in differences.into_iter().flatten() {
-            let part = |key: &str| {
-                let text = difference.get(key).and_then(toml::Value::as_str);
-                text.map(str::to_owned)
-                    .ok_or_else(|| format!("{EXPLAINED}: {difference} has no {key}"))
-            };
-            let difference = Difference {
-                function: part("function")?,
-                parameter: part("parameter")?,
-                ours: part("ours")?,
-                theirs: part("theirs")?,
-            };
-            if let Some(twice) = found.replace(difference) {
-                return Err(format!("{EXPLAINED}: {twice} is there twice"));
-            }
-        }
-    }
-    Ok(found)
+    String::from_utf8(output.stdout).map_err(|e| format!("the output of python3: {e}"))
 }
 
 /// A function of the Python bindings.
@@ -199,7 +150,7 @@ struct Function {
 }
 
 impl Function {
-    /// What becomes of a parameter there.
+    /// The direction of a parameter.
     fn direction(&self, name: &str) -> &'static str {
         let name = name.trim_end_matches('_');
         let named = |name: &str| {
@@ -259,58 +210,20 @@ fn functions(source: &str) -> Vec<Function> {
 fn parameter(text: &str) -> Option<String> {
     let text = text.split('=').next()?.split(':').next()?.trim();
     let text = text.strip_suffix(" not None").unwrap_or(text);
-    // What stands in brackets was split at its commas.
+    // A type in brackets was split at its commas, so the text may not end in a name.
     let name = text.rsplit(' ').next()?.trim_start_matches('*');
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
 }
 
-/// The export that a Python function calls: what C calls by that name.
-fn export<'a>(
-    function: &Function,
-    entries: &'a [Entry],
-    current: &BTreeSet<String>,
-) -> Option<&'a Entry> {
+/// The export that a Python function calls: the one that C programs call by that name.
+fn export<'a>(function: &Function, registry: &'a Registry) -> Option<&'a Entry> {
     let callable = || {
-        entries
-            .iter()
-            .filter(|entry| current.contains(&entry.symbol))
+        let entries = registry.functions.iter();
+        entries.filter(|entry| registry.current.contains(&entry.symbol))
     };
     callable()
         .find(|entry| entry.symbol == function.name)
         .or_else(|| callable().find(|entry| entry.aliases.contains(&function.name)))
         .or_else(|| callable().find(|entry| entry.base == function.name))
-}
-
-/// Where the two disagree. A parameter that only counts others is left out: both take it from, or give it with, what it
-/// counts.
-fn differences(function: &Function, entry: &Entry, annotation: &toml::Value) -> Vec<Difference> {
-    let kinds: BTreeMap<&str, &str> = kinds(annotation);
-    let counters: BTreeSet<&str> = kinds.values().filter_map(|kind| counter(kind)).collect();
-    let mut found = Vec::new();
-    for (name, ty) in &entry.parameters {
-        if counters.contains(name.as_str()) {
-            continue;
-        }
-        let ours = match word(kinds.get(name.as_str()).copied().unwrap_or("value")) {
-            "bool" if !ty.contains('*') => "in",
-            "value" | "destroyed" | "released" | "in" | "str" | "bytes" => "in",
-            "out" | "new" | "lent" | "text" | "string" | "vec" | "list" | "bool" | "copied" => {
-                "out"
-            }
-            other => other,
-        };
-        let theirs = function.direction(name);
-        // Memory of the caller's, given by its address there.
-        let same = ours == theirs || (theirs == "in" && ["raw", "buf"].contains(&ours));
-        if !same {
-            found.push(Difference {
-                function: entry.symbol.clone(),
-                parameter: name.clone(),
-                ours: ours.to_owned(),
-                theirs: theirs.to_owned(),
-            });
-        }
-    }
-    found
 }

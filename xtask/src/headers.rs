@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{generate, root};
+use crate::{bindings, root};
 
 /// A package of PyPI at one version, and a file that must be in it.
 pub(crate) struct Package {
@@ -62,6 +62,13 @@ pub(crate) fn releases() -> impl Iterator<Item = Package> {
 fn current_package() -> Result<Package, String> {
     let none = "cuda-driver-sys/api/headers.txt names no release";
     releases().last().ok_or_else(|| none.to_owned())
+}
+
+/// The release before the newest one.
+fn previous_package() -> Result<Package, String> {
+    let all: Vec<Package> = releases().collect();
+    let before = all.into_iter().rev().nth(1);
+    before.ok_or_else(|| "cuda-driver-sys/api/headers.txt lists only one release".to_owned())
 }
 
 /// The last header of CUDA 12, which says what the plain names mean.
@@ -123,6 +130,11 @@ pub(crate) fn current() -> Result<PathBuf, String> {
     folder_of(&current_package()?)
 }
 
+/// The folder of the header of the release before.
+pub(crate) fn previous() -> Result<PathBuf, String> {
+    folder_of(&previous_package()?)
+}
+
 /// The folder of the last CUDA 12 header.
 pub(crate) fn frozen() -> Result<PathBuf, String> {
     folder_of(&frozen_package()?)
@@ -134,11 +146,11 @@ pub(crate) fn nvrtc() -> Result<PathBuf, String> {
 }
 
 /// What the generator reads, with the pinned libclang chosen.
-pub(crate) fn generator_input() -> Result<generate::Input, String> {
+pub(crate) fn generator_input() -> Result<bindings::Input, String> {
     let native = folder_of(&LIBCLANG)?;
     // SAFETY: xtask has one thread, and none that reads the environment was started yet.
     unsafe { std::env::set_var("LIBCLANG_PATH", &native) };
-    Ok(generate::Input {
+    Ok(bindings::Input {
         include: current()?,
         wrapper: root().join("cuda-driver-sys/wrapper.h"),
         clang_args: vec![

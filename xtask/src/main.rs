@@ -1,15 +1,16 @@
-//! `cargo xtask …`: the only writer of committed generated files.
+//! `cargo xtask …`: writes the committed generated files, and checks facts against outside sources.
 
 mod annotations;
-mod api;
 mod api_md;
+// Written for Rust 1.85, which has no let-chains.
+#[allow(clippy::collapsible_if)]
+#[path = "../../cuda-driver-sys/build/generate.rs"]
 mod bindings;
+mod c_type;
 mod checked;
 mod directions;
 mod every_header;
-// Written for the older compiler that the binding crates support, which has no let-chains.
-#[allow(clippy::collapsible_if)]
-#[path = "../../cuda-driver-sys/build/generate.rs"]
+mod functions_toml;
 mod generate;
 mod headers;
 mod kernels;
@@ -21,38 +22,39 @@ mod news;
 mod pkg_config;
 mod plain_names;
 mod ptx_md;
+mod registry;
 mod results;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-/// A subcommand: its name, what it does, and the function that does it.
+/// A task: its name, a description, and the function that runs it.
 type Task = (&'static str, &'static str, fn() -> Result<(), String>);
 
 const TASKS: &[Task] = &[
     (
+        "generate",
+        "write every committed generated file",
+        generate::run,
+    ),
+    (
+        "news",
+        "list the questions that a new header leaves to a person",
+        news::run,
+    ),
+    (
         "headers",
-        "fetch the pinned CUDA headers and libclang into .cache/",
+        "fetch the newest CUDA header and libclang into .cache/",
         headers::run,
     ),
     (
         "every-header",
-        "fetch the header package of every CUDA release since 11.7 into .cache/",
+        "fetch the header of every CUDA release since 11.7 into .cache/",
         every_header::run,
     ),
     (
-        "api",
-        "write cuda-driver-sys/api/functions.toml; with --check, check annotations.toml",
-        api::run,
-    ),
-    (
-        "api-md",
-        "write API.md from the registry and the sources",
-        api_md::run,
-    ),
-    (
         "directions",
-        "compare annotations.toml with NVIDIA's Python bindings",
+        "record the directions of NVIDIA's Python bindings; with --check, compare",
         directions::run,
     ),
     (
@@ -61,24 +63,9 @@ const TASKS: &[Task] = &[
         results::run,
     ),
     (
-        "bindings",
-        "write cuda-driver-sys/src/generated/",
-        bindings::run,
-    ),
-    (
-        "checked",
-        "write src/checked/generated/ from cuda-driver-sys/api/",
-        checked::run,
-    ),
-    (
         "kernels",
         "compile tests/kernels/*.cu to PTX; with --check, compare",
         kernels::run,
-    ),
-    (
-        "ptx-md",
-        "write PTX.md: which PTX instructions the software driver runs",
-        ptx_md::run,
     ),
 ];
 
@@ -92,8 +79,8 @@ fn main() -> ExitCode {
         .find(|(name, _, _)| Some(*name) == wanted.as_deref())
     else {
         eprintln!("usage: cargo xtask <task>");
-        for (name, what, _) in TASKS {
-            eprintln!("  {name:10} {what}");
+        for (name, description, _) in TASKS {
+            eprintln!("  {name:12} {description}");
         }
         return ExitCode::from(2);
     };
@@ -101,7 +88,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo xtask {}: {error}", wanted.unwrap_or_default());
-            // A step that a failed download stopped is told apart from one that failed.
+            // CI tells a failed download apart from a failed step.
             if error.contains(headers::NOT_FETCHED) {
                 ExitCode::from(NOT_FETCHED)
             } else {
@@ -111,7 +98,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's folder.
+/// The folder of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -119,17 +106,35 @@ fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Writes a file only where its text changed, so that nothing is rebuilt for nothing.
+/// Writes a file if its text changed, so that cargo rebuilds only what it must.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());
     }
-    let parent = path.parent().ok_or("a file without a folder")?;
+    let parent = path.parent().ok_or("the path has no parent folder")?;
     std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
     std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Reads a text file; the error names it.
+/// Runs an example of a package of the software driver, and returns its output.
+fn output_of_example(package: &str, name: &str) -> Result<String, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["run", "--quiet", "--package", package, "--example", name])
+        .current_dir(root())
+        .output()
+        .map_err(|e| format!("cargo run --example {name}: {e}"))?;
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(text(&output.stdout));
+    }
+    Err(format!(
+        "cargo run --example {name} failed:\n{}",
+        text(&output.stderr)
+    ))
+}
+
+/// Reads a text file; the error names the file.
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::generate::merge::{left_out, merge, version};
-use crate::generate::registry::Entry;
-use crate::generate::{self, Input, Model, committed, render};
+use crate::bindings::merge::{left_out, merge, version};
+use crate::bindings::registry::Entry;
+use crate::bindings::{self, Input, Model, committed, render};
 use crate::{headers, read, root};
 
 /// What the headers are read with, or `None`, said aloud, where they were not fetched.
@@ -22,7 +22,7 @@ fn header(input: &Input, include: &Path) -> (Model, String) {
         include: include.to_owned(),
         ..input.clone()
     };
-    let model = generate::read_header(&input).expect("a header of NVIDIA's");
+    let model = bindings::read_header(&input).expect("a header of NVIDIA's");
     (
         model,
         read(&include.join("cudaTypedefs.h")).expect("it lies beside cuda.h"),
@@ -168,7 +168,7 @@ fn a_header_that_says_otherwise_is_refused() {
         .get_mut("CUdevSmResource_st")
         .expect("a record of the header");
     layout.size = 12;
-    let mut function = generate::model::Declaration {
+    let mut function = bindings::model::Declaration {
         name: registry[0].symbol.clone(),
         parameters: registry[0].parameters.clone(),
     };
@@ -235,7 +235,7 @@ fn generated_files_name_the_bindgen_that_is_locked() {
         package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
     let version = version.expect("the lock file has bindgen");
     assert!(
-        generate::GENERATOR.ends_with(&format!("(bindgen {version})")),
+        bindings::GENERATOR.ends_with(&format!("(bindgen {version})")),
         "bindgen is {version} now"
     );
 }
@@ -252,11 +252,11 @@ fn what_is_behind_a_pointer_counts() {
         let entry = registry.iter().find(|entry| entry.symbol == symbol);
         let mut parameters = entry.expect("an export").parameters.clone();
         change(&mut theirs, &mut parameters);
-        theirs.functions.push(generate::model::Declaration {
+        theirs.functions.push(bindings::model::Declaration {
             name: symbol.to_owned(),
             parameters,
         });
-        generate::merge::differences(&ours, &registry, &theirs)
+        bindings::merge::differences(&ours, &registry, &theirs)
     };
     let ty = |index: usize, ty: &str| {
         let ty = ty.to_owned();
@@ -305,7 +305,7 @@ fn a_function_that_the_typedefs_forget_is_as_new_as_the_header() {
     let version = constants.iter_mut().find(|one| one.name == "CUDA_VERSION");
     version.expect("it has one").value = 99_010;
     for name in ["cuNoveltyAdd", "cuNoveltyForget"] {
-        theirs.functions.push(generate::model::Declaration {
+        theirs.functions.push(bindings::model::Declaration {
             name: name.to_owned(),
             parameters: Vec::new(),
         });

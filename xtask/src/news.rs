@@ -1,83 +1,75 @@
-//! What a new header asks for that no generator can know: listed by `cargo xtask bindings`, until it is filled in and the
-//! new files are committed.
+//! `cargo xtask news`: compares the newest header with the release before, and lists the questions that only a person can
+//! answer. Questions that were answered with no stay in the list.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::generate::model::{Enumeration, Model};
-use crate::generate::registry::Entry;
-use crate::generate::{committed, merge, render};
-use crate::{read, root};
+use crate::bindings::model::{Enumeration, Model};
+use crate::bindings::{self, Input, merge, render};
+use crate::registry::Registry;
+use crate::{headers, plain_names, read, root};
 
-/// Files that are written by hand, and hold the answers.
+/// The files written by hand that hold the answers.
 struct ByHand {
     constants: String,
     retired: String,
     manifest: String,
 }
 
-/// Prints what is left to fill in.
-///
-/// # Errors
-/// A file that cannot be read.
-pub(crate) fn tell(model: &Model, registry: &[Entry], header: &str) -> Result<(), String> {
+/// Prints the questions.
+pub(crate) fn run() -> Result<(), String> {
+    let registry = Registry::read()?;
+    let header = read(&headers::current()?.join("cuda.h"))?;
     let source = |name: &str| read(&root().join("cuda-driver-sys").join(name));
     let by_hand = ByHand {
         constants: source("src/constants.rs")?,
         retired: source("src/retired.rs")?,
         manifest: source("Cargo.toml")?,
     };
-    let mut left = unanswered(model, registry, header, &by_hand);
-    match committed::read(of_last_commit) {
-        Ok((before, known)) => {
-            left.extend(changes(&before, &known, model, registry, &by_hand));
-            if merge::version(&before) != merge::version(model) {
-                left.extend(mentions(&before)?);
-            }
-        }
-        Err(error) => left.push(format!(
-            "the files of the last commit cannot be compared with ({error}): read the diff"
-        )),
-    }
+    let before = before()?;
+    let mut left = unanswered(&registry, &header, &by_hand);
+    left.extend(changes(&before, &registry, &by_hand));
+    left.extend(mentions(&before.header)?);
     if left.is_empty() {
-        println!("nothing is left to fill in");
-    } else {
-        println!("to fill in, and then `cargo xtask bindings` again:");
-        for line in left {
-            println!("- {line}");
-        }
+        println!("there are no questions");
+    }
+    for line in left {
+        println!("- {line}");
     }
     Ok(())
 }
 
-/// A generated file as the last commit has it.
-fn of_last_commit(name: &str) -> Result<String, String> {
-    let path = format!("HEAD:cuda-driver-sys/src/generated/{name}");
-    let output = Command::new("git")
-        .current_dir(root())
-        .args(["show", &path])
-        .output()
-        .map_err(|error| format!("git: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    }
-    String::from_utf8(output.stdout).map_err(|error| format!("{path}: {error}"))
+/// The registry of the release before the newest one.
+fn before() -> Result<Registry, String> {
+    let include = headers::previous()?;
+    let header = bindings::read_header(&Input {
+        include: include.clone(),
+        ..headers::generator_input()?
+    })?;
+    let typedefs = read(&include.join("cudaTypedefs.h"))?;
+    let frozen = read(&headers::frozen()?.join("cuda.h"))?;
+    Ok(Registry {
+        functions: plain_names::registry(&header.functions, &typedefs, &frozen)?,
+        header,
+        current: BTreeSet::new(),
+        annotations: crate::annotations::Annotations::read()?,
+    })
 }
 
-/// For instance `12.9`.
+/// The CUDA release of a header, for instance `12.9`.
 fn release(model: &Model) -> String {
     let version = merge::version(model);
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// The files written by hand that name the release before, if any do.
+/// The files written by hand that name the release before.
 fn mentions(before: &Model) -> Result<Option<String>, String> {
     let words = format!(
         "{}|{}",
         release(before).replace('.', "\\."),
         merge::version(before)
     );
-    // What is generated, what names every release, and what is history.
+    // Generated files, lists of all releases, and history.
     let others = [
         "*/generated/*",
         "*.lock",
@@ -94,7 +86,7 @@ fn mentions(before: &Model) -> Result<Option<String>, String> {
         .args(&others)
         .output()
         .map_err(|error| format!("git: {error}"))?;
-    // 1 is that nothing was found.
+    // 1 means that there is no match.
     if !matches!(output.status.code(), Some(0 | 1)) {
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("git grep: {}", words.trim()));
@@ -103,7 +95,7 @@ fn mentions(before: &Model) -> Result<Option<String>, String> {
     let files: Vec<&str> = found.lines().collect();
     Ok((!files.is_empty()).then(|| {
         format!(
-            "these files name CUDA {} (file:lines; `git grep -nwE '{words}'` shows them): change what means the newest \
+            "these files name CUDA {} (file:lines; `git grep -nwE '{words}'` shows them): update those that mean the newest \
              release: {}",
             release(before),
             files.join(", ")
@@ -111,17 +103,19 @@ fn mentions(before: &Model) -> Result<Option<String>, String> {
     }))
 }
 
-/// What can be seen from the header and the files alone.
-fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand) -> Vec<String> {
+/// The questions about the newest header itself.
+fn unanswered(registry: &Registry, header: &str, by_hand: &ByHand) -> Vec<String> {
+    let model = &registry.header;
     let mut left = Vec::new();
     let nameless: Vec<&str> = registry
+        .functions
         .iter()
         .filter(|entry| entry.group.is_empty() || entry.does.is_empty())
         .map(|entry| entry.symbol.as_str())
         .collect();
     if !nameless.is_empty() {
         left.push(format!(
-            "api/annotations.toml says nothing of {}",
+            "add annotations to api/annotations.toml: {}",
             nameless.join(", ")
         ));
     }
@@ -137,7 +131,7 @@ fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand)
         .collect();
     if !dropped.is_empty() {
         left.push(format!(
-            "src/constants.rs lacks macros that bindgen drops: {}",
+            "add the macros that bindgen drops to src/constants.rs: {}",
             dropped.join(", ")
         ));
     }
@@ -153,32 +147,24 @@ fn unanswered(model: &Model, registry: &[Entry], header: &str, by_hand: &ByHand)
         .collect();
     if !mistyped.is_empty() {
         left.push(format!(
-            "bindgen gives unsigned macros a negative value: add them to MISTYPED in build/generate.rs, and to \
+            "bindgen gives these unsigned macros a negative value: add them to MISTYPED in build/generate.rs, and to \
              src/constants.rs: {}",
             mistyped.join(", ")
         ));
     }
     let suffix = format!("+{}", release(model));
     if !by_hand.manifest.contains(&format!("{suffix}\"")) {
-        left.push(format!("Cargo.toml: the version shall end in {suffix}"));
+        left.push(format!("Cargo.toml: end the version in {suffix}"));
     }
     left
 }
 
-/// What is new or gone since the last commit.
-fn changes(
-    before: &Model,
-    known: &[Entry],
-    model: &Model,
-    registry: &[Entry],
-    by_hand: &ByHand,
-) -> Vec<String> {
+/// The questions about the differences between two releases.
+fn changes(before: &Registry, registry: &Registry, by_hand: &ByHand) -> Vec<String> {
+    let model = &registry.header;
     let mut left = Vec::new();
     for enumeration in &model.enumerations {
-        let is_new = !before
-            .enumerations
-            .iter()
-            .any(|old| old.name == enumeration.name);
+        let is_new = !before.is_enumeration(&enumeration.name);
         if is_new && !render::FLAG_SETS.contains(&enumeration.name.as_str()) {
             let guess = if looks_like_flags(enumeration) {
                 "it looks like one"
@@ -192,35 +178,32 @@ fn changes(
         }
     }
     let now = names(model);
-    let gone: Vec<String> = names(before)
+    let gone: Vec<String> = names(&before.header)
         .into_iter()
         .filter(|name| !now.contains(name) && !has_word(&by_hand.retired, name))
         .collect();
     if !gone.is_empty() {
         left.push(format!(
-            "src/retired.rs lacks names that the header no longer has: {}",
+            "add the names that the header no longer has to src/retired.rs: {}",
             gone.join(", ")
         ));
     }
-    // The header's own entries are those that changed; the registry's signatures are the header's already.
-    for difference in merge::differences(before, known, model) {
+    for difference in merge::differences(&before.header, &before.functions, model) {
         left.push(format!(
-            "{difference}: if old drivers take it too, add it to a list at the top of build/merge.rs"
+            "{difference}: if old drivers accept it too, add it to a list at the top of build/merge.rs"
         ));
     }
-    if known.len() != registry.len() {
+    let (old, new) = (before.functions.len(), registry.functions.len());
+    if old != new {
         left.push(format!(
-            "there are {} functions, not {}: put the new counts into the tests and texts (`git grep -nw {}`; `cargo xtask \
-             api-md` prints the others)",
-            registry.len(),
-            known.len(),
-            known.len()
+            "there are {new} functions, not {old}: update the counts in tests and texts (`git grep -nw {old}`; \
+             `cargo xtask generate` prints the others)"
         ));
     }
     left
 }
 
-/// Whether all values are single bits, or nothing, or unions of the others.
+/// True if all values are single bits, zero, or unions of the others.
 fn looks_like_flags(enumeration: &Enumeration) -> bool {
     let bits: Vec<u32> = enumeration.values.iter().map(|(_, value)| *value).collect();
     let single = bits.iter().filter(|value| value.is_power_of_two()).count();
@@ -228,12 +211,12 @@ fn looks_like_flags(enumeration: &Enumeration) -> bool {
         .iter()
         .filter(|value| value.is_power_of_two())
         .fold(0, |all, value| all | value);
-    // 1 and 2 alone are as often a choice of two.
+    // 1 and 2 alone may as well be a choice between two.
     single > 2 && bits.iter().all(|value| value & !all == 0)
         || enumeration.name.to_lowercase().contains("flag")
 }
 
-/// Every name of a program that the bindings have, but functions, which never go.
+/// Every name in the bindings except functions, which are never removed.
 fn names(model: &Model) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     names.extend(model.constants.iter().map(|one| one.name.clone()));
@@ -247,7 +230,7 @@ fn names(model: &Model) -> BTreeSet<String> {
     names
 }
 
-/// The macros of a header that stand for a value of the API.
+/// The macros of a header that are values of the API.
 fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     header.lines().filter_map(|line| {
         let words = line.trim_start().strip_prefix('#')?.trim_start();
@@ -263,7 +246,7 @@ fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Whether a macro's value ends in a number that C takes as unsigned.
+/// True if a macro's value ends in an unsigned number.
 fn is_unsigned(value: &str) -> bool {
     let number = value
         .trim_end_matches(')')
@@ -272,7 +255,7 @@ fn is_unsigned(value: &str) -> bool {
     number.is_some_and(|number| number.ends_with(|c: char| c.is_ascii_hexdigit()))
 }
 
-/// Whether a text has a word.
+/// True if a text contains a word.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -287,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn macros_without_a_value_and_with_parameters_are_none() {
+    fn macros_need_a_value_and_no_parameters() {
         let header = "#define CU_A 1\n # define CU_B ((void*)CU_A) /* text */\n#define CU_C\n#define CU_D(x) x\n\
                       #define __CUDA_H__ 1\n#define CUDA_CB __stdcall\n#define cuInit cuInit_v2\n";
         let found: Vec<_> = macros(header).collect();
@@ -295,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn unsigned_numbers_are_known_by_their_letter() {
+    fn unsigned_numbers_have_a_suffix() {
         assert!(is_unsigned("(~0u)"));
         assert!(is_unsigned("0xFFUL"));
         assert!(!is_unsigned("-1"));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::generate::model::Declaration;
-use crate::generate::registry::{Entry, entry, introduced, split_stream, variants};
+use crate::bindings::model::Declaration;
+use crate::bindings::registry::{Entry, entry, introduced, split_stream, variants};
 
 /// The registry of everything that `declared` exports.
 ///

@@ -5,18 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::annotations::Annotations;
-use crate::generate::registry::{Entry, StreamMode};
-use crate::{api, headers, read};
+use crate::bindings::registry::{Entry, StreamMode};
+use crate::registry::Registry;
+use crate::{headers, read};
 
 /// Compares, and fails with every function whose codes are others.
 pub(crate) fn run() -> Result<(), String> {
     let header = read(&headers::current()?.join("cuda.h"))?;
     let (manual, marked) = (documented(&header), deprecated(&header));
-    let entries = api::registry()?;
-    let annotations = Annotations::read()?;
+    let registry = Registry::read()?;
+    let annotations = &registry.annotations;
     let (mut compared, mut wrong) = (0, Vec::new());
-    for entry in &entries {
+    for entry in &registry.functions {
         if entry.stream == StreamMode::PerThread || !annotations.describes(&entry.symbol) {
             continue;
         }

@@ -1,19 +1,22 @@
-//! Integers that hold flags: which ones.
+//! Checks the integer parameters that hold flags.
 
-use super::{Names, kinds};
-use crate::generate::registry::Entry;
+use super::kinds;
+use crate::bindings::registry::Entry;
+use crate::c_type::CType;
+use crate::registry::Registry;
 
-/// The C types of flags that are no enumeration's.
-const NUMBERS: &[&str] = &["int", "unsigned int", "unsigned long long", "cuuint64_t"];
-
-/// What is wrong with what an annotation says of them.
-pub(super) fn problems(entry: &Entry, annotation: &toml::Value, names: &Names) -> Vec<String> {
+/// The problems with the `flags` of an annotation.
+pub(super) fn problems(
+    entry: &Entry,
+    annotation: &toml::Value,
+    registry: &Registry,
+) -> Vec<String> {
     let mut found = Vec::new();
     let empty = toml::Table::new();
     let flags = match annotation.get("flags").map(toml::Value::as_table) {
         None => &empty,
         Some(Some(flags)) => flags,
-        Some(None) => return vec!["flags is no table".to_owned()],
+        Some(None) => return vec!["flags is not a table".to_owned()],
     };
     let kinds = kinds(annotation);
     for (name, of) in flags {
@@ -21,46 +24,29 @@ pub(super) fn problems(entry: &Entry, annotation: &toml::Value, names: &Names) -
             found.push(format!("flags: there is no parameter {name}"));
             continue;
         };
-        if !is_number(ty) {
+        if !CType::parse(ty).is_number() {
             found.push(format!(
-                "flags: {name} is of the type {ty}, which is no number"
+                "flags: {name} has the type {ty}, which is not an integer"
             ));
             continue;
         }
         match of.as_str() {
-            Some("0") if kinds.contains_key(name.as_str()) => found.push(format!(
-                "flags: {name} is given by the driver, so it need not be 0"
-            )),
+            Some("0") if kinds.contains_key(name.as_str()) => {
+                found.push(format!("flags: {name} is an output, so 0 makes no sense"))
+            }
             Some("0") => {}
-            Some(of) if is_known(of, names) => {}
+            Some(of) if registry.is_enumeration(of) || registry.constants(of).next().is_some() => {}
             _ => found.push(format!(
-                "flags: {name} is of {}, which is no enumeration and no constant",
-                of.as_str().unwrap_or("what is no text")
+                "flags: {name} takes {}, which is neither an enumeration nor a constant",
+                of.as_str().unwrap_or("a value that is not a string")
             )),
         }
     }
     for (name, ty) in &entry.parameters {
-        if name.to_lowercase().ends_with("flags") && is_number(ty) && !flags.contains_key(name) {
-            found.push(format!("{name} are flags, and nothing says which"));
+        let is_flags = name.to_lowercase().ends_with("flags") && CType::parse(ty).is_number();
+        if is_flags && !flags.contains_key(name) {
+            found.push(format!("{name} has no entry in `flags`"));
         }
     }
     found
-}
-
-fn is_number(ty: &str) -> bool {
-    NUMBERS.contains(&ty.trim_end_matches(['*', ' ']))
-}
-
-/// Whether there is such an enumeration, such a constant, or for `CU_X_*` a constant that begins so.
-fn is_known(of: &str, names: &Names) -> bool {
-    let constant = match of.strip_suffix('*') {
-        Some(prefix) => format!("pub const {prefix}"),
-        None => format!("pub const {of}:"),
-    };
-    names.constants.contains(&constant)
-        || ["flags", "enumeration"].iter().any(|kind| {
-            let line = format!("{kind} {of} ");
-            let mut lines = names.enumerations.lines();
-            lines.any(|other| other.starts_with(&line))
-        })
 }

@@ -1,51 +1,36 @@
 //! The documentation of a checked call.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::model::{Call, Kind, Other, Owner, Parameter, version};
 use super::names;
 use super::safety::{self, Pointing};
+use crate::registry::Registry;
 
-/// What the bindings say that documentation speaks of.
-pub(super) struct Facts {
-    pointing: Pointing,
-    constants: Vec<String>,
-    /// Enumerations whose values are bits.
-    sets: BTreeSet<String>,
+/// The facts about types and constants that the documentation needs.
+pub(super) struct Facts<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) pointing: Pointing,
 }
 
-impl Facts {
-    /// Reads them off the generated files of the sys crate.
-    pub(super) fn read() -> Result<Self, String> {
-        let folder = crate::root().join("cuda-driver-sys/src/generated");
-        let read = |name| crate::read(&folder.join(name));
-        let names = |text: &str, word: &str| -> Vec<String> {
-            let lines = text.lines().filter_map(|line| line.strip_prefix(word));
-            lines
-                .filter_map(|rest| rest.split([' ', ':']).next())
-                .map(str::to_owned)
-                .collect()
-        };
-        Ok(Self {
-            pointing: Pointing::read(&read("records.rs")?),
-            constants: names(&read("constants.rs")?, "pub const "),
-            sets: names(&read("enumerations.rs")?, "flags ")
-                .into_iter()
-                .collect(),
-        })
+impl<'a> Facts<'a> {
+    pub(super) fn new(registry: &'a Registry) -> Self {
+        Self {
+            registry,
+            pointing: Pointing::new(&registry.header),
+        }
     }
 }
 
 /// Writes the documentation, and the aliases by which a search finds the call.
-pub(super) fn write(call: &Call, facts: &Facts, out: &mut String) {
+pub(super) fn write(call: &Call, facts: &Facts<'_>, out: &mut String) {
     let mut paragraphs = vec![call.does.clone()];
     paragraphs.extend(owners(call));
     paragraphs.push(origin(call));
     paragraphs.extend(flags(call, facts));
     paragraphs.extend(asked_for(call));
     paragraphs.push(format!("# Errors\n{}", errors(call)));
-    let promises = safety::sentences(call, &facts.pointing);
+    let promises = safety::sentences(call, facts);
     paragraphs.push(format!("# Safety\n{}", promises.join("\n")));
     for line in paragraphs.join("\n\n").lines() {
         let _ = writeln!(out, "///{}{line}", if line.is_empty() { "" } else { " " });
@@ -150,7 +135,7 @@ fn link(other: &Other) -> String {
 }
 
 /// What flags are made of.
-fn flags(call: &Call, facts: &Facts) -> Option<String> {
+fn flags(call: &Call, facts: &Facts<'_>) -> Option<String> {
     let sentences: Vec<String> = call
         .flags
         .iter()
@@ -166,14 +151,12 @@ fn flags(call: &Call, facts: &Facts) -> Option<String> {
             if of == "0" {
                 return format!("{name} must be 0.");
             }
-            if facts.sets.contains(of) {
+            if facts.registry.is_flag_set(of) {
                 return format!("{name} {verb} bits of [`{of}`](crate::sys::{of}).");
             }
-            let prefix = of.trim_end_matches('*');
             let constants: Vec<String> = facts
-                .constants
-                .iter()
-                .filter(|constant| *constant == of || prefix != of && constant.starts_with(prefix))
+                .registry
+                .constants(of)
                 .map(|constant| format!("[`{constant}`](crate::sys::{constant})"))
                 .collect();
             if constants.is_empty() {

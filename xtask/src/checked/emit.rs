@@ -7,7 +7,7 @@ use super::model::{Call, Count, Kind, Parameter};
 use super::names;
 
 /// One group's file.
-pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts) -> Result<String, String> {
+pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     let group = calls
         .first()
         .map(|call| call.group.as_str())
@@ -33,7 +33,7 @@ pub(super) fn file(header: &str, calls: &[&Call], facts: &Facts) -> Result<Strin
     Ok(out)
 }
 
-fn texts(calls: &[&Call], facts: &Facts) -> Result<String, String> {
+fn texts(calls: &[&Call], facts: &Facts<'_>) -> Result<String, String> {
     let mut out = String::new();
     for call in calls {
         out.push('\n');
@@ -158,13 +158,13 @@ struct Emitter<'a> {
     before: Vec<String>,
     arguments: Vec<String>,
     outputs: Vec<Output>,
-    facts: &'a Facts,
+    facts: &'a Facts<'a>,
     /// For the first call of a two-call idiom: arguments, and the count.
     query: Option<(Vec<String>, String)>,
 }
 
 impl<'a> Emitter<'a> {
-    fn new(call: &'a Call, facts: &'a Facts) -> Result<Self, String> {
+    fn new(call: &'a Call, facts: &'a Facts<'a>) -> Result<Self, String> {
         let mut emitter = Self {
             call,
             rust_name: names::call(&call.name),
@@ -370,7 +370,7 @@ impl<'a> Emitter<'a> {
                     .push(format!("{address}.cast::<c_void>(){cast}"));
             }
             Kind::Buffer { count } => {
-                let element = if ty.base == "char" {
+                let element = if ty.is_char() {
                     "u8"
                 } else {
                     self.generic = true;
@@ -425,7 +425,7 @@ impl<'a> Emitter<'a> {
                 });
             }
             Kind::OutArray(count) => {
-                let element = if ty.base == "char" {
+                let element = if ty.is_char() {
                     "u8".to_owned()
                 } else {
                     ty.pointee()

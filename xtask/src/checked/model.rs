@@ -1,37 +1,41 @@
-//! The registry, read and checked: what each call takes and gives.
+//! The checked calls: what each takes from the caller and returns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// The oldest driver that is supported: CUDA 11.7.
+use crate::bindings::registry::{Entry, StreamMode};
+use crate::c_type::CType;
+use crate::registry::{Registry, plain_names_of};
+
+/// The oldest supported driver: CUDA 11.7.
 const OLDEST: u32 = 11070;
 
 /// One checked call.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     /// The exported symbol, `cuMemAlloc_v2`.
-    pub(super) symbol: String,
-    /// The name that the sys crate has it under, `cuMemAlloc`.
+    pub(crate) symbol: String,
+    /// The name in `cuda-driver-sys`, `cuMemAlloc`.
     pub(super) name: String,
     /// Every name that C programs call it by.
     pub(super) plain: Vec<String>,
-    /// Whether the sys crate has it in `legacy` only.
+    /// True if `cuda-driver-sys` has it in `legacy` only.
     pub(super) legacy: bool,
     pub(super) since: u32,
     pub(super) group: String,
     pub(super) does: String,
     pub(super) safety: Option<String>,
-    /// The older export that `src/checked/fallback.rs` does without this one with.
+    /// The older export that `src/checked/fallback.rs` calls where this one is missing.
     pub(super) fallback: Option<Older>,
-    /// The call that does the same better.
+    /// The call that replaces it.
     pub(super) replaced_by: Option<Other>,
-    /// The result codes that the manual names.
+    /// The result codes in the manual.
     pub(super) results: Vec<String>,
-    /// Parameters that hold flags, and what is allowed there.
+    /// Parameters that hold flags, and the values that they take.
     pub(super) flags: Vec<(String, String)>,
     pub(super) parameters: Vec<Parameter>,
 }
 
-/// What is called where an export is lacking.
+/// The export that is called where a newer one is missing.
 #[derive(Debug)]
 pub(super) struct Older {
     pub(super) symbol: String,
@@ -40,7 +44,7 @@ pub(super) struct Older {
     pub(super) lacks: Option<String>,
 }
 
-/// Another checked call: the name that the sys crate has it under, and whether that is in `legacy`.
+/// Another checked call: its name in `cuda-driver-sys`, and whether that is in `legacy`.
 #[derive(Debug)]
 pub(super) struct Other {
     pub(super) name: String,
@@ -53,34 +57,26 @@ pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) ty: CType,
     pub(super) kind: Kind,
-    /// Whether C may pass null for it.
+    /// True if C accepts null for it.
     pub(super) nullable: bool,
 }
 
-/// A C type: a base and how many pointers there are to it.
-#[derive(Debug, Clone)]
-pub(super) struct CType {
-    pub(super) base: String,
-    pub(super) constant: bool,
-    pub(super) pointers: usize,
-}
-
-/// How many elements an array has.
+/// The number of elements of an array.
 #[derive(Debug, Clone)]
 pub(super) enum Count {
-    /// What a parameter says, less a number.
+    /// The value of a parameter minus a number.
     Parameter {
         name: String,
         less: usize,
     },
-    /// What a parameter points to; the call may change it.
+    /// The value that a parameter points to; the call may change it.
     Pointer {
         name: String,
     },
     Fixed(usize),
 }
 
-/// What a parameter is; see the head of `annotations.toml`.
+/// The direction of a parameter; see the head of `annotations.toml`.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     Value,
@@ -104,172 +100,105 @@ pub(super) enum Kind {
     Copied { count: String },
 }
 
-/// Whose a value is that a call gives.
+/// The owner of a returned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner {
     /// It is a plain value.
     Nobody,
-    /// The caller's, to destroy.
+    /// The caller, who destroys it.
     Caller,
-    /// The driver's, or whose it was before.
+    /// The driver, or an earlier owner.
     Other,
-    /// It goes with what this parameter names.
+    /// The object that this parameter names.
     Parameter(String),
 }
 
-/// The calls that both files describe, in the order of `annotations.toml`'s groups and then of names.
-pub(super) fn calls(functions: &str, annotations: &str) -> Result<Vec<Call>, String> {
-    let functions: toml::Table = functions
-        .parse()
-        .map_err(|e| format!("functions.toml: {e}"))?;
-    let mut annotations: toml::Table = annotations
-        .parse()
-        .map_err(|e| format!("annotations.toml: {e}"))?;
-    let list = functions
-        .get("function")
-        .and_then(toml::Value::as_array)
-        .ok_or("functions.toml: no [[function]]")?;
-
-    let mut plain = BTreeSet::new();
-    for function in list {
-        for name in strings(function.get("plain"))? {
-            plain.insert(name);
-        }
-    }
+/// The calls of every function that the annotations describe, sorted by symbol.
+pub(crate) fn calls(registry: &Registry) -> Result<Vec<Call>, String> {
     let mut calls = Vec::new();
-    let mut missing = Vec::new();
-    for function in list {
-        let symbol = text(function, "symbol")?;
-        let stream = text(function, "stream")?;
-        let Some(annotation) = annotations.remove(&symbol) else {
-            // What says its stream mode in its name is as its twin.
-            if stream != "per-thread" {
-                missing.push(symbol);
-            }
-            continue;
-        };
-        if let Some(newer) = annotation.get("replaced_by") {
-            let known = newer.as_str().is_some_and(|newer| {
-                list.iter()
-                    .any(|function| text(function, "symbol").as_deref() == Ok(newer))
-            });
-            if !known {
-                return Err(format!(
-                    "annotations.toml: [{symbol}] is replaced by an unknown function"
-                ));
-            }
-        }
-        if annotation.get("does").is_none() && annotation.get("replaced_by").is_some() {
-            continue;
-        }
-        let call = read(&symbol, function, &annotation, list, &plain)
-            .map_err(|e| format!("annotations.toml: [{symbol}] {e}"))?;
-        calls.push(call);
-    }
-    if !missing.is_empty() {
-        return Err(format!(
-            "annotations.toml lacks {}: {}",
-            missing.len(),
-            missing.join(", ")
-        ));
-    }
-    if let Some((unknown, _)) = annotations.into_iter().next() {
-        return Err(format!(
-            "annotations.toml: [{unknown}] is no exported function"
-        ));
-    }
     let mut names = BTreeMap::new();
-    for call in &calls {
-        if let Some(other) =
-            names.insert((super::names::call(&call.name), call.legacy), &call.symbol)
-        {
+    for entry in &registry.functions {
+        // A per-thread twin has no annotation of its own; an export of the 32-bit era has one without `does`.
+        if entry.stream == StreamMode::PerThread || !registry.annotations.describes(&entry.symbol) {
+            continue;
+        }
+        let call = read(entry, registry)
+            .map_err(|e| format!("annotations.toml: [{}] {e}", entry.symbol))?;
+        let name = (super::names::call(&call.name), call.legacy);
+        if let Some(other) = names.insert(name, entry.symbol.clone()) {
             return Err(format!(
                 "{other} and {} would have the same name in Rust",
-                call.symbol
+                entry.symbol
             ));
         }
+        calls.push(call);
     }
     Ok(calls)
 }
 
-fn read(
-    symbol: &str,
-    function: &toml::Value,
-    annotation: &toml::Value,
-    list: &[toml::Value],
-    plain: &BTreeSet<String>,
-) -> Result<Call, String> {
-    let own_plain = strings(function.get("plain"))?;
-    let Other { name, legacy } = rust_name(symbol, function, plain)?;
-    let since = since_of(function)?;
+fn read(entry: &Entry, registry: &Registry) -> Result<Call, String> {
+    let annotation = registry.annotations.own(&entry.symbol);
+    let annotation = annotation.ok_or("there is no annotation")?;
+    let Other { name, legacy } = rust_name(entry);
     let empty = toml::Table::new();
     let kinds = match annotation.get("parameters") {
         None => &empty,
-        Some(table) => table.as_table().ok_or("`parameters` is no table")?,
+        Some(table) => table.as_table().ok_or("`parameters` is not a table")?,
     };
     let mut parameters = Vec::new();
-    for parameter in function
-        .get("parameters")
-        .and_then(toml::Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let name = text(parameter, "name")?;
-        let ty = CType::parse(&text(parameter, "type")?);
-        let (kind, nullable) = match kinds.get(&name) {
+    for (name, ty) in &entry.parameters {
+        let (kind, nullable) = match kinds.get(name) {
             None => (Kind::Value, false),
             Some(kind) => {
                 let kind = kind
                     .as_str()
-                    .ok_or_else(|| format!("the kind of {name} is no string"))?;
-                let parsed =
-                    Kind::parse(kind).ok_or_else(|| format!("{name}: unknown kind {kind:?}"))?;
+                    .ok_or_else(|| format!("the direction of {name} is not a string"))?;
+                let parsed = Kind::parse(kind)
+                    .ok_or_else(|| format!("{name}: unknown direction {kind:?}"))?;
                 (parsed, kind.ends_with('?'))
             }
         };
         parameters.push(Parameter {
-            name,
-            ty,
+            name: name.clone(),
+            ty: CType::parse(ty),
             kind,
             nullable,
         });
     }
-    for name in kinds.keys() {
-        if !parameters.iter().any(|parameter| parameter.name == *name) {
-            return Err(format!("there is no parameter {name}"));
-        }
-    }
+    let text = |key: &str| {
+        let found = annotation.get(key).and_then(toml::Value::as_str);
+        found.map(str::to_owned)
+    };
+    let named = |key: &str| {
+        text(key).map(|symbol| {
+            let found = registry.find(&symbol);
+            found.ok_or_else(|| format!("{symbol} is not an exported function"))
+        })
+    };
+    let results = annotation.get("results").and_then(toml::Value::as_array);
+    let results = results
+        .into_iter()
+        .flatten()
+        .filter_map(|code| code.as_str());
     let call = Call {
-        symbol: symbol.to_owned(),
+        symbol: entry.symbol.clone(),
         name,
-        plain: own_plain,
+        plain: plain_names_of(entry)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         legacy,
-        since,
-        group: text(annotation, "group")?,
-        does: text(annotation, "does")?,
-        safety: annotation
-            .get("safety")
-            .and_then(toml::Value::as_str)
-            .map(str::to_owned),
-        fallback: match annotation.get("fallback") {
-            None => None,
-            Some(older) => {
-                let (older, entry) = other(older, list)?;
-                Some(Older {
-                    since: since_of(entry)?,
-                    symbol: older,
-                    lacks: text(annotation, "older_lacks").ok(),
-                })
-            }
-        },
-        replaced_by: match annotation.get("replaced_by") {
-            None => None,
-            Some(newer) => {
-                let (newer, entry) = other(newer, list)?;
-                Some(rust_name(&newer, entry, plain)?)
-            }
-        },
-        results: strings(annotation.get("results"))?,
+        since: entry.since,
+        group: entry.group.clone(),
+        does: entry.does.clone(),
+        safety: text("safety"),
+        fallback: named("fallback").transpose()?.map(|older| Older {
+            symbol: older.symbol.clone(),
+            since: older.since,
+            lacks: text("older_lacks"),
+        }),
+        replaced_by: named("replaced_by").transpose()?.map(rust_name),
+        results: results.map(str::to_owned).collect(),
         flags: flags(annotation),
         parameters,
     };
@@ -277,44 +206,18 @@ fn read(
     Ok(call)
 }
 
-/// The name that the sys crate has an export under.
-fn rust_name(
-    symbol: &str,
-    function: &toml::Value,
-    plain: &BTreeSet<String>,
-) -> Result<Other, String> {
-    let own_plain = strings(function.get("plain"))?;
-    Ok(Other {
-        legacy: plain.contains(symbol) && !own_plain.iter().any(|name| name == symbol),
-        name: own_plain
+/// The name of an export in `cuda-driver-sys`.
+fn rust_name(entry: &Entry) -> Other {
+    let plain = plain_names_of(entry);
+    Other {
+        name: plain
             .first()
-            .cloned()
-            .unwrap_or_else(|| symbol.to_owned()),
-    })
+            .map_or_else(|| entry.symbol.clone(), |name| (*name).to_owned()),
+        legacy: entry.legacy,
+    }
 }
 
-/// An export that an annotation names, and what `functions.toml` says of it.
-fn other<'a>(
-    named: &toml::Value,
-    list: &'a [toml::Value],
-) -> Result<(String, &'a toml::Value), String> {
-    let symbol = named.as_str().ok_or("the name of an export is no string")?;
-    let entry = list
-        .iter()
-        .find(|function| text(function, "symbol").as_deref() == Ok(symbol));
-    let entry = entry.ok_or_else(|| format!("{symbol} is no exported function"))?;
-    Ok((symbol.to_owned(), entry))
-}
-
-fn since_of(function: &toml::Value) -> Result<u32, String> {
-    function
-        .get("since")
-        .and_then(toml::Value::as_integer)
-        .and_then(|since| u32::try_from(since).ok())
-        .ok_or_else(|| "functions.toml has no `since` for it".to_owned())
-}
-
-/// Parameters that hold flags, with what the annotation says of each.
+/// The parameters that hold flags, with the annotation's text for each.
 fn flags(annotation: &toml::Value) -> Vec<(String, String)> {
     let table = annotation.get("flags").and_then(toml::Value::as_table);
     table
@@ -325,7 +228,13 @@ fn flags(annotation: &toml::Value) -> Vec<(String, String)> {
 }
 
 impl Call {
-    /// Whether some array is counted by this parameter, so that the caller does not give it.
+    /// The path of the function in `checked`.
+    pub(crate) fn path(&self) -> String {
+        let module = if self.legacy { "legacy::" } else { "" };
+        format!("{module}{}", super::names::call(&self.name))
+    }
+
+    /// True if an array is counted by this parameter, so that the caller does not pass it.
     pub(super) fn is_counted(&self, name: &str) -> bool {
         self.parameters
             .iter()
@@ -341,12 +250,12 @@ impl Call {
             })
     }
 
-    /// Every direction must agree with the type, and a plain name of C must work on the oldest driver.
+    /// Checks that every direction agrees with the type, and that a plain name of C works on the oldest driver.
     fn check(&self) -> Result<(), String> {
         let is_plain = self.name != self.symbol;
         if is_plain && self.since > OLDEST && self.fallback.is_none() {
             return Err(format!(
-                "`{}` is a plain name of C, and this export is newer than the oldest driver: it needs a `fallback`",
+                "`{}` is a plain name of C, but the export is newer than the oldest driver: add a `fallback`",
                 self.name
             ));
         }
@@ -357,34 +266,31 @@ impl Call {
                 Kind::Value => ty.pointers == 0 || counted,
                 Kind::Destroyed | Kind::Released => ty.pointers == 0,
                 Kind::Raw => ty.pointers > 0,
-                Kind::In { .. } => ty.pointers == 1 && ty.base != "void",
+                Kind::In { .. } => ty.pointers == 1 && !ty.is_void(),
                 Kind::InOut { .. } | Kind::OutArray(_) | Kind::Vector { .. } => {
-                    ty.pointers == 1 && !ty.constant && ty.base != "void"
+                    ty.pointers == 1 && !ty.constant && !ty.is_void()
                 }
                 Kind::List { .. } => ty.pointers == 1 && !ty.constant,
-                Kind::Truth => {
-                    ty.pointers < 2 && ["int", "unsigned int"].contains(&ty.base.as_str())
-                }
-                Kind::Copied { .. } => ty.pointers == 2 && ty.constant && ty.base != "void",
-                // `const T **` gives a pointer to constant data.
+                Kind::Truth => ty.is_truth(),
+                Kind::Copied { .. } => ty.pointers == 2 && ty.constant && !ty.is_void(),
+                // `const T **` returns a pointer to constant data.
                 Kind::Out { .. } => {
-                    (ty.pointers == 1 && !ty.constant && ty.base != "void") || ty.pointers == 2
+                    (ty.pointers == 1 && !ty.constant && !ty.is_void()) || ty.pointers == 2
                 }
-                Kind::Text => ty.pointers == 2 && ty.constant && ty.base == "char",
-                Kind::String { .. } => ty.pointers == 1 && !ty.constant && ty.base == "char",
-                Kind::Str { .. } => ty.pointers == 1 && ty.constant && ty.base == "char",
+                Kind::Text => ty.pointers == 2 && ty.constant && ty.is_char(),
+                Kind::String { .. } => ty.pointers == 1 && !ty.constant && ty.is_char(),
+                Kind::Str { .. } => ty.pointers == 1 && ty.constant && ty.is_char(),
                 Kind::Slice { .. } => {
-                    (ty.pointers == 1 && ty.base != "void")
-                        || (ty.pointers == 2 && ty.base == "void")
+                    (ty.pointers == 1 && !ty.is_void()) || (ty.pointers == 2 && ty.is_void())
                 }
                 Kind::SliceMut { .. } => {
                     !ty.constant
-                        && ((ty.pointers == 1 && ty.base != "void")
-                            || (ty.pointers == 2 && ty.base == "void"))
+                        && ((ty.pointers == 1 && !ty.is_void())
+                            || (ty.pointers == 2 && ty.is_void()))
                 }
-                Kind::Bytes { .. } => ty.pointers == 1 && ty.base == "void",
+                Kind::Bytes { .. } => ty.pointers == 1 && ty.is_void(),
                 Kind::Buffer { .. } => {
-                    ty.pointers == 1 && !ty.constant && (ty.base == "void" || ty.base == "char")
+                    ty.pointers == 1 && !ty.constant && (ty.is_void() || ty.is_char())
                 }
             };
             if !fits {
@@ -397,7 +303,7 @@ impl Call {
 }
 
 impl Call {
-    /// What a caller must promise can only be of what is there.
+    /// Checks that `safety` names only parameters.
     fn check_safety(&self) -> Result<(), String> {
         let names: Vec<String> = self
             .parameters
@@ -412,9 +318,7 @@ impl Call {
             .step_by(2)
         {
             if !names.iter().any(|name| name == word) {
-                return Err(format!(
-                    "`safety` speaks of `{word}`, which is no parameter"
-                ));
+                return Err(format!("`safety` names `{word}`, which is not a parameter"));
             }
         }
         Ok(())
@@ -422,10 +326,10 @@ impl Call {
 }
 
 impl Parameter {
-    /// Whether a call gives it back.
+    /// True if a call returns it.
     pub(super) fn is_output(&self) -> bool {
         match self.kind {
-            // Passed by value, it is the caller's word.
+            // Passed by value, it is an argument.
             Kind::Truth => self.ty.pointers > 0,
             Kind::Out { .. }
             | Kind::OutArray(_)
@@ -438,7 +342,7 @@ impl Parameter {
         }
     }
 
-    /// What it is called in what a call gives.
+    /// Its name among the values that a call returns.
     pub(super) fn field(&self) -> String {
         match &self.kind {
             Kind::Out {
@@ -449,88 +353,9 @@ impl Parameter {
     }
 }
 
-impl CType {
-    fn parse(text: &str) -> Self {
-        let pointers = text.matches('*').count();
-        let rest = text.replace('*', " ");
-        let mut words: Vec<&str> = rest.split_whitespace().collect();
-        let constant = words.first() == Some(&"const");
-        if constant {
-            words.remove(0);
-        }
-        Self {
-            base: words.join(" "),
-            constant,
-            pointers,
-        }
-    }
-
-    /// The base in Rust.
-    pub(super) fn base(&self) -> String {
-        match self.base.as_str() {
-            "void" => "c_void".to_owned(),
-            "char" => "c_char".to_owned(),
-            "int" => "i32".to_owned(),
-            "unsigned int" | "cuuint32_t" => "u32".to_owned(),
-            "unsigned short" => "u16".to_owned(),
-            "unsigned char" => "u8".to_owned(),
-            "unsigned long long" | "cuuint64_t" => "u64".to_owned(),
-            "size_t" => "usize".to_owned(),
-            "float" => "f32".to_owned(),
-            "double" => "f64".to_owned(),
-            other => format!("sys::{other}"),
-        }
-    }
-
-    /// The whole type in Rust.
-    pub(super) fn rust(&self) -> String {
-        self.with_pointers(self.pointers)
-    }
-
-    /// What the outermost pointer points to.
-    pub(super) fn pointee(&self) -> String {
-        self.with_pointers(self.pointers.saturating_sub(1))
-    }
-
-    fn with_pointers(&self, pointers: usize) -> String {
-        let mut out = self.base();
-        for level in 0..pointers {
-            // C's leading `const` belongs to the innermost level.
-            let constant = self.constant && level == 0;
-            out = format!("*{} {out}", if constant { "const" } else { "mut" });
-        }
-        out
-    }
-
-    /// An element of an array of these, as Rust has it: bytes where C does not say.
-    pub(super) fn element(&self) -> String {
-        match self.base.as_str() {
-            "void" if self.pointers == 1 => "u8".to_owned(),
-            _ => self.pointee(),
-        }
-    }
-
-    /// A handle or an address: something that must be live.
-    pub(super) fn is_handle(&self) -> bool {
-        is_handle(&self.base)
-    }
-}
-
-/// A version of CUDA as people write it.
+/// A CUDA version as text, `12.5` for 12050.
 pub(crate) fn version(since: u32) -> String {
     format!("{}.{}", since / 1000, since % 1000 / 10)
-}
-
-/// Whether a C type is that of handles: a pointer to a structure that nobody sees into, or one of the numbers below.
-pub(crate) fn is_handle(base: &str) -> bool {
-    const NUMBERS: &[&str] = &[
-        "CUtexObject",
-        "CUsurfObject",
-        "CUmemGenericAllocationHandle",
-        "CUgraphConditionalHandle",
-    ];
-    const RECORDS: &str = include_str!("../../../cuda-driver-sys/src/generated/records.rs");
-    NUMBERS.contains(&base) || RECORDS.contains(&format!("\npub type {base} = *mut CU"))
 }
 
 impl Kind {
@@ -614,7 +439,7 @@ impl Kind {
 }
 
 impl Count {
-    /// Whether this parameter says the count.
+    /// True if this parameter holds the count.
     pub(super) fn is(&self, parameter: &str) -> bool {
         match self {
             Self::Parameter { name, .. } | Self::Pointer { name } => name == parameter,
@@ -642,28 +467,4 @@ impl Count {
             },
         })
     }
-}
-
-fn text(value: &toml::Value, key: &str) -> Result<String, String> {
-    value
-        .get(key)
-        .and_then(toml::Value::as_str)
-        .map(str::to_owned)
-        .ok_or_else(|| format!("no {key:?}"))
-}
-
-fn strings(value: Option<&toml::Value>) -> Result<Vec<String>, String> {
-    let Some(value) = value else {
-        return Ok(Vec::new());
-    };
-    value
-        .as_array()
-        .ok_or("not an array")?
-        .iter()
-        .map(|item| {
-            item.as_str()
-                .map(str::to_owned)
-                .ok_or_else(|| "not a string".to_owned())
-        })
-        .collect()
 }

@@ -1,56 +1,48 @@
 //! What a caller of a checked call must promise.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::docs::Facts;
 use super::model::{Call, Kind};
 use super::names;
+use crate::bindings::model::{Model, type_text};
+use crate::c_type::CType;
 
 /// The records of C that hold handles or addresses.
 pub(super) struct Pointing(BTreeSet<String>);
 
 impl Pointing {
-    /// Reads them off the bindings: a record that holds a pointer, a device address, or such a record.
-    pub(super) fn read(bindings: &str) -> Self {
+    /// Collects the records that hold a pointer, a device address, or such a record.
+    pub(super) fn new(header: &Model) -> Self {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let records = header
+            .records
+            .iter()
+            .map(|record| (&record.name, field_types(&record.item)));
+        let aliases = header
+            .aliases
+            .iter()
+            .map(|alias| (&alias.name, vec![type_text(&alias.target)]));
+        let types: Vec<(&String, Vec<String>)> = records.chain(aliases).collect();
         let mut found = BTreeSet::from(["CUdeviceptr_v2".to_owned()]);
-        let mut record = "";
-        for line in bindings.lines() {
-            let head = ["pub struct ", "pub union ", "pub type "]
-                .iter()
-                .find_map(|word| line.strip_prefix(word));
-            if let Some(head) = head {
-                record = head.split(|c| !is_part(c)).next().unwrap_or_default();
-            }
-            // Of a field, what comes behind its name.
-            let ty = match head {
-                Some(head) => head.split_once(" = ").map_or("", |(_, ty)| ty),
-                None => line
-                    .strip_prefix("    pub ")
-                    .and_then(|field| field.split_once(": "))
-                    .map_or("", |(_, ty)| ty),
-            };
-            if ["*mut ", "*const ", "Option<"]
-                .iter()
-                .any(|word| ty.contains(word))
-            {
-                found.insert(record.to_owned());
-            }
-            uses.entry(record)
-                .or_default()
-                .extend(ty.split(|c| !is_part(c)).filter(|word| !word.is_empty()));
-        }
         loop {
-            let more: Vec<&str> = uses
+            let more: Vec<&String> = types
                 .iter()
-                .filter(|(record, _)| !found.contains(**record))
-                .filter(|(_, parts)| parts.iter().any(|part| found.contains(*part)))
-                .map(|(record, _)| *record)
+                .filter(|(name, _)| !found.contains(*name))
+                .filter(|(_, types)| {
+                    types.iter().any(|ty| {
+                        let mut words = ty.split(|c| !is_part(c));
+                        ty.contains("*mut ")
+                            || ty.contains("*const ")
+                            || words.any(|word| word == "Option" || found.contains(word))
+                    })
+                })
+                .map(|(name, _)| *name)
                 .collect();
             if more.is_empty() {
                 return Self(found);
             }
-            found.extend(more.into_iter().map(str::to_owned));
+            found.extend(more.into_iter().cloned());
         }
     }
 
@@ -60,7 +52,8 @@ impl Pointing {
 }
 
 /// The sentences, at least one.
-pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
+pub(super) fn sentences(call: &Call, facts: &Facts<'_>) -> Vec<String> {
+    let is_handle = |ty: &CType| facts.registry.is_handle(&ty.base);
     let (mut handles, mut destroyed, mut released) = (Vec::new(), Vec::new(), Vec::new());
     let mut raw = Vec::new();
     let (mut addresses, mut records) = (Vec::new(), Vec::new());
@@ -73,22 +66,22 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
         let is_address = ty.base == "CUdeviceptr";
         match &parameter.kind {
             Kind::Value if call.is_counted(&parameter.name) => {}
-            Kind::Value if ty.is_handle() => handles.push(name),
+            Kind::Value if is_handle(ty) => handles.push(name),
             Kind::Value if is_address => addresses.push(name),
             Kind::Destroyed => destroyed.push(name),
             Kind::Released => released.push(name),
             Kind::Raw => raw.push(name),
-            Kind::Slice { .. } if ty.pointers == 1 && ty.is_handle() => {
+            Kind::Slice { .. } if ty.pointers == 1 && is_handle(ty) => {
                 many_handles.push(format!("all of {name}"));
             }
             Kind::Slice { .. } if is_address => many_addresses.push(format!("all of {name}")),
             // What a handle points to is written, not read.
             Kind::In { .. } | Kind::InOut { .. } | Kind::Slice { .. }
-                if pointing.contains(&ty.base) && !ty.is_handle() =>
+                if facts.pointing.contains(&ty.base) && !is_handle(ty) =>
             {
                 records.push(name);
             }
-            Kind::Buffer { .. } if ty.base != "char" => written.push(name),
+            Kind::Buffer { .. } if !ty.is_char() => written.push(name),
             Kind::Value
             | Kind::In { .. }
             | Kind::Slice { .. }
@@ -182,6 +175,18 @@ pub(super) fn sentences(call: &Call, pointing: &Pointing) -> Vec<String> {
     out
 }
 
+/// The types of the fields of a structure or union.
+fn field_types(item: &syn::Item) -> Vec<String> {
+    let fields = match item {
+        syn::Item::Struct(item) => &item.fields,
+        syn::Item::Union(item) => {
+            return item.fields.named.iter().map(|f| type_text(&f.ty)).collect();
+        }
+        _ => return Vec::new(),
+    };
+    fields.iter().map(|field| type_text(&field.ty)).collect()
+}
+
 /// Whether a call without handles is about the context that is current, and not only about which one that is.
 fn uses_the_current_context(symbol: &str) -> bool {
     let base = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -201,34 +206,30 @@ pub(super) fn list(names: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Pointing, sentences};
+    use crate::bindings::model::Model;
+    use crate::checked::docs::Facts;
+    use crate::checked::model::calls;
+    use crate::registry::Registry;
 
     #[test]
     fn records_that_hold_handles_or_addresses() {
-        let bindings = "\
-pub struct A {
-    pub n: c_int,
-}
-pub struct B {
-    pub ptr: CUdeviceptr,
-}
-pub union C {
-    pub n: c_int,
-    pub b: [B; 2usize],
-}
-pub type D = C;
-pub type CUdeviceptr = CUdeviceptr_v2;
-pub type CUdeviceptr_v2 = c_ulonglong;
-pub type CUstream = *mut CUstream_st;
-pub struct E {
-    pub stream: CUstream,
-}
-";
-        let pointing = Pointing::read(bindings);
-        let found: Vec<&str> = ["A", "B", "C", "D", "E"]
+        let file: syn::File = syn::parse_quote! {
+            pub struct A { pub n: c_int }
+            pub struct B { pub ptr: CUdeviceptr }
+            pub union C { pub n: c_int, pub b: [B; 2usize] }
+            pub type D = C;
+            pub type CUdeviceptr = CUdeviceptr_v2;
+            pub type CUdeviceptr_v2 = ::core::ffi::c_ulonglong;
+            pub type CUstream = *mut CUstream_st;
+            pub struct E { pub stream: CUstream }
+            pub struct F { pub call: ::core::option::Option<unsafe extern "C" fn()> }
+        };
+        let pointing = Pointing::new(&Model::from_bindgen(&file).expect("items of bindgen"));
+        let found: Vec<&str> = ["A", "B", "C", "D", "E", "F"]
             .into_iter()
             .filter(|record| pointing.contains(record))
             .collect();
-        assert_eq!(found, ["B", "C", "D", "E"]);
+        assert_eq!(found, ["B", "C", "D", "E", "F"]);
     }
 
     /// What an H200 with driver 580 was seen to crash on, as far as a checked call can pass it, and what its manual calls
@@ -317,13 +318,15 @@ pub struct E {
 
     #[test]
     fn what_crashes_a_driver_is_promised_not_to_be_done() {
-        let calls = crate::checked::calls().expect("the registry");
-        let bindings = crate::root().join("cuda-driver-sys/src/generated/records.rs");
-        let pointing = Pointing::read(&crate::read(&bindings).expect("the bindings"));
+        let Some(registry) = Registry::for_tests() else {
+            return;
+        };
+        let calls = calls(&registry).expect("the annotations");
+        let facts = Facts::new(&registry);
         for (symbol, word) in PROMISES {
             let call = calls.iter().find(|call| call.symbol == *symbol);
             let call = call.unwrap_or_else(|| panic!("there is no {symbol}"));
-            let text = sentences(call, &pointing).join(" ");
+            let text = sentences(call, &facts).join(" ");
             assert!(text.contains(word), "{symbol} lacks {word:?}: {text}");
         }
     }

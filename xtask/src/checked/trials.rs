@@ -300,7 +300,7 @@ fn one(
             after.push(address(index, &name, count));
         }
         Kind::Buffer { count } => {
-            let (whole, full) = if ty.base == "char" {
+            let (whole, full) = if ty.is_char() {
                 (format!("[u8; {BYTES}]"), BYTES)
             } else {
                 (format!("[u16; {}]", BYTES / 2), BYTES / 2)

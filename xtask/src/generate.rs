@@ -1,0 +1,86 @@
+//! `cargo xtask generate`: writes every committed generated file.
+
+use std::path::{Path, PathBuf};
+
+use crate::bindings::render;
+use crate::registry::Registry;
+use crate::{annotations, api_md, checked, functions_toml, headers, ptx_md, root, write};
+
+/// The folders that hold nothing but generated files.
+const FOLDERS: &[&str] = &[
+    "cuda-driver-sys/src/generated",
+    "src/checked/generated",
+    "tests/checked_calls/generated",
+];
+
+/// The text of one generated file.
+pub(crate) struct Output {
+    /// The path in the repository.
+    path: PathBuf,
+    text: String,
+}
+
+impl Output {
+    pub(crate) fn new(path: impl Into<PathBuf>, text: String) -> Self {
+        Self {
+            path: path.into(),
+            text,
+        }
+    }
+
+    fn write(&self) -> Result<(), String> {
+        write(&root().join(&self.path), &self.text)
+    }
+}
+
+/// Writes all of them, and removes files that are no longer generated.
+pub(crate) fn run() -> Result<(), String> {
+    let registry = Registry::read()?;
+    annotations::check(&registry)?;
+    let calls = checked::calls(&registry)?;
+    let mut files = vec![Output::new(
+        "cuda-driver-sys/api/functions.toml",
+        functions_toml::text(&registry)?,
+    )];
+    files.extend(bindings(&registry)?);
+    files.extend(checked::files(&registry, &calls)?);
+    for file in &files {
+        file.write()?;
+    }
+    for folder in FOLDERS {
+        remove_others(Path::new(folder), &files)?;
+    }
+    // These ask the software driver, which is built from the files above.
+    let api = api_md::Table::read(&registry, &calls)?;
+    let forms = ptx_md::Forms::read()?;
+    Output::new("API.md", api.text()).write()?;
+    Output::new("PTX.md", forms.text()).write()?;
+    println!("API.md: {}", api.summary());
+    println!("PTX.md: {}", forms.summary());
+    Ok(())
+}
+
+/// The raw bindings.
+fn bindings(registry: &Registry) -> Result<Vec<Output>, String> {
+    let folder = PathBuf::from("cuda-driver-sys/src/generated");
+    let inputs = format!("cuda.h {}", headers::current_stamp()?);
+    let files = render::render(&registry.header, &registry.functions, &inputs);
+    Ok(files
+        .into_iter()
+        .map(|file| Output::new(folder.join(file.name), file.text))
+        .collect())
+}
+
+/// Removes the files of a folder that are not among `files`.
+fn remove_others(folder: &Path, files: &[Output]) -> Result<(), String> {
+    let absolute = root().join(folder);
+    let error = |e| format!("{}: {e}", absolute.display());
+    for entry in std::fs::read_dir(&absolute).map_err(error)? {
+        let name = entry.map_err(error)?.file_name();
+        if !files.iter().any(|file| file.path == folder.join(&name)) {
+            let path = absolute.join(&name);
+            std::fs::remove_file(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+    }
+    Ok(())
+}
