@@ -5,7 +5,6 @@ use core::fmt;
 use core::panic::Location;
 use std::sync::OnceLock;
 
-use crate::error_table;
 use crate::refusal::Refusal;
 use crate::sys::{CUresult, DEFAULT, Function, Library};
 
@@ -173,7 +172,7 @@ impl Error {
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<&'static str> {
-        error_table::text(self.code())
+        self.code().description()
     }
 
     /// Returns true for a sticky error: a kernel faulted, and from then on every call that uses a context returns such an

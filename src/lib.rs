@@ -66,7 +66,6 @@ mod context;
 mod device;
 mod driver;
 mod error;
-mod error_table;
 mod event;
 mod function;
 mod host_fn;

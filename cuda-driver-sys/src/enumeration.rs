@@ -22,7 +22,7 @@ macro_rules! enumerations {
         impl $name {
             $(pub const $value: Self = Self($number);)*
 
-            const ENUMERATION: &crate::shape::Enumeration = &crate::shape::Enumeration {
+            pub(crate) const ENUMERATION: &crate::shape::Enumeration = &crate::shape::Enumeration {
                 name: stringify!($name),
                 values: &[$($number),*],
                 names: concat!($(stringify!($value), "\0"),*),

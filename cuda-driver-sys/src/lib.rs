@@ -94,6 +94,7 @@ mod function;
 pub mod library;
 mod locations;
 mod parameters;
+mod result;
 mod retired;
 mod shape;
 mod text;

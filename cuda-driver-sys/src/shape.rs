@@ -1,9 +1,7 @@
 //! Descriptions of the API's types at run time, so that one function can print a value of any of them.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use core::fmt;
-
-use crate::text::piece;
 
 /// The representation of a parameter's type.
 #[derive(Clone, Copy)]
@@ -124,10 +122,22 @@ impl Enumeration {
     /// Returns the first name of a value.
     #[inline]
     pub(crate) const fn name_of(&self, value: u32) -> Option<&'static str> {
+        match self.c_name_of(value) {
+            Some(name) => match name.to_str() {
+                Ok(name) => Some(name),
+                // The names are ASCII.
+                Err(_) => None,
+            },
+            None => None,
+        }
+    }
+
+    /// Returns the first name of a value as a C string.
+    pub(crate) const fn c_name_of(&self, value: u32) -> Option<&'static CStr> {
         let mut at = 0;
         while at < self.values.len() {
             if self.values[at] == value {
-                return Some(part(self.names, at));
+                return part(self.names, at);
             }
             at += 1;
         }
@@ -145,18 +155,17 @@ impl Enumeration {
 }
 
 /// Returns the NUL-terminated string with an index, counted from 0.
-const fn part(text: &'static str, number: usize) -> &'static str {
+const fn part(text: &'static str, number: usize) -> Option<&'static CStr> {
     let bytes = text.as_bytes();
-    let (mut start, mut end, mut passed) = (0, 0, 0);
-    while end < bytes.len() {
-        if bytes[end] == 0 {
-            if passed == number {
-                break;
-            }
+    let (mut start, mut passed) = (0, 0);
+    while passed < number {
+        if bytes[start] == 0 {
             passed += 1;
-            start = end + 1;
         }
-        end += 1;
+        start += 1;
     }
-    piece(text, start, end)
+    match CStr::from_bytes_until_nul(bytes.split_at(start).1) {
+        Ok(part) => Some(part),
+        Err(_) => None,
+    }
 }

@@ -167,15 +167,15 @@ fn one_driver(file: &Path, version: Option<u32>) {
             }
             Some(missing) => {
                 assert_eq!(missing.driver_version, Some(version));
-                let supports = if due {
-                    "; this driver supports"
+                let driver = point(version);
+                let driver = if due {
+                    format!("but this driver (CUDA {driver}) does not export it")
                 } else {
-                    ", this driver supports"
+                    format!("this driver supports {driver}")
                 };
                 let words = format!(
-                    "{function} needs CUDA {}{supports} {}",
-                    point(function.since()),
-                    point(version)
+                    "{function} needs CUDA {}, {driver}",
+                    point(function.since())
                 );
                 assert!(missing.to_string().starts_with(&words), "{missing}");
                 if due {

@@ -2,7 +2,7 @@
 
 use super::fake;
 use crate::sys::{self, CUresult, Function};
-use crate::{Context, Device, DeviceBuffer, Error, Module, checked, error_table};
+use crate::{Context, Device, DeviceBuffer, Error, Module, checked};
 
 /// Returns an error with a code, and the line that its message must contain.
 fn alloc_message(code: u32) -> (Error, u32) {
@@ -15,38 +15,23 @@ fn alloc_message(code: u32) -> (Error, u32) {
 #[test]
 fn every_known_code_is_named() {
     fake::install();
-    for entry in error_table::TABLE
-        .iter()
-        .filter(|entry| entry.code != CUresult::CUDA_SUCCESS)
-        .filter(|entry| !crate::error::is_fault(entry.code.0))
-    {
-        let (error, line) = alloc_message(entry.code.0);
-        let name = entry.code.name().expect("a code of the header");
+    let codes = (1..10_000).filter(|&code| !crate::error::is_fault(code));
+    for code in codes {
+        let Some(name) = CUresult(code).name() else {
+            continue;
+        };
+        let text = CUresult(code).description().unwrap();
+        let (error, line) = alloc_message(code);
         assert_eq!(
             error.to_string(),
-            format!(
-                "cuMemAlloc_v2 failed: {name} ({}): {} (src/tests/errors.rs:{line})",
-                entry.code.0, entry.text
-            )
+            format!("cuMemAlloc_v2 failed: {name} ({code}): {text} (src/tests/errors.rs:{line})")
         );
         assert_eq!(format!("{error:?}"), error.to_string());
-        assert_eq!(error.code(), entry.code);
+        assert_eq!(error.code(), CUresult(code));
         assert_eq!(error.function(), Function::cuMemAlloc);
         assert_eq!(error.location().line(), line);
-        assert_eq!((error.name(), error.text()), (Some(name), Some(entry.text)));
+        assert_eq!((error.name(), error.text()), (Some(name), Some(text)));
     }
-}
-
-#[test]
-fn the_table_is_the_headers() {
-    for entry in error_table::TABLE {
-        assert!(!entry.text.is_empty());
-    }
-    assert!(error_table::TABLE.is_sorted_by_key(|entry| entry.code.0));
-    let known = (0..10_000)
-        .filter(|&code| CUresult(code).name().is_some())
-        .count();
-    assert_eq!(error_table::TABLE.len(), known);
 }
 
 #[test]

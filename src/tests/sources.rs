@@ -6,13 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns the files of the objects: all of `src` except tests and the files that objects are built on.
 fn object_files() -> Vec<(PathBuf, String)> {
-    const OTHERS: &[&str] = &[
-        "lib.rs",
-        "checked.rs",
-        "error.rs",
-        "error_table.rs",
-        "tests.rs",
-    ];
+    const OTHERS: &[&str] = &["lib.rs", "checked.rs", "error.rs", "tests.rs"];
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     let mut folders = vec![src.clone()];

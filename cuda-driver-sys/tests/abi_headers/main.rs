@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use cuda_driver_sys::CUDA_VERSION;
+use cuda_driver_sys::{CUDA_VERSION, Function, StreamMode};
 use explained::{EXPLAINED, Explained};
 
 /// The list of releases.
@@ -246,27 +246,32 @@ fn all_differences() -> Result<Vec<Difference>, String> {
     found.into_inner().expect("no thread panics")
 }
 
-/// The C signatures in the registry match the Rust signatures in the table.
+/// `functions.toml` has a line for every function, with the facts of this crate.
 #[test]
-fn the_registry_and_the_table_agree() {
-    let registry = include_str!("../../api/functions.toml");
+fn the_file_of_functions_agrees_with_the_table() {
+    let file = include_str!("../../api/functions.toml");
+    let lines = file.lines().filter(|line| line.contains(" = {"));
     let mut seen = 0;
-    let signatures = ours::signatures();
-    for entry in registry.split("\n[[function]]\n").skip(1) {
-        let value = |line: &str, key: &str| {
-            let (_, rest) = line.split_once(&format!("{key} = \""))?;
-            Some(rest.split_once('"')?.0.to_owned())
+    for line in lines {
+        let symbol = line.split(' ').next().expect("a line has a symbol");
+        let function = Function::by_symbol(symbol).expect("an exported function");
+        let stream = match function.stream_mode() {
+            StreamMode::None => "none",
+            StreamMode::Legacy => "legacy",
+            StreamMode::PerThread => "per-thread",
         };
-        let symbol = value(entry, "symbol").expect("an entry has a symbol");
-        let types: Vec<String> = entry
-            .lines()
-            .filter(|line| line.trim_start().starts_with("{ name"))
-            .filter_map(|line| value(line, "type"))
-            .collect();
-        assert_eq!(signatures.get(&symbol), Some(&types), "{symbol}");
+        let facts = [
+            format!("{{ base = \"{}\", ", function.base()),
+            format!(" since = {}, ", function.since()),
+            format!(" stream = \"{stream}\", "),
+            format!(" group = \"{}\" }}", function.group().unwrap_or_default()),
+        ];
+        for fact in facts {
+            assert!(line.contains(&fact), "{line} lacks {fact}");
+        }
         seen += 1;
     }
-    assert_eq!(seen, cuda_driver_sys::Function::COUNT);
+    assert_eq!(seen, Function::COUNT);
 }
 
 /// The bindings are those of the newest header in the list.
